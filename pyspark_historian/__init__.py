@@ -1,0 +1,45 @@
+"""Spark's door to the ``historian`` format: Spark looks for ``DefaultSource`` in every module named ``pyspark_*``.
+
+Spark imports all such modules at once and gives up on all of them when one fails. So nothing is imported here before
+``DefaultSource`` is asked for, and a source that cannot be imported becomes one that says why when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+__all__ = ["DefaultSource"]
+
+
+def __getattr__(name: str) -> type[DataSource]:
+    if name != "DefaultSource":
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    try:
+        from connectors.spark import HistorianDataSource as source
+    except ImportError as error:
+        source = _unavailable(error)
+    globals()[name] = source
+    return source
+
+
+def _unavailable(error: ImportError) -> type[DataSource]:
+    """A source named ``historian`` that raises ``error``'s reason as soon as Spark asks it for anything."""
+    from pyspark.sql.datasource import DataSource
+
+    reason = (
+        f"the format 'historian' cannot be loaded: {type(error).__name__}: {error}. A folder named 'connectors', "
+        f"'historian' or 'sinks' beside the job shadows the installed packages; a missing one means that the wheel of "
+        f"pyspark-historian is not installed for this interpreter"
+    )
+
+    def refuse(*_: object) -> NoReturn:
+        raise ImportError(reason)
+
+    # Made here, not at module level, so that it is pickled by value and carries the reason to Spark's other processes.
+    # `schema` is the first thing Spark asks for; `__init__` must not be overridden.
+    members = {"name": classmethod(lambda cls: "historian"), "schema": refuse, "reader": refuse, "streamReader": refuse}
+    return type("DefaultSource", (DataSource,), members)
