@@ -19,11 +19,10 @@ def __getattr__(name: str) -> type[DataSource]:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     try:
-        from connectors.spark import HistorianDataSource as source
+        from connectors.spark import HistorianDataSource
     except ImportError as error:
-        source = _unavailable(error)
-    globals()[name] = source
-    return source
+        return _unavailable(error)
+    return HistorianDataSource
 
 
 def _unavailable(error: ImportError) -> type[DataSource]:
@@ -41,5 +40,5 @@ def _unavailable(error: ImportError) -> type[DataSource]:
 
     # Made here, not at module level, so that it is pickled by value and carries the reason to Spark's other processes.
     # `schema` is the first thing Spark asks for; `__init__` must not be overridden.
-    members = {"name": classmethod(lambda cls: "historian"), "schema": refuse, "reader": refuse, "streamReader": refuse}
+    members = {"name": classmethod(lambda _: "historian"), "schema": refuse, "reader": refuse, "streamReader": refuse}
     return type("DefaultSource", (DataSource,), members)
