@@ -1,0 +1,115 @@
+"""What a pipeline knows of a reader. Binlogs of servers and of directories implement it; topics will.
+
+A *scan* reads event headers, GTIDs, TABLE_MAPs and statements on the driver, never row bytes. A *read* decodes the rows of one
+range on an executor, with the schemas that the plan holds. Both start outside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Union
+
+from historian.chunks import Chunk
+from historian.ddl import StatementContext
+from historian.plans import LogRange, Place, PlannedTable
+from historian.positions import LogPosition
+from historian.schema import TableName
+
+__all__ = ["Bound", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A place between transactions where a batch may end or be cut into ranges."""
+
+    position: LogPosition
+    event_time_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement in the log other than BEGIN, COMMIT, ROLLBACK and savepoints.
+
+    Attributes:
+        place: of its event; ``event_time_us``: UTC microseconds, of its execution.
+        sql: its text, decoded from the client's charset.
+        context: what the event says of the session: default database, sql_mode, charsets.
+    """
+
+    place: Place
+    event_time_us: int
+    sql: str
+    context: StatementContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedColumn:
+    """One column as a TABLE_MAP describes it; None where the event does not say.
+
+    Attributes:
+        type: the binlog's type number (MYSQL_TYPE_*), the real one for ENUM, SET and STRING.
+        metadata: the type's metadata as one number, as written.
+        nullable: from the null bitmap.
+        unsigned, charset, name, members, primary_key, visible: from the optional metadata. ``charset`` is the collation's number.
+    """
+
+    type: int
+    metadata: int
+    nullable: bool
+    unsigned: bool | None = None
+    charset: int | None = None
+    name: str | None = None
+    members: tuple[str, ...] | None = None
+    primary_key: bool | None = None
+    visible: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMapped:
+    """A TABLE_MAP whose bytes were not seen before for its table number since the last statement."""
+
+    place: Place
+    table: TableName
+    columns: tuple[MappedColumn, ...]
+
+
+Scanned = Union[Bound, Statement, TableMapped]
+
+
+class Reader(Protocol):
+    """A log that can be scanned and read. Connections are opened when needed and closed by ``close``."""
+
+    flavor: str
+
+    def start(self) -> LogPosition:
+        """The earliest position that can be read from. Retryable."""
+
+    def end(self) -> LogPosition:
+        """The log's end now: everything committed before the call lies at or before it. Retryable."""
+
+    def scan(
+        self, start: LogPosition, *, limit_bytes: int | None = None, captured: Callable[[TableName], bool]
+    ) -> Iterator[Scanned]:
+        """What stands in the log behind *start*, in order, up to its present end.
+
+        Yields a :class:`Bound` at least before each statement's transaction, about every 8 MB, and last of all. Ends at the first
+        bound at or behind *limit_bytes* bytes. Without new transactions it yields nothing.
+
+        Raises:
+            LogPurged: *start* is no longer in the log, or was never executed there.
+            UnsupportedEvent: an event, or a partial row image of a captured table, that this release does not read.
+            LogCorrupt: bytes that are no valid log.
+        """
+
+    def read(
+        self, planned: LogRange, tables: Sequence[PlannedTable], *, sequence: int = 0, as_text: bool = False
+    ) -> Iterator[Chunk]:
+        """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
+
+        A table's rows at and behind its quarantine are left out. With *as_text* temporal columns are the server's own text
+        (zero dates included) instead of Arrow temporals. Reading a range again gives the same chunks.
+        """
+
+    def close(self) -> None:
+        """Closes connections; the reader can be used again."""

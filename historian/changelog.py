@@ -1,0 +1,49 @@
+"""The changelog's words: operations, system columns, and the columns that carry them inside a chunk.
+
+The stream is Open Data Fabric's: ``offset, op, system_time, event_time``, here with ``schema_version``, then the data.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import pyarrow as pa
+
+__all__ = ["CHUNK_COLUMNS", "SYSTEM_COLUMNS", "Op", "physical_name"]
+
+
+class Op(IntEnum):
+    """What a changelog row does to the table. The codes are ODF's; Flink's RowKind numbers differ."""
+
+    APPEND = 0
+    RETRACT = 1
+    CORRECT_FROM = 2
+    CORRECT_TO = 3
+
+    @property
+    def sign(self) -> str:
+        """The short form: +A, -R, -C, +C."""
+        return ("+A", "-R", "-C", "+C")[self]
+
+
+SYSTEM_COLUMNS = ("offset", "op", "system_time", "event_time", "schema_version")
+"""Columns of a changelog table before its data, in order."""
+
+CHUNK_COLUMNS = (
+    pa.field("op", pa.uint8(), nullable=False),
+    pa.field("event_time", pa.timestamp("us", tz="UTC"), nullable=False),
+    pa.field("source", pa.int16(), nullable=False),
+    pa.field("sequence", pa.int64(), nullable=False),
+    pa.field("ordinal", pa.int32(), nullable=False),
+)
+"""Columns of a chunk's record batch before its data columns.
+
+``source`` indexes ``Chunk.sources``, the texts in front of a transaction's number (MySQL: ``uuid`` or ``uuid:tag``;
+MariaDB: ``domain-server``); ``sequence`` is that number. -1 in ``source`` marks a transaction without GTID: ``sequence`` is then
+the offset of its first event in ``Chunk.file``. ``ordinal`` counts events inside the transaction, the GTID event being 0.
+"""
+
+
+def physical_name(column_id: int) -> str:
+    """The name of a data column in chunks and in files: stable under renames, never reused."""
+    return f"h{column_id}"

@@ -1,0 +1,89 @@
+"""A chunk: rows of one table under one schema version, in log order, as Arrow; and how chunks travel as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of"]
+
+CHUNK_STREAM = pa.schema(
+    [
+        pa.field("table_id", pa.int32(), nullable=False),
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("segment", pa.int32(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("first_position", pa.string(), nullable=False),
+        pa.field("last_position", pa.string(), nullable=False),
+        pa.field("sources", pa.string(), nullable=False),
+        pa.field("row_count", pa.int64(), nullable=False),
+        pa.field("rows", pa.binary(), nullable=False),
+    ]
+)
+"""A chunk as one row of a many-table stream: ``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Consecutive changelog rows of one table, all under one schema version.
+
+    Attributes:
+        table_id: the table's id in the history.
+        version: number of the schema version its rows were written under.
+        segment: which of the plan's segments of that table the rows belong to, from 0.
+        sequence: place among all chunks of the plan, over all its ranges; in this order a table's chunks are in log order.
+        file: binlog file of the rows.
+        first_position, last_position: of the first and last row's transaction, as text.
+        sources: what ``source`` indexes in ``rows`` (see :data:`historian.changelog.CHUNK_COLUMNS`).
+        rows: :data:`~historian.changelog.CHUNK_COLUMNS`, then one column a column of the snapshot, named by
+            :func:`~historian.changelog.physical_name`, in the snapshot's order, with the types of :mod:`historian.types`.
+            +C stands directly behind its -C, in the same chunk.
+    """
+
+    table_id: int
+    version: int
+    segment: int
+    sequence: int
+    file: str
+    first_position: str
+    last_position: str
+    sources: tuple[str, ...]
+    rows: pa.RecordBatch
+
+
+def chunk_row(chunk: Chunk) -> pa.RecordBatch:
+    """*chunk* as a batch of one row of :data:`CHUNK_STREAM`."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, chunk.rows.schema) as writer:
+        writer.write_batch(chunk.rows)
+    values = [
+        chunk.table_id,
+        chunk.version,
+        chunk.segment,
+        chunk.sequence,
+        chunk.file,
+        chunk.first_position,
+        chunk.last_position,
+        json.dumps(chunk.sources),
+        chunk.rows.num_rows,
+        sink.getvalue(),
+    ]
+    arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=CHUNK_STREAM)
+
+
+def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
+    """The chunks in a batch of :data:`CHUNK_STREAM` rows; their Arrow data is not copied."""
+    names = [name for name in CHUNK_STREAM.names if name not in ("sources", "row_count", "rows")]
+    columns = {name: batch.column(name).to_pylist() for name in names}
+    sources, rows = batch.column("sources"), batch.column("rows")
+    for at in range(batch.num_rows):
+        yield Chunk(
+            **{name: values[at] for name, values in columns.items()},
+            sources=tuple(json.loads(sources[at].as_py())),
+            rows=pa.ipc.open_stream(rows[at].as_buffer()).read_next_batch(),
+        )

@@ -1,0 +1,176 @@
+"""The error tree of the project.
+
+::
+
+    HistorianError
+    ├── ConfigError            a configuration that cannot be used; lists every problem
+    ├── PositionError          a position that cannot be parsed or compared
+    ├── PositionExpired        before the first version: do not retry
+    ├── PositionAhead          beyond what the tracker has resolved: retry
+    ├── PositionUnknown        inside a known gap of the history
+    ├── UnknownTable           no such table at that position
+    ├── EditConflict           an edit that does not fit the schema it is applied to
+    ├── StoreError             a history store that cannot be used or contradicts itself
+    ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
+    ├── SourceError            the log or the server cannot be read as asked
+    │   ├── LogPurged          the log before a position is gone
+    │   ├── LogCorrupt         bytes that are no valid log
+    │   └── UnsupportedEvent   an event that this release does not read
+    ├── TableStopped           a captured table that cannot go on; other tables do
+    ├── ValueUnrepresentable   a value that the target type cannot hold
+    └── SinkError              a target that cannot be written
+        └── ChainBroken        a target that misses a plan or was written by someone else
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+__all__ = [
+    "ChainBroken",
+    "ConfigError",
+    "EditConflict",
+    "HistorianError",
+    "LeaseHeld",
+    "LogCorrupt",
+    "LogPurged",
+    "PositionAhead",
+    "PositionError",
+    "PositionExpired",
+    "PositionUnknown",
+    "SinkError",
+    "SourceError",
+    "StoreError",
+    "TableStopped",
+    "UnknownTable",
+    "UnsupportedEvent",
+    "ValueUnrepresentable",
+]
+
+
+class HistorianError(Exception):
+    """Something went wrong: what, where, expected against found, and what to do next.
+
+    Args:
+        what: one clause in plain words, without a full stop.
+        where: table, position, file or setting that it is about.
+        expected: what would have been right.
+        found: what was there instead.
+        next_step: what the reader can do about it.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        expected: object = None,
+        found: object = None,
+        next_step: str | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        parts = [self.what if self.where is None else f"{self.what} ({self.where})"]
+        if self.expected is not None:
+            parts.append(f"expected {self.expected}")
+        if self.found is not None:
+            parts.append(f"found {self.found}")
+        text = "; ".join(parts)
+        return text if self.next_step is None else f"{text}. Next: {self.next_step}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(cls: type[HistorianError], args: tuple[Any, ...], state: dict[str, Any]) -> HistorianError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigError(HistorianError):
+    """A configuration cannot be used; ``problems`` lists each as ``reason @ $.path (got value)``."""
+
+    def __init__(self, what: str, *, problems: tuple[str, ...] = (), where: str | None = None) -> None:
+        super().__init__(what, where=where)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  - {problem}" for problem in self.problems)])
+
+
+class PositionError(HistorianError):
+    """A position cannot be parsed, or two of different kinds were compared."""
+
+
+class PositionExpired(HistorianError):
+    """The position lies before the first version of the table."""
+
+
+class PositionAhead(HistorianError):
+    """The tracker has not resolved this position yet."""
+
+    retryable = True
+
+
+class PositionUnknown(HistorianError):
+    """The position lies inside a known gap of the history."""
+
+
+class UnknownTable(HistorianError):
+    """The table does not exist at that position."""
+
+
+class EditConflict(HistorianError):
+    """An edit does not fit the schema it is applied to."""
+
+
+class StoreError(HistorianError):
+    """A history store cannot be used, or its content contradicts what is recorded into it."""
+
+
+class LeaseHeld(HistorianError):
+    """Another run of the same connector holds the lease."""
+
+    retryable = True
+
+
+class SourceError(HistorianError):
+    """The log or the server cannot be read as asked."""
+
+
+class LogPurged(SourceError):
+    """The log before the position that is needed has been purged."""
+
+
+class LogCorrupt(SourceError):
+    """Bytes are no valid log: cut off, or with a wrong checksum."""
+
+
+class UnsupportedEvent(SourceError):
+    """The log holds an event that this release does not read."""
+
+
+class TableStopped(HistorianError):
+    """A captured table cannot go on; other tables do."""
+
+
+class ValueUnrepresentable(HistorianError):
+    """The target type cannot hold a value."""
+
+
+class SinkError(HistorianError):
+    """A target cannot be written."""
+
+
+class ChainBroken(SinkError):
+    """A target misses a plan, or holds a commit that is not ours."""

@@ -1,0 +1,103 @@
+"""Plans: what one micro-batch reads and under which schemas, fixed before it runs and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from historian.edits import Edit
+from historian.positions import LogPosition
+from historian.schema import Snapshot
+
+__all__ = ["LogRange", "Place", "Plan", "PlannedTable", "PlannedVersion", "Quarantine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one event stands in a log.
+
+    Attributes:
+        gtid: the transaction's GTID as text; "" where it has none.
+        file, offset: of the *event's* first byte, valid on the server that ``LogPosition.server`` names.
+        ordinal: of the event in its transaction, the GTID event being 0.
+    """
+
+    gtid: str
+    file: str
+    offset: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """Events of one binlog file from ``start`` (an event bound, outside transactions) up to ``end``, in bytes.
+
+    ``start`` 4 is the first event of a file. One partition reads one range; ranges of a plan follow each other in log order.
+    """
+
+    file: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedVersion:
+    """A schema version in force for some rows of a plan.
+
+    Attributes:
+        version: its number in the history.
+        place: of its DDL's event; None where it was in force before the plan's first event. It holds for rows behind that event.
+        edits: that led from the version before to this one, where its DDL stands inside the plan; else empty.
+        snapshot: None where the table does not exist from here on (dropped, or renamed out of what is tracked).
+        segment: that rows under this version belong to.
+        statement: the DDL's text, "" where none.
+    """
+
+    version: int
+    place: Place | None
+    edits: tuple[Edit, ...]
+    snapshot: Snapshot | None
+    segment: int
+    statement: str = ""
+    event_time_us: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """Why a table stopped: its rows at and behind ``place`` are not delivered."""
+
+    place: Place
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTable:
+    """One captured table's part in a plan. ``versions`` in log order, at least one; the first may have ``place`` None."""
+
+    table_id: int
+    versions: tuple[PlannedVersion, ...]
+    quarantine: Quarantine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A micro-batch: position range, tables with the schema versions they need, ranges of the log to read.
+
+    Attributes:
+        number: from 1, without holes, given by the store once and for all.
+        connector: identity of the connector.
+        start, end: the rows behind ``start`` up to and including ``end``.
+        tables: every captured table that exists somewhere in the range, has rows or edits there.
+        system_time_us: UTC microseconds, the ``system_time`` of every changelog row of the plan.
+        revision: hash of the configuration it was made under.
+        format: of this value's JSON.
+    """
+
+    number: int
+    connector: str
+    start: LogPosition
+    end: LogPosition
+    ranges: tuple[LogRange, ...]
+    tables: tuple[PlannedTable, ...]
+    system_time_us: int
+    revision: str
+    format: int = 1

@@ -1,0 +1,8 @@
+"""Positions of a source's log: parse, print, ``covers()``; GTID sets are only partially ordered, so there is no ``<``."""
+
+from historian.positions.file import FilePosition
+from historian.positions.gtid import GtidSet
+from historian.positions.log import LogPosition, parse_gtids
+from historian.positions.mariadb import MariadbGtids
+
+__all__ = ["FilePosition", "GtidSet", "LogPosition", "MariadbGtids", "parse_gtids"]

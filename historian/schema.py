@@ -1,0 +1,156 @@
+"""Schemas of tables as values: column types, columns, and the snapshot of one table.
+
+Names and texts are the server's own, as ``information_schema`` prints them, so that a snapshot computed from DDL can be
+compared with one captured from a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["Catalog", "Column", "ColumnType", "Database", "Snapshot", "TableName", "UniqueKey"]
+
+
+class TableName(NamedTuple):
+    """A table's database and name; prints as ``database.table``."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnType:
+    """A column's type, in the words of ``information_schema.columns``.
+
+    Attributes:
+        name: ``data_type`` in lower case: int, bigint, decimal, varchar, datetime, enum, json, geometry, ...
+        length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, bits of BIT, display width of integers where the
+            server still prints one (``tinyint(1)``), digits of YEAR; None where the type has none.
+        precision, scale: of DECIMAL, and of FLOAT/DOUBLE where both were declared.
+        fraction: fractional digits of TIME, DATETIME and TIMESTAMP.
+        members: of ENUM and SET, in order.
+        charset, collation: of character types (CHAR, VARCHAR, TEXTs, ENUM, SET); None for all others.
+    """
+
+    name: str
+    unsigned: bool = False
+    zerofill: bool = False
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    fraction: int = 0
+    members: tuple[str, ...] = ()
+    charset: str | None = None
+    collation: str | None = None
+
+    def __str__(self) -> str:
+        if self.members:
+            quoted = ",".join("'" + member.replace("'", "''") + "'" for member in self.members)
+            text = f"{self.name}({quoted})"
+        elif self.precision is not None and self.scale is not None:
+            text = f"{self.name}({self.precision},{self.scale})"
+        elif self.length is not None:
+            text = f"{self.name}({self.length})"
+        elif self.fraction:
+            text = f"{self.name}({self.fraction})"
+        else:
+            text = self.name
+        return text + (" unsigned" if self.unsigned else "") + (" zerofill" if self.zerofill else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a snapshot.
+
+    Attributes:
+        id: never reused in a connector; a rename keeps it, drop and re-add gives a new one.
+        default: the default's text as ``information_schema.column_default`` prints it; None: no default, or NULL.
+        default_is_expression: ``default`` is an expression (CURRENT_TIMESTAMP included), not a literal.
+        generated: "virtual", "stored", or None for an ordinary column. A virtual column is in the row image too.
+        initial: what rows written before the column was added read, as the server's text; None: NULL. Set by ADD COLUMN.
+        initial_known: False where the server computed that value (expression default, AUTO_INCREMENT), so that only the server knows it.
+    """
+
+    id: int
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: str | None = None
+    default_is_expression: bool = False
+    on_update: str | None = None
+    auto_increment: bool = False
+    generated: str | None = None
+    generation_expression: str | None = None
+    invisible: bool = False
+    initial: str | None = None
+    initial_known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueKey:
+    """A unique key: its name and the ids of its columns in key order."""
+
+    name: str
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The schema of one table between two edits.
+
+    Attributes:
+        table_id: ours, never reused; survives RENAME TABLE; a table dropped and created again gets a new one.
+        primary_key: column ids in key order; empty where there is none.
+        charset, collation: the table's defaults, inherited by columns added later.
+    """
+
+    table_id: int
+    name: TableName
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...] = ()
+    unique_keys: tuple[UniqueKey, ...] = ()
+    charset: str
+    collation: str
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, compared as the server does, without regard to letter case."""
+        wanted = name.lower()
+        return next((column for column in self.columns if column.name.lower() == wanted), None)
+
+    def column_by_id(self, column_id: int) -> Column | None:
+        """The column with that id, or None."""
+        return next((column for column in self.columns if column.id == column_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A database's defaults for tables created in it."""
+
+    name: str
+    charset: str
+    collation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """All tracked tables and database defaults at one place of the timeline.
+
+    Attributes:
+        tables: by exact name. Treat as immutable: ``apply`` returns a new catalog.
+        unknown: tables whose schema is not known since a statement that was not understood, with the reason.
+        charset, collation: what the server gives to a database created without its own.
+        next_table_id, next_column_id: the counters ids are taken from; column ids are unique over all tables.
+    """
+
+    tables: Mapping[TableName, Snapshot] = field(default_factory=dict)
+    databases: Mapping[str, Database] = field(default_factory=dict)
+    unknown: Mapping[TableName, str] = field(default_factory=dict)
+    charset: str = "utf8mb4"
+    collation: str = "utf8mb4_0900_ai_ci"
+    next_table_id: int = 1
+    next_column_id: int = 1

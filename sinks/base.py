@@ -1,0 +1,66 @@
+"""What a pipeline knows of a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from historian.plans import Plan
+from historian.timeline import TimelineEntry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Recovered", "Sink", "TargetStatus"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What a sink holds of a connector, enough to rebuild a lost store: its identity, whole timeline and plans, oldest first."""
+
+    connector: str
+    timeline: tuple[TimelineEntry, ...]
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetStatus:
+    """Where one target stands: the last plan it holds, its rows' last position, and why it stopped, if it did."""
+
+    table: str
+    target: str
+    kind: str
+    plan: int
+    position: str
+    stopped: str | None = None
+
+
+class Sink(Protocol):
+    """A place that plans are written to, exactly once each. One connector writes to it."""
+
+    def recover(self) -> Recovered | None:
+        """What is held of an earlier run; None where nothing is. Reads only. Retryable."""
+
+    def open(self, connector: str) -> int:
+        """Claims the targets for *connector* and returns the last plan that *every* target of this sink holds (0: none).
+
+        Raises:
+            LeaseHeld, SinkError: another connector's targets.
+        """
+
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:
+        """Writes *plan*: what is held already is skipped, the rest is written. Calling it again after any failure is safe.
+
+        Args:
+            plan: the next one of the chain, or one held before.
+            timeline: gives the entries behind a number that the plan needs, in order; recorded before any row.
+            chunks: the plan's rows as :data:`historian.chunks.CHUNK_STREAM`, read once by the caller and persisted.
+
+        Raises:
+            ChainBroken: a plan is missing, or a target was changed by someone else.
+            SinkError: a target cannot be written; retryable where the error says so.
+        """
+
+    def status(self) -> Sequence[TargetStatus]:
+        """Where each target stands. Reads only."""
