@@ -87,6 +87,7 @@ class Plan:
         connector: identity of the connector.
         start, end: the rows behind ``start`` up to and including ``end``.
         tables: every captured table that exists somewhere in the range, has rows or edits there.
+        version: number of the last timeline entry at or before ``end``; 0 where there is none yet.
         system_time_us: UTC microseconds, the ``system_time`` of every changelog row of the plan.
         revision: hash of the configuration it was made under.
         format: of this value's JSON.
@@ -98,6 +99,7 @@ class Plan:
     end: LogPosition
     ranges: tuple[LogRange, ...]
     tables: tuple[PlannedTable, ...]
+    version: int
     system_time_us: int
     revision: str
     format: int = 1
