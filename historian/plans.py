@@ -32,11 +32,19 @@ class LogRange:
     """Events of one binlog file from ``start`` (an event bound, outside transactions) up to ``end``, in bytes.
 
     ``start`` 4 is the first event of a file. One partition reads one range; ranges of a plan follow each other in log order.
+
+    Attributes:
+        server: whose ``file`` and offsets these are (see :class:`~historian.positions.LogPosition`).
+        after, upto: GTIDs of the log before and at the end of the range; on another server, after a failover, the range is the
+            transactions of *upto* that are not in *after*. Both "" where the log has no GTIDs.
     """
 
     file: str
     start: int
     end: int
+    server: str = ""
+    after: str = ""
+    upto: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,8 @@ class Reader(Protocol):
         """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
 
         A table's rows at and behind its quarantine are left out. With *as_text* temporal columns are the server's own text
-        (zero dates included) instead of Arrow temporals. Reading a range again gives the same chunks.
+        (zero dates included) instead of Arrow temporals. Reading a range again gives the same chunks. Where the server is not
+        the range's own (after a failover), the range is read by GTID membership instead of by file and offset.
         """
 
     def close(self) -> None:
