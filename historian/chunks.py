@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of"]
+__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "positions"]
+
+_UUID_LENGTH = 36
 
 CHUNK_STREAM = pa.schema(
     [
@@ -35,12 +38,13 @@ class Chunk:
         table_id: the table's id in the history.
         version: number of the schema version its rows were written under.
         segment: which of the plan's segments of that table the rows belong to, from 0.
-        sequence: place among all chunks of the plan, over all its ranges; in this order a table's chunks are in log order.
+        sequence: place among all chunks of the plan, over all its ranges; in this order a table's chunks are in log
+            order.
         file: binlog file of the rows.
         first_position, last_position: of the first and last row's transaction, as text.
         sources: what ``source`` indexes in ``rows`` (see :data:`historian.changelog.CHUNK_COLUMNS`).
         rows: :data:`~historian.changelog.CHUNK_COLUMNS`, then one column a column of the snapshot, named by
-            :func:`~historian.changelog.physical_name`, in the snapshot's order, with the types of :mod:`historian.types`.
+            :func:`~historian.changelog.physical_name`, in the snapshot's order, typed as in :mod:`historian.types`.
             +C stands directly behind its -C, in the same chunk.
     """
 
@@ -87,3 +91,13 @@ def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
             sources=tuple(json.loads(sources[at].as_py())),
             rows=pa.ipc.open_stream(rows[at].as_buffer()).read_next_batch(),
         )
+
+
+def positions(chunk: Chunk) -> pa.Array:
+    """The position of each row's transaction as text: its GTID, or ``file:offset`` of its first event where it has none."""
+    numbers = chunk.rows.column("sequence").cast(pa.string())
+    separators = [":" if len(source) >= _UUID_LENGTH else "-" for source in chunk.sources]
+    prefixes = pa.array([*map("".join, zip(chunk.sources, separators, strict=True)), f"{chunk.file}:"], pa.string())
+    sources = chunk.rows.column("source")
+    index = pc.if_else(pc.less(sources, 0), len(chunk.sources), sources.cast(pa.int64()))
+    return pc.binary_join_element_wise(prefixes.take(index), numbers, "")

@@ -89,12 +89,18 @@ class Reader(Protocol):
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
 
     def scan(
-        self, start: LogPosition, *, limit_bytes: int | None = None, captured: Callable[[TableName], bool]
+        self,
+        start: LogPosition,
+        *,
+        limit_bytes: int | None = None,
+        until: LogPosition | None = None,
+        captured: Callable[[TableName], bool],
     ) -> Iterator[Scanned]:
         """What stands in the log behind *start*, in order, up to its present end.
 
-        Yields a :class:`Bound` at least before each statement's transaction, about every 8 MB, and last of all. Ends at the first
-        bound at or behind *limit_bytes* bytes. Without new transactions it yields nothing.
+        Yields a :class:`Bound` at least before each statement's transaction, about every 8 MB, behind the last transaction of each
+        file, and last of all. Ends at the first transaction end at or behind *limit_bytes* bytes, and at the transaction end that
+        first covers *until*. Without new transactions it yields nothing.
 
         Raises:
             LogPurged: *start* is no longer in the log, or was never executed there.

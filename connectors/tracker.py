@@ -1,0 +1,201 @@
+"""The tracker: follows a log on the driver, records schema versions, and makes plans.
+
+It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it; asking
+again for the plan behind a number gives the stored one, so a restart at any point repeats nothing and leaves nothing out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from connectors.bootstrap import first_entry
+from connectors.head import HeadCheck
+from connectors.ranges import cut_ranges
+from connectors.walk import Walk
+from historian.errors import PositionError, StoreError
+from historian.history import History
+from historian.plans import Plan
+from historian.positions import FilePosition, LogPosition, parse_gtids
+from historian.schema import Catalog, Snapshot, TableName
+from historian.segments import planned_tables
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Bound, Reader
+    from historian.store import Store
+
+__all__ = ["Capture", "Tracker", "parse_position"]
+
+
+class Capture(Protocol):
+    """Reads the present schemas of a server; ids are taken from the given counters."""
+
+    def __call__(self, next_table_id: int, next_column_id: int) -> Catalog:
+        """All non-system databases and tables, read at one moment."""
+
+
+def parse_position(text: str, flavor: str) -> LogPosition:
+    """A position that a person wrote: ``file:offset``, or GTIDs of that *flavor*.
+
+    >>> parse_position("binlog.000003:4711", "mysql").offset
+    4711
+    """
+    try:
+        at = FilePosition.parse(text)
+        at.number  # noqa: B018 raises where the name has none
+    except PositionError:
+        return LogPosition(flavor=flavor, gtids=str(parse_gtids(text, flavor)), file="", offset=0)
+    return LogPosition(flavor=flavor, gtids="", file=at.file, offset=at.offset)
+
+
+class Tracker:
+    """Makes plans, one after the other.
+
+    Args:
+        reader, store: the log, and where versions and plans are kept.
+        connector: identity of the connector, written into each plan.
+        captured: whether rows of a table are wanted; every other non-system table is tracked all the same.
+        revision: hash of the configuration.
+        start: where a connector without history begins: "earliest", "latest", or a position.
+        capture: reads the present schemas of a server; None for a log without one.
+        schema: catalog given by hand for tables whose CREATE is not in the log.
+        range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
+    """
+
+    def __init__(
+        self,
+        *,
+        reader: Reader,
+        store: Store,
+        connector: str,
+        captured: Callable[[TableName], bool],
+        revision: str,
+        start: str = "earliest",
+        capture: Capture | None = None,
+        schema: Catalog | None = None,
+        range_bytes: int = 32 << 20,
+        clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self.reader = reader
+        self.store = store
+        self._connector = connector
+        self._captured = captured
+        self._revision = revision
+        self._start = start
+        self._capture = capture
+        self._schema = schema
+        self._range_bytes = range_bytes
+        self._clock_us = clock_us
+        self._history: History | None = None
+        self._head = HeadCheck(capture, store, captured) if capture is not None else None
+        self._stop: LogPosition | None = None
+
+    @property
+    def history(self) -> History:
+        """What is known so far; the first look at it records where the history begins."""
+        if self._history is None:
+            entries = self.store.entries()
+            if not entries:
+                entries = (first_entry(self.reader, self._start, self._captured, self._capture, self._schema),)
+                self.store.record(entries, entries[0].position)
+            self._history = History.of(entries, resolved=self.store.resolved())
+        return self._history
+
+    def end_of(self, number: int) -> LogPosition:
+        """Where plan *number* ends; of 0: where the connector begins."""
+        return self.history.origin if number == 0 else self.stored(number).end
+
+    def stored(self, number: int) -> Plan:
+        """The stored plan of that number. Raises :class:`StoreError` where there is none."""
+        plan = self.store.plan(number)
+        if plan is None:
+            raise StoreError("a plan is missing from the store", where=f"plan {number}", expected="plans without holes")
+        return plan
+
+    def plan_after(self, number: int, *, limit_bytes: int | None = None, until: str | None = None) -> Plan | None:
+        """The plan behind plan *number*: the stored one, else a new one; None where the log holds nothing new.
+
+        A new plan ends at the first place between transactions at or behind *limit_bytes* bytes of log, or at *until*.
+        Safe to retry.
+        """
+        stored = self.store.plan(number + 1)
+        if stored is not None:
+            return stored
+        start = self.end_of(number)
+        stop = self._stop if until is None else parse_position(until, self.reader.flavor)
+        if stop is not None and start.covers(stop):
+            return None
+        plan = self._make(number, start, limit_bytes, stop)
+        if plan is None and self._head is not None:
+            self._head.look(self.history, self.reader)
+        return plan
+
+    def plans_between(self, begin: int | None, end: str | None) -> Iterator[Plan]:
+        """Plans behind plan *begin* up to the position *end*, else up to the log's present end."""
+        number = begin or 0
+        if end is None:
+            self.stop_at_present_end()
+        while (plan := self.plan_after(number, until=end)) is not None:
+            yield plan
+            number = plan.number
+
+    def stop_at_present_end(self) -> None:
+        """From now on no new plan goes beyond what the log holds at this moment."""
+        self._stop = self.reader.end()
+
+    def snapshot_of(self, table: TableName, position: str | None) -> Snapshot | None:
+        """The table's schema at *position*, else its first version; the log is tracked as far as that takes."""
+        number = 0
+        if position is not None:
+            wanted = parse_position(position, self.reader.flavor)
+            for plan in self.plans_between(None, position):
+                number = plan.number
+            return self.history.at(table, wanted).snapshot
+        while True:
+            versions = self.history.versions(table)
+            found = next((version.snapshot for version in versions if version.snapshot is not None), None)
+            if found is not None:
+                return found
+            following = self.plan_after(number)
+            if following is None:
+                return None
+            number = following.number
+
+    def close(self) -> None:
+        """Closes the log and the store."""
+        self.reader.close()
+        self.store.close()
+
+    def _make(self, number: int, start: LogPosition, limit_bytes: int | None, stop: LogPosition | None) -> Plan | None:
+        history = self.history
+        base = self.stored(number).version if number else history.first_number
+        walk = Walk(history, base, self.store, self._captured, self.reader.flavor, start)
+        bounds: list[Bound] = []
+        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop, captured=self._captured):
+            bound = walk.take(item)
+            if bound is not None:
+                bounds.append(bound)
+        if not bounds:
+            return None
+        end = bounds[-1].position
+        self.store.record(walk.new_entries, end)
+        for entry in walk.new_entries:
+            history.record(entry)
+        history.resolve(end)
+        tables = planned_tables(
+            history, base=base, last=walk.number, captured=self._captured, touched=walk.touched, quarantines=walk.quarantines
+        )
+        plan = Plan(
+            number=number + 1,
+            connector=self._connector,
+            start=start,
+            end=end,
+            ranges=cut_ranges(start, [bound.position for bound in bounds], self._range_bytes) if tables else (),
+            tables=tables,
+            version=walk.number,
+            system_time_us=self._clock_us(),
+            revision=self._revision,
+        )
+        self.store.append_plan(plan)
+        return plan

@@ -1,0 +1,130 @@
+"""One table as ordinary columns: rows of every schema version projected by column id to one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from historian import codec
+from historian.changelog import physical_name
+from historian.chunks import Chunk, positions
+from historian.edits import DropTable, TruncateTable
+from historian.errors import ConfigError, TableStopped, UnknownTable
+from historian.plans import PlannedTable, PlannedVersion
+from historian.projection import project
+from historian.schema import Snapshot, TableName
+from historian.segments import carries
+from historian.types import arrow_type
+
+if TYPE_CHECKING:
+    from connectors.tracker import Tracker
+
+__all__ = ["TYPED_COLUMNS", "TypedTable"]
+
+TYPED_COLUMNS = (
+    pa.field("op", pa.int32(), nullable=False),
+    pa.field("event_time", pa.timestamp("us", tz="UTC"), nullable=False),
+    pa.field("schema_version", pa.int64(), nullable=False),
+    pa.field("position", pa.string(), nullable=False),
+    pa.field("ordinal", pa.int32(), nullable=False),
+)
+"""Columns of a typed row before its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTable:
+    """A table and the snapshot that its rows are projected to."""
+
+    snapshot: Snapshot
+
+    @classmethod
+    def find(cls, tracker: Tracker, table: str, *, schema_at: str | None, name: str | None) -> TypedTable:
+        """The table's schema: the one remembered under the stream's *name*, else the one at *schema_at* or at the start.
+
+        Raises:
+            ConfigError: *table* is no ``database.table``, or a data column is named like a system column.
+            UnknownTable: the log holds no such table up to its present end.
+        """
+        database, dot, plain = table.partition(".")
+        if not dot or not database or not plain:
+            raise ConfigError("not a table name", problems=(f'expected DATABASE.TABLE @ $.table (got "{table}")',))
+        remembered = None if name is None else tracker.store.stream(name)
+        if remembered is not None:
+            return cls(codec.load(Snapshot, remembered))
+        snapshot = tracker.snapshot_of(TableName(database, plain), schema_at)
+        if snapshot is None:
+            raise UnknownTable(
+                "no such table in the log",
+                where=table,
+                next_step="check the name, and that source.tables captures it",
+            )
+        taken = {field.name for field in TYPED_COLUMNS} & {column.name.lower() for column in snapshot.columns}
+        if taken:
+            problems = tuple(f"a data column has the name of a system column @ {table}.{column}" for column in taken)
+            raise ConfigError("typed rows of this table cannot be told apart", problems=problems)
+        if name is not None:
+            tracker.store.remember_stream(name, codec.dump(Snapshot, snapshot))
+        return cls(snapshot)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows: :data:`TYPED_COLUMNS`, then the table's columns by name."""
+        data = [pa.field(column.name, arrow_type(column.type)) for column in self.snapshot.columns]
+        return pa.schema([*TYPED_COLUMNS, *data])
+
+    def wanted(self, tables: Sequence[PlannedTable]) -> tuple[PlannedTable, ...]:
+        """This table's part of a plan.
+
+        Raises:
+            TableStopped: an edit in the plan cannot be projected to the stream's schema.
+        """
+        mine = tuple(table for table in tables if table.table_id == self.snapshot.table_id)
+        for table in mine:
+            if table.quarantine is not None:
+                raise TableStopped(table.quarantine.reason, where=str(self.snapshot.name))
+            for version in table.versions:
+                self._check(version)
+        return mine
+
+    def rows(self, chunk: Chunk, tables: Sequence[PlannedTable]) -> pa.RecordBatch:
+        """The chunk's rows as :attr:`schema`."""
+        written = next(
+            version.snapshot
+            for table in tables
+            for version in table.versions
+            if version.version == chunk.version and version.snapshot is not None
+        )
+        projected = project(chunk.rows, written, self.snapshot)
+        count = projected.num_rows
+        arrays = [
+            projected.column("op").cast(pa.int32()),
+            projected.column("event_time"),
+            pa.repeat(pa.scalar(chunk.version, pa.int64()), count),
+            positions(chunk),
+            projected.column("ordinal"),
+            *(projected.column(physical_name(column.id)) for column in self.snapshot.columns),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _check(self, version: PlannedVersion) -> None:
+        gone = next((edit for edit in version.edits if isinstance(edit, (DropTable, TruncateTable))), None)
+        if gone is not None:
+            raise self._stop(version, f"rows went without row events ({gone.kind})")
+        if version.snapshot is None:
+            return
+        for column in version.snapshot.columns:
+            wanted = self.snapshot.column_by_id(column.id)
+            if wanted is not None and not carries(column.type, wanted.type):
+                raise self._stop(version, f"column {column.name} is {column.type}, the stream's {wanted.type}")
+
+    def _stop(self, version: PlannedVersion, why: str) -> TableStopped:
+        return TableStopped(
+            "an edit cannot be projected to the schema of this stream",
+            where=f"{self.snapshot.name} at {version.place.gtid or version.place.offset if version.place else 'the start'}",
+            expected="edits that keep every value readable under the stream's schema",
+            found=f"{version.statement or 'a version before the stream began'}: {why}",
+            next_step='start a new stream, with another "name", behind this position',
+        )
