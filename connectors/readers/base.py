@@ -88,6 +88,16 @@ class Reader(Protocol):
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
 
+    def locate(self, position: LogPosition) -> LogPosition:
+        """The same place between transactions with GTIDs, file, offset and server all filled in.
+
+        *position* has either GTIDs (``file`` "") or ``file`` and ``offset``.
+
+        Raises:
+            LogPurged: the log behind it is no longer all there.
+            SourceError: it was never executed here, or no transaction ends there.
+        """
+
     def scan(
         self,
         start: LogPosition,
