@@ -94,7 +94,7 @@ def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
 
 
 def positions(chunk: Chunk) -> pa.Array:
-    """The position of each row's transaction as text: its GTID, or ``file:offset`` of its first event where it has none."""
+    """The position of each row's transaction as text: its GTID, or ``file:offset`` of its first event."""
     numbers = chunk.rows.column("sequence").cast(pa.string())
     separators = [":" if len(source) >= _UUID_LENGTH else "-" for source in chunk.sources]
     prefixes = pa.array([*map("".join, zip(chunk.sources, separators, strict=True)), f"{chunk.file}:"], pa.string())

@@ -1,6 +1,7 @@
 """Values of the core to JSON and back.
 
-The wire form is what pydantic makes of the dataclasses: field names as keys, tuples as arrays, edits told apart by ``kind``.
+The wire form is what pydantic makes of the dataclasses: field names as keys, tuples as arrays, edits told apart by
+``kind``.
 """
 
 from __future__ import annotations
@@ -27,5 +28,6 @@ def dump(kind: Any, value: object) -> str:
 
 def load(kind: type[T], text: str | bytes) -> T:
     """The value of type *kind* that :func:`dump` wrote."""
-    value: T = _adapter(kind).validate_json(text)
+    key: Any = kind  # mypy does not take a type variable's type for hashable
+    value: T = _adapter(key).validate_json(text)
     return value

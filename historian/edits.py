@@ -6,9 +6,12 @@ them never needs the statement or a parser. JSON: :func:`historian.codec.dump` w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Literal, Union
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field
 
 from historian.errors import EditConflict
 from historian.schema import Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
@@ -196,24 +199,27 @@ class SetTableCharset:
     kind: Literal["set_table_charset"] = "set_table_charset"
 
 
-Edit = Union[
-    SetDatabase,
-    DropDatabase,
-    CreateTable,
-    DropTable,
-    TruncateTable,
-    RenameTable,
-    ForgetTable,
-    AddColumn,
-    DropColumn,
-    RenameColumn,
-    ChangeType,
-    ChangeAttributes,
-    MoveColumn,
-    SetPrimaryKey,
-    AddUniqueKey,
-    DropUniqueKey,
-    SetTableCharset,
+V = TypeVar("V")
+
+Edit = Annotated[
+    SetDatabase
+    | DropDatabase
+    | CreateTable
+    | DropTable
+    | TruncateTable
+    | RenameTable
+    | ForgetTable
+    | AddColumn
+    | DropColumn
+    | RenameColumn
+    | ChangeType
+    | ChangeAttributes
+    | MoveColumn
+    | SetPrimaryKey
+    | AddUniqueKey
+    | DropUniqueKey
+    | SetTableCharset,
+    Field(discriminator="kind"),
 ]
 
 
@@ -379,7 +385,7 @@ def _(edit: SetTableCharset, catalog: Catalog) -> Catalog:
     return _put(catalog, replace(snapshot, charset=edit.charset, collation=edit.collation))
 
 
-def _without(mapping, key):  # type: ignore[no-untyped-def]  # generic over two mappings
+def _without(mapping: Mapping[TableName, V], key: TableName) -> Mapping[TableName, V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 

@@ -31,12 +31,13 @@ class Place:
 class LogRange:
     """Events of one binlog file from ``start`` (an event bound, outside transactions) up to ``end``, in bytes.
 
-    ``start`` 4 is the first event of a file. One partition reads one range; ranges of a plan follow each other in log order.
+    ``start`` 4 is the first event of a file. One partition reads one range; ranges of a plan follow each
+    other in log order.
 
     Attributes:
         server: whose ``file`` and offsets these are (see :class:`~historian.positions.LogPosition`).
-        after, upto: GTIDs of the log before and at the end of the range; on another server, after a failover, the range is the
-            transactions of *upto* that are not in *after*. Both "" where the log has no GTIDs.
+        after, upto: GTIDs of the log before and at the end of the range; on another server, after a failover, the range
+            is the transactions of *upto* that are not in *after*. Both "" where the log has no GTIDs.
     """
 
     file: str
@@ -53,7 +54,8 @@ class PlannedVersion:
 
     Attributes:
         version: its number in the history.
-        place: of its DDL's event; None where it was in force before the plan's first event. It holds for rows behind that event.
+        place: of its DDL's event; None where it was in force before the plan's first event. It holds for rows behind
+            that event.
         edits: that led from the version before to this one, where its DDL stands inside the plan; else empty.
         snapshot: None where the table does not exist from here on (dropped, or renamed out of what is tracked).
         segment: that rows under this version belong to.
@@ -79,7 +81,7 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
-    """One captured table's part in a plan. ``versions`` in log order, at least one; the first may have ``place`` None."""
+    """One captured table's part in a plan. ``versions`` in log order, at least one; only the first may lack a place."""
 
     table_id: int
     versions: tuple[PlannedVersion, ...]

@@ -72,8 +72,10 @@ class Column:
         default: the default's text as ``information_schema.column_default`` prints it; None: no default, or NULL.
         default_is_expression: ``default`` is an expression (CURRENT_TIMESTAMP included), not a literal.
         generated: "virtual", "stored", or None for an ordinary column. A virtual column is in the row image too.
-        initial: what rows written before the column was added read, as the server's text; None: NULL. Set by ADD COLUMN.
-        initial_known: False where the server computed that value (expression default, AUTO_INCREMENT), so that only the server knows it.
+        initial: what rows written before the column was added read, as the server's text; None: NULL. Set by ADD
+            COLUMN.
+        initial_known: False where the server computed that value (expression default, AUTO_INCREMENT), so that only the
+            server knows it.
     """
 
     id: int

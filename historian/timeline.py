@@ -13,13 +13,14 @@ __all__ = ["TimelineEntry"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One statement's edits, or a capture of tables; ``number`` is the schema version that tables it touches have from here.
+    """One statement's edits, or a capture of tables; ``number`` is the version that tables it touches have from here.
 
     Attributes:
         number: from 1, without holes.
         place: of the statement's event; None for a capture.
-        position: for a capture, up to where the log was read when it holds; for a statement, the bound before its transaction.
-        edits: resolved; replaying them over all entries in order gives the catalog. Empty: nothing that is tracked changed.
+        position: for a capture, the position from which it holds; for a statement, the bound before its
+            transaction.
+        edits: resolved; replaying them over all entries in order gives the catalog. Empty: nothing tracked changed.
         statement, database: its text and default database; "" for a capture.
         event_time_us: UTC microseconds.
         server: which server's log the place's ``file`` and ``offset`` are of.

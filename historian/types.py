@@ -71,9 +71,10 @@ def is_readable(kind: ColumnType) -> bool:
 def arrow_type(kind: ColumnType) -> pa.DataType:
     """The Arrow type that carries every value of *kind* exactly.
 
-    Unsigned integers take the next wider signed type, since Spark and Delta have no unsigned ones; TIME is microseconds as
-    int64 (it exceeds a day and can be negative); YEAR is an int16; BIT(n) big-endian bytes, BIT(1) a boolean; GEOMETRY the server's
-    own bytes: SRID, then WKB. Zero dates have no Arrow value: the decoder counts them and gives NULL.
+    Unsigned integers take the next wider signed type, since Spark and Delta have no unsigned ones; TIME is microseconds
+    as int64 (it exceeds a day and can be negative); YEAR is an int16; BIT(n) big-endian bytes, BIT(1) a boolean;
+    GEOMETRY the server's own bytes: SRID, then WKB. Zero dates have no Arrow value: the decoder counts them and gives
+    NULL.
 
     Raises:
         ValueUnrepresentable: a type that this release does not read.

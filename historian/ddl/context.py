@@ -14,10 +14,12 @@ class StatementContext:
     Attributes:
         flavor: "mysql" or "mariadb".
         database: the default database of unqualified names; "" where none.
-        sql_mode: names of the modes in force, upper case, as far as they matter: ANSI_QUOTES, NO_BACKSLASH_ESCAPES, PIPES_AS_CONCAT,
-            REAL_AS_FLOAT, ...
-        version: the server's, as a number like 80031, 90704, 101119; 0 where unknown (executable comments then count as executed).
-        charset, collation: the server's defaults for new databases (``character_set_server``), from the event where it says so.
+        sql_mode: names of the modes in force, upper case, as far as they matter: ANSI_QUOTES,
+            NO_BACKSLASH_ESCAPES, PIPES_AS_CONCAT, REAL_AS_FLOAT, ...
+        version: the server's, as a number like 80031, 90704, 101119; 0 where unknown (executable comments then count as
+            executed).
+        charset, collation: the server's defaults for new databases (``character_set_server``), from the event where it
+            says so.
         utf8mb4_collation: ``default_collation_for_utf8mb4``; "" where the event does not say.
         explicit_defaults_for_timestamp: None where the event does not say (then as the version's default).
         lower_case_table_names: 0, 1 or 2.

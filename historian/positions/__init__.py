@@ -1,4 +1,4 @@
-"""Positions of a source's log: parse, print, ``covers()``; GTID sets are only partially ordered, so there is no ``<``."""
+"""Positions of a source's log. GTID sets are only partially ordered, so there is ``covers()`` and no ``<``."""
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet

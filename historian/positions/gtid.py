@@ -136,7 +136,9 @@ class GtidSet:
 
 
 def _bad(text: str, part: str) -> PositionError:
-    return PositionError("not a GTID set", where=text, expected="UUID[:TAG]:N[-M][:N[-M]]..., comma separated", found=part)
+    return PositionError(
+        "not a GTID set", where=text, expected="UUID[:TAG]:N[-M][:N[-M]]..., comma separated", found=part
+    )
 
 
 def _merge(ranges: Iterable[tuple[int, int]]) -> Intervals:

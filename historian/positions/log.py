@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
@@ -11,7 +10,7 @@ from historian.positions.mariadb import MariadbGtids
 
 __all__ = ["Gtids", "LogPosition", "parse_gtids"]
 
-Gtids = Union[GtidSet, MariadbGtids]
+Gtids = GtidSet | MariadbGtids
 
 
 def parse_gtids(text: str, flavor: str) -> Gtids:
@@ -27,7 +26,7 @@ class LogPosition:
         flavor: "mysql" or "mariadb"; says how ``gtids`` reads.
         gtids: text of the GTID position; "" where the log has no GTIDs, or none yet.
         file, offset: the byte behind the last event that belongs to it.
-        server: which server ``file`` and ``offset`` are of (MySQL: its UUID, MariaDB: ``server_id``; "" for bare files).
+        server: which server ``file`` and ``offset`` are of (MySQL: UUID, MariaDB: ``server_id``; "": bare files).
     """
 
     flavor: str
@@ -50,7 +49,7 @@ class LogPosition:
         return self.gtids or str(self.at)
 
     def covers(self, other: LogPosition) -> bool:
-        """Whether everything up to *other* lies at or before this position; by file only on one server or without GTIDs."""
+        """Whether everything up to *other* lies at or before this position; by file only where neither has GTIDs."""
         if self.gtids or other.gtids:
             mine, theirs = self.gtid_set, other.gtid_set
             if isinstance(mine, GtidSet) and isinstance(theirs, GtidSet):

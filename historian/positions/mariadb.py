@@ -33,7 +33,10 @@ class MariadbGtids:
             match = _GTID.fullmatch(part)
             if match is None or int(match[1]) in last:
                 raise PositionError(
-                    "not a MariaDB GTID position", where=text, expected="DOMAIN-SERVER-SEQUENCE, each domain once", found=part
+                    "not a MariaDB GTID position",
+                    where=text,
+                    expected="DOMAIN-SERVER-SEQUENCE, each domain once",
+                    found=part,
                 )
             last[int(match[1])] = (int(match[1]), int(match[2]), int(match[3]))
         return cls(tuple(last[domain] for domain in sorted(last)))
