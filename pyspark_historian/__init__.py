@@ -19,10 +19,10 @@ def __getattr__(name: str) -> type[DataSource]:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     try:
-        from connectors.spark import HistorianDataSource
+        from connectors.spark import HistorianSource
     except ImportError as error:
         return _unavailable(error)
-    return HistorianDataSource
+    return HistorianSource
 
 
 def _unavailable(error: ImportError) -> type[DataSource]:

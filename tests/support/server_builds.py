@@ -1,26 +1,21 @@
 """Which server builds the tests know, where each comes from, and its place in the cache.
 
-A build lies in ``test-servers/NAME`` of the project's cache: ``root/`` is the unpacked program, ``data/`` an initialised
-data directory to copy, ``VERSION`` what ``--version`` printed. It appears there in one step, and those who want it
-meanwhile wait.
-
-As a script it fetches the builds named on the command line, or all.
+A build lies in ``test-servers/NAME`` of the project's cache: ``root/`` is the unpacked program, ``data/`` a data
+directory to copy, ``VERSION`` what ``--version`` printed. It appears there in one step, and those who want it meanwhile
+wait.
 """
 
 from __future__ import annotations
 
 import fcntl
 import io
-import os
 import platform
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +24,7 @@ from typing import Literal
 import debian
 from connectors.jvm import Jar, cache_directory, fetch_jars
 
-__all__ = ["BUILDS", "Build", "Flavor", "build", "fetch"]
+__all__ = ["BUILDS", "Build", "Flavor", "build", "fetch", "placed"]
 
 Flavor = Literal["mysql", "mariadb"]
 
@@ -198,17 +193,3 @@ def _version(wanted: Build, root: Path) -> str:
         raise RuntimeError(f"{wanted.name} was fetched but does not run:\n{done.stdout}{done.stderr}")
     # The path in front is that of the directory that it was fetched to.
     return done.stdout.partition("Ver ")[2]
-
-
-def main() -> None:
-    """Fetches the builds named on the command line, by default all, and prints what each is."""
-    wanted = [build(name) for name in sys.argv[1:]] or list(BUILDS.values())
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for one, directory in zip(wanted, pool.map(fetch, wanted), strict=True):
-            version = (directory / "VERSION").read_text(encoding="utf-8").strip()
-            sys.stdout.write(f"{one.name:12} {version}\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,20 @@
-"""A build's initialised data directory, made once and copied for each server, and the options that name its files."""
+"""A build's initialised data directory, made once and copied for each server, and the options that name its files.
+
+As a script: fetches and initialises the builds named on the command line, or all, so that servers start at once.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from server_builds import Build, fetch, placed
+from server_builds import BUILDS, Build, build, fetch, placed
 
-__all__ = ["copy_data", "file_options", "write_options"]
+__all__ = ["copy_data", "file_options", "prepare", "write_options"]
 
 # What MariaDB's own installer feeds to `--bootstrap`, in its order; a release that lacks one has nothing to put there.
 MARIADB_SYSTEM_SQL = (
@@ -21,10 +26,10 @@ MARIADB_SYSTEM_SQL = (
 )
 
 
-def file_options(build: Build) -> tuple[str, ...]:
-    """Options for a server of ``build`` to find its own files, and to keep its redo log small."""
-    root = build.root
-    if build.jar is not None:
+def file_options(kind: Build) -> tuple[str, ...]:
+    """Options for a server of ``kind`` to find its own files, and to keep its redo log small."""
+    root = kind.root
+    if kind.jar is not None:
         options = [f"basedir={root}", f"lc_messages_dir={root}/share"]
     else:
         share = next(
@@ -37,7 +42,7 @@ def file_options(build: Build) -> tuple[str, ...]:
             f"character_sets_dir={charsets}",
             f"plugin_dir={root}/usr/lib/mysql/plugin",
         ]
-    newer = build.flavor == "mysql" and build.series >= (8, 0)
+    newer = kind.flavor == "mysql" and kind.series >= (8, 0)
     options.append("innodb_redo_log_capacity=16M" if newer else "innodb_log_file_size=8M")
     if os.geteuid() == 0:
         options.append("user=root")
@@ -49,48 +54,62 @@ def write_options(path: Path, options: tuple[str, ...]) -> None:
     path.write_text("[mysqld]\n" + "\n".join(options) + "\n", encoding="utf-8")
 
 
-def copy_data(build: Build, target: Path) -> None:
-    """Makes ``target`` a fresh data directory of ``build``."""
-    command = ["cp", "-a", "--reflink=auto", str(_template(build)), str(target)]
+def copy_data(kind: Build, target: Path) -> None:
+    """Makes ``target`` a fresh data directory of ``kind``."""
+    command = ["cp", "-a", "--reflink=auto", str(prepare(kind)), str(target)]
     subprocess.run(command, check=True)
 
 
-def _template(build: Build) -> Path:
-    """An initialised data directory without identity: each copy makes its own server_uuid."""
-    directory = fetch(build) / "data"
+def prepare(kind: Build) -> Path:
+    """The build's initialised data directory, made if need be. It has no identity: a copy makes its own server_uuid."""
+    directory = fetch(kind) / "data"
     if not directory.exists():
         with placed(directory) as place:
             if place is not None:
-                _initialise(build, place)
+                _initialise(kind, place)
                 (place / "auto.cnf").unlink(missing_ok=True)
     return directory
 
 
-def _initialise(build: Build, place: Path) -> None:
+def _initialise(kind: Build, place: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="historian-init-") as work:
         options = Path(work, "my.cnf")
-        write_options(options, (*file_options(build), f"datadir={place}", f"log_error={work}/error.log"))
-        command = [*build.command(), f"--defaults-file={options}"]
-        if build.flavor == "mariadb":
+        write_options(options, (*file_options(kind), f"datadir={place}", f"log_error={work}/error.log"))
+        command = [*kind.command(), f"--defaults-file={options}"]
+        if kind.flavor == "mariadb":
             command += ["--bootstrap", "--skip-grant-tables"]
         else:
             command += ["--initialize-insecure"]
         done = subprocess.run(
-            command, input=_system_sql(build), capture_output=True, text=True, errors="replace", check=False
+            command, input=_system_sql(kind), capture_output=True, text=True, errors="replace", check=False
         )
         if done.returncode != 0:
             log = Path(work, "error.log")
             said = log.read_text(errors="replace") if log.exists() else ""
-            raise RuntimeError(f"{build.name} could not make a data directory:\n{done.stdout}{done.stderr}{said}")
+            raise RuntimeError(f"{kind.name} could not make a data directory:\n{done.stdout}{done.stderr}{said}")
 
 
-def _system_sql(build: Build) -> str:
+def _system_sql(kind: Build) -> str:
     """What a MariaDB server reads at bootstrap; MySQL's makes its tables by itself."""
-    if build.flavor == "mysql":
+    if kind.flavor == "mysql":
         return ""
-    (share,) = {path.parent for path in build.root.glob("usr/share/m*/fill_help_tables.sql")}
+    (share,) = {path.parent for path in kind.root.glob("usr/share/m*/fill_help_tables.sql")}
     statements = "create database if not exists mysql;\nuse mysql;\n"
     statements += "set @auth_root_socket=NULL;\nset @skip_auth_anonymous=1;\n"
     for pattern in MARIADB_SYSTEM_SQL:
         statements += "".join(path.read_text(encoding="utf-8") for path in sorted(share.glob(pattern)))
     return statements
+
+
+def main() -> None:
+    """Prepares builds side by side and prints the version of each."""
+    wanted = [build(name) for name in sys.argv[1:]] or list(BUILDS.values())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for kind, data in zip(wanted, pool.map(prepare, wanted), strict=True):
+            version = (data.parent / "VERSION").read_text(encoding="utf-8").split()[0]
+            sys.stdout.write(f"  {kind.name:12} {version}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Fixtures for all tests: real servers, and a Spark session.
+
+A server fixture fails where its server cannot be had; it never skips. ``HISTORIAN_TEST_MYSQL9`` and the like, set to
+``mysql://user:password@host:port``, make the fixture of that name use a running server instead of starting one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server_builds import BUILDS
+from servers import Server, server_at, start_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SERVER_FIXTURES = {*BUILDS, "server", "fresh_server"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs a server or Spark, so that ``-m "not server and not spark"`` leaves the quick tests."""
+    for item in items:
+        needs = set(getattr(item, "fixturenames", ()))
+        if needs & SERVER_FIXTURES:
+            item.add_marker("server")
+        if "spark" in needs:
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """One server of each kind for the whole session, started when first asked for."""
+    started: dict[str, Server] = {}
+
+    def get(name: str) -> Server:
+        if name not in started:
+            url = os.environ.get(f"HISTORIAN_TEST_{name.upper()}")
+            started[name] = server_at(name, url) if url else start_server(name, tmp_path_factory.mktemp(name))
+        return started[name]
+
+    yield get
+    for server in started.values():
+        _remove(server)
+
+
+def _remove(server: Server) -> None:
+    """Ends a server and deletes its data; the log stays for a look."""
+    if server.directory is not None:
+        server.kill()
+        shutil.rmtree(server.directory / "data", ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def mysql9(_servers: Callable[[str], Server]) -> Server:
+    """MySQL 9."""
+    return _servers("mysql9")
+
+
+@pytest.fixture(scope="session")
+def mysql8(_servers: Callable[[str], Server]) -> Server:
+    """MySQL 8.0."""
+    return _servers("mysql8")
+
+
+@pytest.fixture(scope="session")
+def mysql57(_servers: Callable[[str], Server]) -> Server:
+    """MySQL 5.7."""
+    return _servers("mysql57")
+
+
+@pytest.fixture(scope="session")
+def mariadb1011(_servers: Callable[[str], Server]) -> Server:
+    """MariaDB 10.11."""
+    return _servers("mariadb1011")
+
+
+@pytest.fixture(scope="session")
+def mariadb118(_servers: Callable[[str], Server]) -> Server:
+    """MariaDB 11.8."""
+    return _servers("mariadb118")
+
+
+@pytest.fixture(scope="session", params=list(BUILDS))
+def server(request: pytest.FixtureRequest, _servers: Callable[[str], Server]) -> Server:
+    """Each server in turn."""
+    return _servers(request.param)
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """``fresh_server(name, *options)`` starts a server that only this test uses."""
+    started: list[Server] = []
+
+    def start(name: str, *options: str) -> Server:
+        started.append(start_server(name, tmp_path / f"{name}-{len(started)}", *options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        _remove(server)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local Spark session with Delta for the whole session."""
+    from spark_session import start_spark
+
+    session = start_spark(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
