@@ -1,0 +1,100 @@
+"""What is shipped: one wheel with four packages, and a format that Spark finds by itself."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pickle
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.jvm import DELTA_JARS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = {"connectors", "historian", "pyspark_historian", "sinks"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel of this work tree."""
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (path,) = target.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_wheel_holds_the_four_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    top = {name.split("/")[0] for name in wheel.namelist()}
+
+    assert PACKAGES == {name for name in top if not name.endswith(".dist-info")}
+    assert ["pyspark_historian"] == [name.split("-")[0] for name in top if name.endswith(".dist-info")]
+
+
+def test_wheel_is_typed_and_carries_its_licence(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert [True] == [name.endswith("licenses/LICENSE") for name in names if "LICENSE" in name]
+
+
+def test_wheel_installs_the_command(wheel: zipfile.ZipFile) -> None:
+    (path,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
+
+    assert "historian = connectors.cli:main" in wheel.read(path).decode().splitlines()
+
+
+def test_jars_and_python_half_of_delta_are_of_one_version() -> None:
+    (revision,) = {jar.revision for jar in DELTA_JARS if jar.organisation == "io.delta"}
+
+    assert importlib.metadata.version("delta-spark") == revision
+    assert {"delta-kernel-api", "delta-kernel-defaults"} <= {jar.name for jar in DELTA_JARS}
+
+
+def test_delta_is_built_for_the_spark_we_pin() -> None:
+    (name,) = [jar.name for jar in DELTA_JARS if jar.name.startswith("delta-spark")]
+
+    series = importlib.metadata.version("pyspark").rpartition(".")[0]
+    assert re.fullmatch(rf"delta-spark_{re.escape(series)}_2\.13", name)
+
+
+def test_spark_finds_our_source() -> None:
+    import pyspark_historian
+    from connectors.spark import HistorianSource
+
+    assert HistorianSource is pyspark_historian.DefaultSource
+    assert pyspark_historian.DefaultSource.name() == "historian"
+
+
+def test_source_that_cannot_be_imported_says_why_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.cloudpickle import dumps
+
+    import pyspark_historian
+
+    monkeypatch.setitem(sys.modules, "connectors.spark", None)
+
+    # As Spark does it: the class is pickled in one process and used in another.
+    source = pickle.loads(dumps(pyspark_historian.DefaultSource))
+
+    assert source.name() == "historian"
+    with pytest.raises(ImportError, match=r"cannot be loaded: .*connectors\.spark"):
+        source({}).schema()
+
+
+def test_session_sees_delta_and_its_kernel(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(3).write.format("delta").save(str(tmp_path / "table"))
+
+    jvm, context = spark._jvm, spark.sparkContext
+    assert jvm is not None
+    engine = jvm.io.delta.kernel.defaults.engine.DefaultEngine.create(context._jsc.hadoopConfiguration())
+    snapshot = jvm.io.delta.kernel.TableManager.loadSnapshot(str(tmp_path / "table")).build(engine)
+
+    assert (0, 3) == (snapshot.getVersion(), spark.read.format("delta").load(str(tmp_path / "table")).count())
