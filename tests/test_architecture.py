@@ -93,7 +93,9 @@ def _surface(tree: ast.Module) -> tuple[set[str], set[str], set[str]]:
             if "__all__" in names and node.value is not None:
                 listed |= set(ast.literal_eval(node.value))
             defined |= names
-    return listed, {name for name in defined if not name.startswith("_")}, imported
+    # Constants and type variables may be left out: siblings share many, users need few.
+    public = {name for name in defined if not name.startswith("_") and (name in listed or not name.isupper())}
+    return listed, public, imported
 
 
 def _is_text(node: ast.AST) -> bool:
