@@ -109,8 +109,15 @@ def fresh_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark session with Delta for the whole session."""
-    from spark_session import start_spark
+    from connectors.jvm import delta_jars
+    from sinks.session import spark_session
 
-    session = start_spark(tmp_path_factory.mktemp("spark"))
+    directory = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={directory / 'derby'}",
+        "spark.local.dir": str(directory / "local"),
+    }
+    session = spark_session(jars=delta_jars(), name="tests", settings=settings)
     yield session
     session.stop()
