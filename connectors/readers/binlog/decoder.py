@@ -1,0 +1,242 @@
+"""Decodes windows of binlog events into Arrow chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from connectors.readers.binlog.bindings import Bindings
+from connectors.readers.binlog.events import event_name, uuid_text
+from connectors.readers.binlog.kernels import layout as at
+from connectors.readers.binlog.kernels.walk import walk
+from connectors.readers.binlog.program import program
+from connectors.readers.binlog.rows_builder import TableBuilder
+from connectors.readers.binlog.table_maps import TableMap, table_map
+from connectors.readers.binlog.window import Window
+from historian.chunks import Chunk
+from historian.errors import LogCorrupt, SourceError, UnsupportedEvent
+from historian.plans import PlannedTable, PlannedVersion
+
+__all__ = ["RangeDecoder"]
+
+_MAX_SOURCES = 2**15 - 1
+_NEVER = 2**63 - 1
+
+
+class RangeDecoder:
+    """Turns the windows of one range of a log into chunks of the tables asked for.
+
+    A chunk ends where it is full, where its table's version or segment changes, where all unfinished chunks together
+    exceed four full ones, where the file changes, and at the end. None of that depends on how the range is cut into
+    windows, so reading a range again gives the same chunks.
+
+    Args:
+        tables: with the versions whose rows may occur; rows of other tables are skipped.
+        flavor: "mysql" or "mariadb".
+        sequence: number of the first chunk.
+        as_text: temporal columns are text as the server prints it, zero dates included.
+        max_chunk_rows: at least 2.
+        max_chunk_bytes: measured as the rows' bytes in the log and what Arrow needs besides.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[PlannedTable],
+        *,
+        flavor: str,
+        sequence: int = 0,
+        as_text: bool = False,
+        max_chunk_rows: int = 128 * 1024,
+        max_chunk_bytes: int = 24 * 1024 * 1024,
+    ) -> None:
+        self._flavor = flavor
+        self._as_text = as_text
+        self._next = sequence
+        self._max_rows = max(2, max_chunk_rows)
+        self._file: str | None = None
+        self._bindings = Bindings(tables)
+        self._builders: list[TableBuilder | None] = [None] * len(tables)
+        self._sources: list[str] = []
+        self._source_words = np.zeros((8, 2), np.int64)
+        self._tables = np.zeros((max(1, len(tables)), at.TABLE_WORDS), np.int64)
+        self._scratch = np.zeros(2 * at.SCRATCH_WORDS, np.int64)
+        self._state = state = np.zeros(at.STATE_WORDS, np.int64)
+        state[at.SOURCE] = -1
+        state[at.REBIND] = _NEVER
+        state[at.MAX_ROWS], state[at.MAX_BYTES], state[at.MAX_OPEN_BYTES] = (
+            self._max_rows,
+            max_chunk_bytes,
+            4 * max_chunk_bytes,
+        )
+        state[at.TABLES], state[at.SCRATCH] = self._tables.ctypes.data, self._scratch.ctypes.data
+        state[at.SOURCES] = self._source_words.ctypes.data
+        self._publish_maps()
+
+    def feed(self, window: Window) -> Iterator[Chunk]:
+        """Decodes a window; yields the chunks that it completes. The window's memory is free when the iterator ends.
+
+        Raises:
+            LogCorrupt: lengths that do not fit, with file and offset; nothing outside the window is read.
+            UnsupportedEvent: an event, or a row image of a table asked for, that this release does not read.
+            TableStopped: a TABLE_MAP that does not fit the schema in force.
+            ValueUnrepresentable: a value, or a column type, that Arrow or this release cannot hold.
+        """
+        if window.file != self._file:
+            yield from self._flush_all()
+            self._file = window.file
+            self._rebind(0)
+        state = self._state
+        state[at.EVENT] = state[at.AT] = 0
+        arguments = (
+            state.ctypes.data,
+            window.buffer.ctypes.data,
+            len(window.buffer),
+            *(np.ascontiguousarray(part).ctypes.data for part in (window.starts, window.ends, window.offsets)),
+            len(window.starts),
+        )
+        while code := walk(*arguments):
+            yield from self._answer(code, window)
+
+    def finish(self) -> Iterator[Chunk]:
+        """Yields the unfinished chunks.
+
+        Raises:
+            LogCorrupt: the range ends inside a transaction.
+        """
+        if self._state[at.TRANSACTION] != at.OUTSIDE:
+            raise LogCorrupt(
+                "a range that ends inside a transaction",
+                where=f"{self._file}, transaction {self._position(*self._state[[at.SOURCE, at.SEQUENCE]].tolist())}",
+            )
+        yield from self._flush_all()
+
+    # ---- what the kernel asks for -----------------------------------------------------------------------------------
+    def _answer(self, code: int, window: Window) -> Iterator[Chunk]:
+        state = self._state
+        slot, column, detail, detail_2 = state[[at.SLOT, at.COLUMN, at.DETAIL, at.DETAIL_2]].tolist()
+        index = int(state[at.EVENT])
+        offset = int(window.offsets[index])
+        where = f"{window.file}:{offset}"
+        if code == at.NEW_MAP:
+            yield from self._bind(window.buffer[window.starts[index] : window.ends[index]].tobytes(), offset)
+        elif code == at.NEW_SOURCE:
+            self._add_source(detail, detail_2)
+        elif code == at.REBOUND:
+            self._rebind(offset)
+        elif code == at.FLUSH:
+            yield from self._flush(slot)
+        elif code == at.FLUSH_ALL:
+            yield from self._flush_all()
+        elif code == at.GROW_ROWS:
+            self._builder(slot).grow_rows()
+        elif code == at.GROW_DATA:
+            self._builder(slot).grow_data(column, detail)
+        else:
+            raise self._failure(code, window, where)
+
+    def _failure(self, code: int, window: Window, where: str) -> SourceError:
+        state = self._state
+        slot, column, detail = state[[at.SLOT, at.COLUMN, at.DETAIL]].tolist()
+        if code == at.UNSUPPORTED:
+            name = "XA transaction" if detail == 2 else event_name(detail)
+            return UnsupportedEvent(f"an event that this release does not read: {name}", where=where)
+        start = window.starts[int(state[at.EVENT])]
+        name = event_name(int(window.buffer[start + 4])) if 0 <= start < len(window.buffer) - 4 else "event"
+        if code == at.PARTIAL:
+            return UnsupportedEvent(
+                f"a row image that leaves out columns, in {name} of {self._builder(slot).snapshot.name}",
+                where=where,
+                next_step="set binlog_row_image=FULL on the source and in every session",
+            )
+        what = at.WRONG[detail]
+        if detail == at.IMAGE_SHORT:
+            snapshot = self._builder(slot).snapshot
+            what += f", at column {snapshot.columns[column].name} of {snapshot.name}"
+        return LogCorrupt(f"the log is damaged: {what}", where=f"{name} at {where}")
+
+    def _builder(self, slot: int) -> TableBuilder:
+        builder = self._builders[slot]
+        assert builder is not None  # noqa: S101 - the kernel knows bound tables only
+        return builder
+
+    def _bind(self, event: bytes, offset: int) -> Iterator[Chunk]:
+        """Resolves a TABLE_MAP's table and tells the kernel."""
+        described = table_map(event)
+        found = self._bindings.resolve(described.table, self._file or "", offset)
+        if found is None:
+            self._bindings.bind(described.number, event, slot=-1)
+        else:
+            slot, version = found
+            builder = self._builders[slot]
+            if builder is None or builder.version is not version or builder.wire != described.columns:
+                yield from self._flush(slot)
+                self._builders[slot] = self._make(slot, version, described, offset)
+            self._bindings.bind(described.number, event, slot=slot)
+        self._publish_maps()
+
+    def _make(self, slot: int, version: PlannedVersion, described: TableMap, offset: int) -> TableBuilder:
+        assert version.snapshot is not None  # noqa: S101 - resolved by its name
+        steps = program(version.snapshot, described.columns, as_text=self._as_text, where=f"{self._file}:{offset}")
+        return TableBuilder(
+            words=self._tables[slot],
+            version=version,
+            snapshot=version.snapshot,
+            wire=described.columns,
+            steps=steps,
+            max_rows=self._max_rows,
+        )
+
+    def _rebind(self, offset: int) -> None:
+        """Forgets all table numbers, since another version may hold from *offset* on."""
+        self._state[at.REBIND] = self._bindings.forget(self._file or "", offset)
+        self._publish_maps()
+
+    def _publish_maps(self) -> None:
+        self._state[at.MAPS] = self._bindings.entries.ctypes.data
+        self._state[at.MAPS_MASK] = len(self._bindings.entries) - 1
+
+    def _add_source(self, first: int, second: int) -> None:
+        count = len(self._sources)
+        if count == _MAX_SOURCES:
+            raise SourceError("a range with transactions of too many servers", expected=f"at most {_MAX_SOURCES}")
+        if self._flavor == "mariadb":
+            self._sources.append(f"{first}-{second}")
+        else:
+            self._sources.append(uuid_text(np.array([first, second], "<i8").tobytes()))
+        if count == len(self._source_words):
+            self._source_words = np.concatenate([self._source_words, np.zeros_like(self._source_words)])
+            self._state[at.SOURCES] = self._source_words.ctypes.data
+        self._source_words[count] = (first, second)
+        self._state[at.SOURCE_COUNT] = count + 1
+
+    # ---- chunks -----------------------------------------------------------------------------------------------------
+    def _flush_all(self) -> Iterator[Chunk]:
+        for slot in range(len(self._builders)):
+            yield from self._flush(slot)
+
+    def _flush(self, slot: int) -> Iterator[Chunk]:
+        builder = self._builders[slot]
+        if builder is None or builder.rows == 0:
+            return
+        self._state[at.OPEN_BYTES] -= self._tables[slot, at.BYTES]
+        first, last = builder.first_and_last()
+        chunk = Chunk(
+            table_id=self._bindings.table_id(slot),
+            version=builder.version.version,
+            segment=builder.version.segment,
+            sequence=self._next,
+            file=self._file or "",
+            first_position=self._position(*first),
+            last_position=self._position(*last),
+            sources=tuple(self._sources),
+            rows=builder.take(self._position),
+        )
+        self._next += 1
+        yield chunk
+
+    def _position(self, source: int, sequence: int) -> str:
+        """A transaction's GTID, or file and offset where it has none."""
+        if source < 0:
+            return f"{self._file}:{sequence}"
+        return f"{self._sources[source]}{'-' if self._flavor == 'mariadb' else ':'}{sequence}"

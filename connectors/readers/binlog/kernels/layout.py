@@ -1,0 +1,121 @@
+"""Layouts that kernels and their callers share: words of 8 bytes at an index, kinds of columns, codes of return.
+
+All of them are constants at compile time.
+"""
+
+from __future__ import annotations
+
+# ---- the state of a walk over events: one array of words ------------------------------------------------------------
+EVENT = 0  # index of the event to go on with
+AT = 1  # bytes of that event that are done; 0: not begun
+TRANSACTION = 2  # OUTSIDE, ANNOUNCED or OPEN
+ORDINAL = 3  # of the last event in its transaction
+SOURCE = 4  # index of the transaction's source; -1: none
+SEQUENCE = 5  # its number; without a source the offset of its first event
+COMMIT_TIME = 6  # original commit, microseconds; 0: unknown
+REBIND = 7  # offset of the first event before which table numbers must be resolved anew
+IS_MARIADB = 8
+MAX_ROWS = 9  # of a chunk
+MAX_BYTES = 10  # of a chunk, see BYTES
+MAX_OPEN_BYTES = 11  # of all unfinished chunks
+OPEN_BYTES = 12
+MAPS = 13  # address of a hash table of table numbers, see MAP_*
+MAPS_MASK = 14  # its entries - 1, a power of two - 1
+TABLES = 15  # address of all tables, see below
+SOURCES = 16  # address of two words a source
+SOURCE_COUNT = 17
+SCRATCH = 18  # address of 2 * SCRATCH_WORDS words
+SLOT = 19  # out: the table that a return is about
+COLUMN = 20  # out: its column
+DETAIL = 21  # out: what a return says more
+DETAIL_2 = 22
+STATE_WORDS = 24
+
+SCRATCH_WORDS = 4097  # column starts of one image, and its end
+
+OUTSIDE, ANNOUNCED, OPEN = 0, 1, 2
+
+# ---- why a walk returned --------------------------------------------------------------------------------------------
+DONE = 0
+NEW_MAP = 1  # a TABLE_MAP not seen: bind it
+NEW_SOURCE = 2  # a transaction of a source not seen, in DETAIL and DETAIL_2
+REBOUND = 3  # REBIND is reached
+FLUSH = 4  # the chunk of SLOT is full
+FLUSH_ALL = 5  # all chunks together are
+GROW_ROWS = 6  # SLOT needs room for more rows
+GROW_DATA = 7  # COLUMN of SLOT needs room for DETAIL bytes
+UNSUPPORTED = 8  # DETAIL: the event's type
+PARTIAL = 9  # a row image of SLOT without all columns
+CORRUPT = 10  # DETAIL: what is wrong, index of WRONG
+WRONG = (
+    "an event outside its buffer or shorter than its header",
+    "an event that ends too early",
+    "a row event before the TABLE_MAP of its table number",
+    "a row event with another number of columns than its TABLE_MAP",
+    "a row image that ends behind its event",
+    "a row event outside a transaction",
+    "a GTID inside a transaction",
+)
+EVENT_BOUNDS, EVENT_SHORT, NO_MAP, COLUMN_COUNT, IMAGE_SHORT, NO_TRANSACTION, TRANSACTION_OPEN = range(7)
+
+# ---- one entry of the hash table of table numbers -------------------------------------------------------------------
+MAP_NUMBER = 0  # table number + 1; 0: free
+MAP_BYTES = 1  # address of the TABLE_MAP's bytes behind the number and flags
+MAP_LENGTH = 2
+MAP_SLOT = 3  # -1: rows of that table are skipped
+MAP_WORDS = 4
+
+# ---- one table ------------------------------------------------------------------------------------------------------
+COLUMNS = 0
+STEPS = 1  # address of its columns, see STEP_*
+ROWS = 2
+CAPACITY = 3  # rows that its arrays hold
+NULLS = 4  # address of the rows' null bitmaps, (COLUMNS + 7) // 8 bytes a row
+BYTES = 5  # of its rows: as in the log, and FIXED a row
+FIXED = 6
+OP = 7  # addresses of the changelog columns
+EVENT_TIME = 8
+ROW_SOURCE = 9
+ROW_SEQUENCE = 10
+ROW_ORDINAL = 11
+KEYS = 12  # address of the key's column indexes
+KEY_COUNT = 13
+TABLE_WORDS = 16
+
+# ---- one column of a table ------------------------------------------------------------------------------------------
+STEP_KIND = 0
+STEP_SIZE = 1  # bytes of the value in the row; of its length prefix where it has one
+STEP_META = 2
+STEP_WIDTH = 3  # bytes of a value in the output; 0: offsets and data
+STEP_OUT = 4  # address of the values, or of the int32 offsets
+STEP_DATA = 5  # address of the data
+STEP_CAPACITY = 6  # bytes that the data holds
+STEP_WORDS = 8
+
+SLACK = 16  # bytes behind the data that a short copy may write
+
+# ---- kinds of columns -----------------------------------------------------------------------------------------------
+COPY_1 = 0
+COPY_4 = 1
+COPY_8 = 2
+TEXT = 3  # length prefix and data; META: pad with zeros to that length
+COPY_2 = 4
+U8_TO_16 = 5
+U16_TO_32 = 6
+I24_TO_32 = 7
+U24_TO_32 = 8
+U32_TO_64 = 9
+U64_TO_128 = 10
+DECIMAL_18 = 11  # META: lead bytes, groups << 8, tail bytes << 16, tail digits << 24
+DECIMAL_38 = 12
+DATE = 13
+DATETIME = 14  # META: fraction bytes
+TIMESTAMP = 15
+TIME = 16
+YEAR = 17
+WORD = 18  # SIZE little-endian bytes as one word
+BIG_WORD = 19  # SIZE big-endian bytes as one word
+BYTES_FIXED = 20  # SIZE bytes without prefix, into offsets and data
+
+NO_DATE_32 = -(2**31)  # stands where a date has no Arrow value
+NO_DATE_64 = -(2**63)

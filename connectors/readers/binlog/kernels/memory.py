@@ -1,0 +1,126 @@
+"""Loads and stores at addresses, little-endian and unaligned, as single machine instructions.
+
+Whoever calls has compared the address with the bounds of its memory. All numbers are int64: numba makes floats of mixed
+signed and unsigned ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import extending, types
+
+__all__ = [
+    "copy_bytes",
+    "fill_zero",
+    "load_i8",
+    "load_i16",
+    "load_i32",
+    "load_i64",
+    "load_u8",
+    "load_u16",
+    "load_u32",
+    "shift_right",
+    "store_i8",
+    "store_i16",
+    "store_i32",
+    "store_i64",
+    "swap64",
+]
+
+Load = Callable[[int], int]
+Store = Callable[[int, int], None]
+
+# Its own type knows nothing of what the function becomes.
+intrinsic: Any = extending.intrinsic
+
+
+def _load(bits: int, *, signed: bool) -> Any:
+    def load(_context: Any, address: Any) -> Any:
+        def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            value = builder.load(pointer, align=1)
+            if bits == 64:
+                return value
+            return (builder.sext if signed else builder.zext)(value, ir.IntType(64))
+
+        return types.int64(types.int64), generate
+
+    return intrinsic(load)
+
+
+def _store(bits: int) -> Any:
+    def store(_context: Any, address: Any, value: Any) -> Any:
+        def generate(target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            number = arguments[1] if bits == 64 else builder.trunc(arguments[1], ir.IntType(bits))
+            builder.store(number, builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()), align=1)
+            return target.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return intrinsic(store)
+
+
+load_u8: Load = _load(8, signed=False)
+load_u16: Load = _load(16, signed=False)
+load_u32: Load = _load(32, signed=False)
+load_i8: Load = _load(8, signed=True)
+load_i16: Load = _load(16, signed=True)
+load_i32: Load = _load(32, signed=True)
+load_i64: Load = _load(64, signed=True)
+store_i8: Store = _store(8)
+store_i16: Store = _store(16)
+store_i32: Store = _store(32)
+store_i64: Store = _store(64)
+
+_BYTE = ir.IntType(8).as_pointer()
+_WORD = ir.IntType(64)
+
+
+def _copy_bytes(_context: Any, target: Any, source: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        copy = builder.module.declare_intrinsic("llvm.memcpy", [_BYTE, _BYTE, _WORD])
+        ends = [builder.inttoptr(argument, _BYTE) for argument in arguments[:2]]
+        builder.call(copy, [*ends, arguments[2], ir.Constant(ir.IntType(1), 0)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _fill_zero(_context: Any, target: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        fill = builder.module.declare_intrinsic("llvm.memset", [_BYTE, _WORD])
+        pointer = builder.inttoptr(arguments[0], _BYTE)
+        builder.call(fill, [pointer, ir.Constant(ir.IntType(8), 0), arguments[1], ir.Constant(ir.IntType(1), 0)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+def _swap64(_context: Any, value: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
+def _shift_right(_context: Any, value: Any, bits: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.lshr(arguments[0], arguments[1])
+
+    return types.int64(types.int64, types.int64), generate
+
+
+copy_bytes: Callable[[int, int, int], None] = intrinsic(_copy_bytes)
+"""Copies *count* bytes from address *source* to address *target*; they do not overlap."""
+
+fill_zero: Store = intrinsic(_fill_zero)
+"""Sets *count* bytes from address *target* to zero."""
+
+swap64: Callable[[int], int] = intrinsic(_swap64)
+"""*value* with its eight bytes in reverse order."""
+
+shift_right: Callable[[int, int], int] = intrinsic(_shift_right)
+"""*value* shifted right as an unsigned number, 0 <= *bits* <= 63."""

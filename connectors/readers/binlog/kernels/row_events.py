@@ -1,0 +1,209 @@
+"""TABLE_MAP events and the row events that refer to them: WRITE, UPDATE and DELETE, versions 1 and 2."""
+
+from __future__ import annotations
+
+from connectors.readers.binlog.kernels import layout as at
+from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.memory import (
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    store_i8,
+    store_i16,
+    store_i32,
+    store_i64,
+)
+from connectors.readers.binlog.kernels.rows import image
+
+__all__ = ["map_entry", "rows", "table_map"]
+
+_WRITE, _UPDATE, _DELETE = 0, 1, 2
+_APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = 0, 1, 2, 3
+_DUMMY_NUMBER = 0xFFFFFF
+
+
+@kernel
+def _corrupt(state: int, reason: int) -> int:
+    store_i64(state + 8 * at.DETAIL, reason)
+    return at.CORRUPT
+
+
+@kernel
+def equal(one: int, other: int, count: int) -> bool:
+    """Whether *count* bytes at two addresses are the same."""
+    done = 0
+    while count - done >= 8:
+        if load_i64(one + done) != load_i64(other + done):
+            return False
+        done += 8
+    while done < count:
+        if load_u8(one + done) != load_u8(other + done):
+            return False
+        done += 1
+    return True
+
+
+@kernel
+def map_entry(maps: int, mask: int, number: int) -> int:
+    """Address of the table number's entry, or of the free one where it belongs."""
+    index = number & mask
+    while True:
+        entry = maps + 8 * at.MAP_WORDS * index
+        held = load_i64(entry)
+        if held == number + 1 or held == 0:
+            return entry
+        index = (index + 1) & mask
+
+
+@kernel
+def _table_number(body: int) -> int:
+    return load_u32(body) | (load_u16(body + 4) << 32)
+
+
+@kernel
+def table_map(state: int, body: int, end: int) -> int:
+    """Compares a TABLE_MAP with the bytes that its table number is bound to."""
+    if end - body < 8:
+        return _corrupt(state, at.EVENT_SHORT)
+    entry = map_entry(load_i64(state + 8 * at.MAPS), load_i64(state + 8 * at.MAPS_MASK), _table_number(body))
+    length = end - body - 8
+    if (
+        load_i64(entry + 8 * at.MAP_NUMBER)
+        and load_i64(entry + 8 * at.MAP_LENGTH) == length
+        and equal(load_i64(entry + 8 * at.MAP_BYTES), body + 8, length)
+    ):
+        return at.DONE
+    return at.NEW_MAP
+
+
+@kernel
+def _is_full(position: int, columns: int) -> bool:
+    """Whether the columns-present bitmap has a bit for each column."""
+    whole = columns >> 3
+    for index in range(whole):
+        if load_u8(position + index) != 0xFF:
+            return False
+    rest = (1 << (columns & 7)) - 1
+    return load_u8(position + whole) & rest == rest if rest else True
+
+
+@kernel
+def _stamp(state: int, table: int, row: int, op: int, event_time: int, ordinal: int) -> None:
+    """Writes a row's changelog columns."""
+    store_i8(load_i64(table + 8 * at.OP) + row, op)
+    store_i64(load_i64(table + 8 * at.EVENT_TIME) + 8 * row, event_time)
+    store_i16(load_i64(table + 8 * at.ROW_SOURCE) + 2 * row, load_i64(state + 8 * at.SOURCE))
+    store_i64(load_i64(table + 8 * at.ROW_SEQUENCE) + 8 * row, load_i64(state + 8 * at.SEQUENCE))
+    store_i32(load_i64(table + 8 * at.ROW_ORDINAL) + 4 * row, ordinal)
+
+
+@kernel
+def _same_key(table: int, before: int, after: int) -> bool:
+    """Whether two images, given by where their columns start, have the same bytes in all key columns."""
+    keys = load_i64(table + 8 * at.KEYS)
+    for index in range(load_i64(table + 8 * at.KEY_COUNT)):
+        column = 8 * load_i64(keys + 8 * index)
+        one, other = load_i64(before + column), load_i64(after + column)
+        length = load_i64(before + column + 8) - one
+        if load_i64(after + column + 8) - other != length or not equal(one, other, length):
+            return False
+    return True
+
+
+@kernel
+def _room(state: int, table: int, need: int) -> int:
+    """DONE, or what must happen before *need* more rows go into the table's chunk. Depends on the log alone."""
+    count = load_i64(table + 8 * at.ROWS)
+    if count and (
+        count + need > load_i64(state + 8 * at.MAX_ROWS)
+        or load_i64(table + 8 * at.BYTES) >= load_i64(state + 8 * at.MAX_BYTES)
+    ):
+        return at.FLUSH
+    if load_i64(state + 8 * at.OPEN_BYTES) >= load_i64(state + 8 * at.MAX_OPEN_BYTES):
+        return at.FLUSH_ALL
+    if count + need > load_i64(table + 8 * at.CAPACITY):
+        return at.GROW_ROWS
+    return at.DONE
+
+
+@kernel
+def _all_rows(
+    state: int, table: int, position: int, end: int, limit: int, kind: int, event_time: int, ordinal: int, body: int
+) -> int:
+    """The rows of one event from *position* on; keeps in the state how far it came."""
+    scratch = load_i64(state + 8 * at.SCRATCH)
+    other = scratch + 8 * at.SCRATCH_WORDS
+    need = 2 if kind == _UPDATE else 1
+    code = at.DONE
+    while position < end:
+        code = _room(state, table, need)
+        if code:
+            break
+        row = load_i64(table + 8 * at.ROWS)
+        behind = image(state, table, position, end, limit, row, scratch)
+        if behind >= 0 and kind == _UPDATE:
+            behind = image(state, table, behind, end, limit, row + 1, other)
+        if behind < 0:
+            code = -behind
+            break
+        if kind == _UPDATE:
+            corrects = _same_key(table, scratch, other)
+            _stamp(state, table, row, _CORRECT_FROM if corrects else _RETRACT, event_time, ordinal)
+            _stamp(state, table, row + 1, _CORRECT_TO if corrects else _APPEND, event_time, ordinal)
+        else:
+            _stamp(state, table, row, _APPEND if kind == _WRITE else _RETRACT, event_time, ordinal)
+        store_i64(table + 8 * at.ROWS, row + need)
+        grown = behind - position + need * load_i64(table + 8 * at.FIXED)
+        store_i64(table + 8 * at.BYTES, load_i64(table + 8 * at.BYTES) + grown)
+        store_i64(state + 8 * at.OPEN_BYTES, load_i64(state + 8 * at.OPEN_BYTES) + grown)
+        position = behind
+    store_i64(state + 8 * at.AT, position - body)
+    return code
+
+
+@kernel
+def rows(state: int, header: int, end: int, limit: int, kind: int, ordinal: int) -> int:
+    """A row event: table number 6, flags 2, in version 2 extra data, then count of columns, bitmaps, rows."""
+    body = header + 19
+    second = kind >= 30
+    position = body + (10 if second else 8)
+    if end - position < 1:
+        return _corrupt(state, at.EVENT_SHORT)
+    number = _table_number(body)
+    if number == _DUMMY_NUMBER:
+        return at.DONE
+    entry = map_entry(load_i64(state + 8 * at.MAPS), load_i64(state + 8 * at.MAPS_MASK), number)
+    if load_i64(entry) == 0:
+        return _corrupt(state, at.NO_MAP)
+    if load_i64(state + 8 * at.TRANSACTION) != at.OPEN:
+        return _corrupt(state, at.NO_TRANSACTION)
+    slot = load_i64(entry + 8 * at.MAP_SLOT)
+    if slot < 0:
+        return at.DONE
+    store_i64(state + 8 * at.SLOT, slot)
+    table = load_i64(state + 8 * at.TABLES) + 8 * at.TABLE_WORDS * slot
+    action = kind - (30 if second else 23)
+    resumed = load_i64(state + 8 * at.AT)
+    if resumed == 0:
+        if second:
+            position += load_u16(body + 8) - 2
+        columns = load_i64(table + 8 * at.COLUMNS)
+        bitmap = (columns + 7) >> 3
+        prefix = 1 if columns < 251 else 3
+        if position < body or end - position < prefix + bitmap * (2 if action == _UPDATE else 1):
+            return _corrupt(state, at.EVENT_SHORT)
+        found = load_u8(position) if prefix == 1 else load_u16(position + 1)
+        if found != columns or (prefix == 3 and load_u8(position) != 252):
+            return _corrupt(state, at.COLUMN_COUNT)
+        position += prefix
+        for _ in range(2 if action == _UPDATE else 1):
+            if not _is_full(position, columns):
+                return at.PARTIAL
+            position += bitmap
+    else:
+        position = body + resumed
+    event_time = load_i64(state + 8 * at.COMMIT_TIME)
+    if event_time == 0:
+        event_time = load_u32(header) * 1000000
+    return _all_rows(state, table, position, end, limit, action, event_time, ordinal, body)

@@ -1,0 +1,109 @@
+"""Dates and times of row images as days and microseconds. Formats: MySQL's my_time.cc, ``my_*_packed_from_binary``."""
+
+from __future__ import annotations
+
+from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.layout import NO_DATE_32, NO_DATE_64
+from connectors.readers.binlog.kernels.memory import load_u8, load_u16, load_u32, shift_right, swap64
+
+__all__ = ["big_word", "date_days", "datetime_us", "little_word", "time_us", "timestamp_us"]
+
+
+@kernel
+def big_word(at: int, size: int) -> int:
+    """An unsigned big-endian number of 0 to 8 bytes, as a word."""
+    if size == 4:
+        return shift_right(swap64(load_u32(at)), 32)
+    value = 0
+    for index in range(size):
+        value = (value << 8) | load_u8(at + index)
+    return value
+
+
+@kernel
+def little_word(at: int, size: int) -> int:
+    """A little-endian number of 0 to 8 bytes, as a word."""
+    value = 0
+    for index in range(size):
+        value |= load_u8(at + index) << (8 * index)
+    return value
+
+
+@kernel
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01; NO_DATE_32 where the calendar has no such day (zero parts, year 0, 31 April)."""
+    if year == 0 or month == 0 or month > 12 or day == 0:
+        return NO_DATE_32
+    if day > 28:
+        if month == 2:
+            leap = (year & 3) == 0 and (year % 100 != 0 or year % 400 == 0)
+            if day > (29 if leap else 28):
+                return NO_DATE_32
+        elif day > 30 + ((month + (month >> 3)) & 1):
+            return NO_DATE_32
+    # Years begin in March, so that the leap day is the last one.
+    if month > 2:
+        month -= 3
+    else:
+        month += 9
+        year -= 1
+    century = year // 100
+    return 365 * year + (year >> 2) - century + (century >> 2) + (153 * month + 2) // 5 + day - 719469
+
+
+@kernel
+def date_days(at: int) -> int:
+    """DATE: three little-endian bytes, day 5 bits, month 4, year 15."""
+    packed = load_u16(at) | (load_u8(at + 2) << 16)
+    return _days(packed >> 9, (packed >> 5) & 15, packed & 31)
+
+
+@kernel
+def _fraction_us(at: int, size: int) -> int:
+    """Microseconds of a fraction: 1 byte hundredths, 2 bytes ten-thousandths, 3 bytes millionths."""
+    if size == 0:
+        return 0
+    if size == 1:
+        return load_u8(at) * 10000
+    if size == 2:
+        return ((load_u8(at) << 8) | load_u8(at + 1)) * 100
+    return (load_u8(at) << 16) | (load_u8(at + 1) << 8) | load_u8(at + 2)
+
+
+@kernel
+def datetime_us(at: int, fraction: int) -> int:
+    """DATETIME2: 40 bits big-endian (sign, year * 13 + month, day, hour, minute, second), then *fraction* bytes."""
+    packed = (shift_right(swap64(load_u32(at)), 24)) | load_u8(at + 4)
+    packed &= 0x7FFFFFFFFF
+    months = packed >> 22
+    year = months // 13
+    days = _days(year, months - 13 * year, (packed >> 17) & 31)
+    if days == NO_DATE_32:
+        return NO_DATE_64
+    seconds = ((packed >> 12) & 31) * 3600 + ((packed >> 6) & 63) * 60 + (packed & 63)
+    return (days * 86400 + seconds) * 1000000 + _fraction_us(at + 5, fraction)
+
+
+@kernel
+def timestamp_us(at: int, fraction: int) -> int:
+    """TIMESTAMP2: seconds since 1970, 4 bytes big-endian, then *fraction* bytes; all zero is the zero date."""
+    us = shift_right(swap64(load_u32(at)), 32) * 1000000 + _fraction_us(at + 4, fraction)
+    return us or NO_DATE_64
+
+
+@kernel
+def time_us(at: int, fraction: int) -> int:
+    """TIME2: 24 bits big-endian (sign, unused, hour 10, minute 6, second 6) and *fraction*, offset by half a range."""
+    size = 3 + fraction
+    packed = big_word(at, size) - (1 << (8 * size - 1))
+    negative = packed < 0
+    if negative:
+        packed = -packed
+    whole = packed >> (8 * fraction)
+    part = packed & ((1 << (8 * fraction)) - 1)
+    if fraction == 1:
+        part *= 10000
+    elif fraction == 2:
+        part *= 100
+    us = (((whole >> 12) & 1023) * 3600 + ((whole >> 6) & 63) * 60 + (whole & 63)) * 1000000 + part
+    return -us if negative else us
