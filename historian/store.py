@@ -273,10 +273,10 @@ class Store:
             for plan in plans:
                 db.execute(_PLAN.insert().values(number=plan.number, plan=codec.dump(Plan, plan)))
         for plan in plans:
-            for table in plan.tables:
-                names = [v.snapshot.name for v in table.versions if v.snapshot is not None]
-                if table.quarantine is not None and names:
-                    self.quarantine(table.table_id, names[-1], table.quarantine)
+            for planned in plan.tables:
+                names = [v.snapshot.name for v in planned.versions if v.snapshot is not None]
+                if planned.quarantine is not None and names:
+                    self.quarantine(planned.table_id, names[-1], planned.quarantine)
 
     def _prepare(self) -> None:
         with self._engine.begin() as db:
