@@ -92,7 +92,9 @@ def _captured_edits(
             edits.append(CreateTable(snapshot=snapshot))
     for name, statement in touched.items():
         if statement is not None and name not in known.tables:
-            reason = f"its schema at the start is not known: the log holds {statement[:120]!r} and no CREATE TABLE before"
+            reason = (
+                f"its schema at the start is not known: the log holds {statement[:120]!r} and no CREATE TABLE before"
+            )
             edits.append(ForgetTable(table=name, reason=reason))
     return edits
 

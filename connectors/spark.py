@@ -231,10 +231,7 @@ def _offset(position: LogPosition, plan: int) -> dict[str, Any]:
 
 def _partitions(plan: Plan) -> list[InputPartition]:
     ranges: tuple[LogRange | None, ...] = plan.ranges if plan.tables else ()
-    return [
-        RangePartition(plan.number, index, planned, plan.tables)
-        for index, planned in enumerate(ranges or (None,))
-    ]
+    return [RangePartition(plan.number, index, planned, plan.tables) for index, planned in enumerate(ranges or (None,))]
 
 
 def _read(settings: SourceSettings, partition: InputPartition, typed: TypedTable | None) -> Iterator[pa.RecordBatch]:

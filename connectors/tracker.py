@@ -184,14 +184,19 @@ class Tracker:
             history.record(entry)
         history.resolve(end)
         tables = planned_tables(
-            history, base=base, last=walk.number, captured=self._captured, touched=walk.touched, quarantines=walk.quarantines
+            history,
+            base=base,
+            last=walk.number,
+            captured=self._captured,
+            touched=walk.touched,
+            quarantines=walk.quarantines,
         )
         plan = Plan(
             number=number + 1,
             connector=self._connector,
             start=start,
             end=end,
-            ranges=cut_ranges(start, [bound.position for bound in bounds], self._range_bytes) if tables else (),
+            ranges=cut_ranges(start, bounds, self._range_bytes) if tables else (),
             tables=tables,
             version=walk.number,
             system_time_us=self._clock_us(),

@@ -89,7 +89,9 @@ class Walk:
             return
         difference = mismatch(snapshot, mapped.columns, self.flavor)
         if difference is not None:
-            self._stop(mapped.table, mapped.place, f"the log's TABLE_MAP does not fit the schema in force\n{difference}")
+            self._stop(
+                mapped.table, mapped.place, f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
+            )
 
     def _record(self, statement: Statement, edits: tuple[Edit, ...]) -> None:
         entry = TimelineEntry(

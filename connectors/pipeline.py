@@ -1,0 +1,214 @@
+"""The composition: one Spark query that carries a log's plans into sinks.
+
+The lease of the connector is held while the query runs. Every step may fail and be run again: plans are stored before they are
+handed out, and sinks skip what they hold.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from connectors.check import require
+from connectors.config import DeltaSinkConfig, PipelineConfig
+from connectors.failures import error_behind
+from connectors.spark import MARKER_TABLE_ID, HistorianSource
+from historian.errors import HistorianError, StoreError
+from historian.plans import Plan
+from historian.store import Store
+from historian.timeline import TimelineEntry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from sinks.base import Sink
+
+__all__ = ["Pipeline", "make_sinks", "open_store", "run"]
+
+Report = Callable[[Plan], None]
+_POLL_S = 0.2
+
+
+def run(
+    config: PipelineConfig,
+    *,
+    once: bool = False,
+    until: str | None = None,
+    report: Report = lambda plan: None,  # noqa: ARG005 a report that says nothing
+    spark: SparkSession | None = None,
+) -> None:
+    """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
+
+    SIGINT and SIGTERM end it after the running batch.
+
+    Args:
+        once: stop at what the log holds now.
+        until: stop at this position.
+        report: is called with each plan that all sinks hold.
+        spark: session to run in; by default one of its own, stopped at the end.
+
+    Raises:
+        LeaseHeld: another run of this connector is alive.
+        HistorianError: what stopped the query, as the part that failed said it.
+    """
+    require(config)
+    with ExitStack() as stack:
+        if spark is None:
+            spark = _session(config)
+            stack.callback(spark.stop)
+        pipeline = stack.enter_context(Pipeline.opened(config, spark, report))
+        stack.enter_context(_signals(pipeline.stop))
+        pipeline.run(once=once, until=until)
+
+
+def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
+    """The store and the connector's identity; a lost store is rebuilt from the first sink that holds one."""
+    store = Store.open(config.history.store)
+    if store.last_plan() is None and not store.entries():
+        for recovered in filter(None, (sink.recover() for sink in sinks)):
+            store.restore(config.name, recovered.connector, recovered.timeline, recovered.plans)
+            break
+    return store, store.connector(config.name)
+
+
+def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
+    """The configured sinks, in order."""
+    return tuple(_SINKS[type(settings)](spark, settings) for settings in config.sinks)
+
+
+def _delta(spark: SparkSession, settings: Any) -> Sink:
+    from sinks.delta import DeltaSettings, DeltaSink
+
+    return DeltaSink(
+        spark, DeltaSettings(path=str(settings.path), changelog=settings.changelog, mirror=settings.mirror)
+    )
+
+
+_SINKS: dict[type, Callable[[SparkSession, Any], Sink]] = {DeltaSinkConfig: _delta}
+
+
+class Pipeline:
+    """One connector at work in one Spark session. Make it with :meth:`opened`."""
+
+    def __init__(
+        self,
+        config: PipelineConfig,
+        spark: SparkSession,
+        store: Store,
+        sinks: Sequence[Sink],
+        held: int,
+        report: Report,
+    ) -> None:
+        self._config = config
+        self._spark = spark
+        self._store = store
+        self._sinks = sinks
+        self._held = held
+        self._report = report
+        self._stopping = threading.Event()
+        self._writing = threading.Lock()
+        self._error: HistorianError | None = None
+
+    @classmethod
+    @contextmanager
+    def opened(cls, config: PipelineConfig, spark: SparkSession, report: Report) -> Iterator[Pipeline]:
+        """A pipeline that holds the connector's lease and its targets."""
+        sinks = make_sinks(config, spark)
+        store, connector = open_store(config, sinks)
+        try:
+            with store.lease(config.name):
+                held = min((sink.open(connector) for sink in sinks), default=0)
+                yield cls(config, spark, store, sinks, held, report)
+        finally:
+            store.close()
+
+    def stop(self) -> None:
+        """Ends the query after the running batch."""
+        self._stopping.set()
+
+    def run(self, *, once: bool, until: str | None) -> None:
+        """Runs the query to its end. Raises what stopped it."""
+        query = self._start(once=once or until is not None, until=until)
+        try:
+            while not query.awaitTermination(_POLL_S):
+                if self._stopping.is_set() and self._writing.acquire(blocking=False):
+                    try:
+                        query.stop()
+                    finally:
+                        self._writing.release()
+                    return
+        except Exception as failure:
+            if self._error is not None:
+                raise self._error from failure
+            raise error_behind(failure) from failure
+
+    def _start(self, *, once: bool, until: str | None) -> StreamingQuery:
+        self._spark.dataSource.register(HistorianSource)
+        options = {"config": str(self._config.path), "after_plan": str(self._held)}
+        if until is not None:
+            options["until"] = until
+        stream = self._spark.readStream.format("historian").options(**options).load()
+        run = self._config.run
+        trigger: dict[str, Any] = (
+            {"availableNow": True} if once or run.once else {"processingTime": f"{run.trigger_s} seconds"}
+        )
+        return (
+            stream.writeStream.queryName(self._config.name)
+            .option("checkpointLocation", str(run.checkpoint))
+            .foreachBatch(self._write)
+            .trigger(**trigger)
+            .start()
+        )
+
+    def _write(self, rows: DataFrame, batch_id: int) -> None:  # noqa: ARG002 Spark's signature; plans have numbers of their own
+        with self._writing:
+            rows = rows.persist()
+            try:
+                numbers = [row.plan for row in rows.select("plan").where(_IS_MARKER).collect()]
+                for number in sorted(numbers):
+                    self._write_plan(number, rows)
+            except HistorianError as error:
+                self._error = error
+                raise
+            finally:
+                rows.unpersist()
+
+    def _write_plan(self, number: int, rows: DataFrame) -> None:
+        plan = self._store.plan(number)
+        if plan is None:
+            raise StoreError("a plan of the stream is missing from the store", where=f"plan {number}")
+        if plan.tables:
+            chunks = rows.where(f"plan = {number} and not ({_IS_MARKER})").drop("plan")
+            for sink in self._sinks:
+                sink.write(plan, self._timeline(plan), chunks)
+        self._report(plan)
+
+    def _timeline(self, plan: Plan) -> Callable[[int], Sequence[TimelineEntry]]:
+        return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
+
+
+_IS_MARKER = f"table_id = {MARKER_TABLE_ID}"
+
+
+def _session(config: PipelineConfig) -> SparkSession:
+    from connectors.jvm import delta_jars
+    from sinks.session import spark_session
+
+    return spark_session(app_name=f"historian {config.name}", jars=[str(jar) for jar in delta_jars()])
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
