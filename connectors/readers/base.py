@@ -21,10 +21,17 @@ __all__ = ["Bound", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A place between transactions where a batch may end or be cut into ranges."""
+    """A place between transactions where a batch may end or be cut into ranges.
+
+    Attributes:
+        event_time_us: of the last transaction before it, UTC microseconds; 0 where there is none.
+        skipped: nothing between the bound before and this one is to be read: the start was given without a file and lies here, or
+            transactions stand there that the start's GTIDs contain. A range never spans such a bound.
+    """
 
     position: LogPosition
     event_time_us: int
+    skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,256 @@
+"""The dump of a live server's log: the commands that start it, and windows of what the server sends.
+
+Commands and packets: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_binlog_dump.html and
+page_protocol_com_binlog_dump_gtid.html; MariaDB's variables: https://mariadb.com/kb/en/5-slave-registration/.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from connectors.readers.binlog.connection import ConnectionLost, ServerAddress, take_server_id
+from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, event_name, format_description, header, rotate
+from connectors.readers.binlog.gather import CHECKSUM_BYTES, Gatherer
+from connectors.readers.binlog.kernels.finding import (
+    AT,
+    BAD_POSITION,
+    BAD_SIZE,
+    END,
+    ERROR,
+    EVENT_END,
+    EVENT_START,
+    SPECIAL,
+    find_in_packets,
+)
+from connectors.readers.binlog.window import Window
+from historian.errors import LogCorrupt, LogPurged, SourceError
+from historian.positions import GtidSet
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["Dump", "encoded_gtids"]
+
+_COM_BINLOG_DUMP = 0x12
+_COM_BINLOG_DUMP_GTID = 0x1E
+_NON_BLOCK = 1
+_SEND_ANNOTATIONS = 2  # MariaDB only: else events would be missing that count in a transaction
+_FIRST_EVENT = 4
+_MAX_OFFSET = 0xFFFFFFFF
+
+
+def encoded_gtids(gtids: GtidSet) -> bytes:
+    """A GTID set as ``Gtid_set::encode`` writes it; with tags in the form of MySQL 8.3."""
+    tagged = any(":" in source for source, _ in gtids)
+    parts = [struct.pack("<Q", 1 << 56 | len(gtids.sources) << 8 | 1 if tagged else len(gtids.sources))]
+    for source, intervals in gtids:
+        uuid, _, tag = source.partition(":")
+        parts.append(bytes.fromhex(uuid.replace("-", "")))
+        if tagged:
+            parts.append(bytes([len(tag) << 1]) + tag.encode("ascii"))
+        parts.append(struct.pack("<Q", len(intervals)))
+        parts.extend(struct.pack("<qq", first, last + 1) for first, last in intervals)
+    return b"".join(parts)
+
+
+class Dump:
+    """One dump up to the log's present end, over a connection of its own. Iterate once; ``close`` at any time.
+
+    Attributes:
+        formats: what each file's first event said, by file, as soon as its first window is there.
+    """
+
+    def __init__(self, address: ServerAddress, flavor: str) -> None:
+        self.formats: dict[str, FormatDescription] = {}
+        self._address, self._flavor = address, flavor
+        self._connection: Connection[Any] = address.connect()
+        self._gatherer = Gatherer("", _FIRST_EVENT)
+        self._where = ""
+
+    def from_file(self, file: str, offset: int) -> Dump:
+        """Starts at *offset* of *file*; an empty *file* is the log's first."""
+        if offset > _MAX_OFFSET:
+            raise SourceError(
+                "a dump cannot start beyond 4 GB in a file", where=f"{file}:{offset}", next_step="start at the next file's first event"
+            )
+        self._where = f"{file}:{offset}"
+        self._gatherer.begin_file(file, offset)
+        server_id = self._prepare()
+        self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", offset, self._flags(), server_id) + file.encode())
+        return self
+
+    def from_gtids(self, gtids: str) -> Dump:
+        """Starts behind the transactions of *gtids*: only others are sent."""
+        self._where = gtids
+        server_id = self._prepare()
+        if self._flavor == "mariadb":
+            self._execute("SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0", gtids)
+            self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", _FIRST_EVENT, self._flags(), server_id))
+        else:
+            data = encoded_gtids(GtidSet.parse(gtids))
+            head = struct.pack("<HIIQI", self._flags(), server_id, 0, _FIRST_EVENT, len(data))
+            self._send(_COM_BINLOG_DUMP_GTID, head + data)
+        return self
+
+    @property
+    def file(self) -> str:
+        """The file that the server has come to."""
+        return self._gatherer.file
+
+    @property
+    def offset(self) -> int:
+        """Behind the last event that was in a window or that the server has passed over."""
+        return self._gatherer.given
+
+    def close(self) -> None:
+        """Ends the connection, and with it the dump."""
+        # Without COM_QUIT: the server is busy sending, and notices the closed socket.
+        self._connection._force_close()  # noqa: SLF001
+
+    def _flags(self) -> int:
+        return _NON_BLOCK | (_SEND_ANNOTATIONS if self._flavor == "mariadb" else 0)
+
+    def _prepare(self) -> int:
+        server_id = take_server_id(self._connection, self._address.server_ids, str(self._address))
+        self._execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+        if self._flavor == "mariadb":
+            # 4: understands GTID events; with less the server puts other events in their place.
+            self._execute("SET @mariadb_slave_capability = 4")
+        return server_id
+
+    def _execute(self, statement: str, *arguments: object) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, arguments or None)
+
+    def _send(self, command: int, body: bytes) -> None:
+        connection: Any = self._connection
+        connection._execute_command(command, body)  # noqa: SLF001
+        self._socket: socket.socket = connection._sock  # noqa: SLF001
+        self._socket.settimeout(self._address.timeout_s)
+
+    def windows(self, *, end: int | None = None) -> Iterator[Window]:
+        """Windows of what is sent, in order; with *end* up to that offset of the file that the dump started in.
+
+        Raises:
+            LogPurged: what was asked for is no longer there.
+            LogCorrupt: a wrong checksum, or bytes that are no events.
+            ConnectionLost: the connection broke.
+            SourceError: the server refuses.
+        """
+        gatherer = self._gatherer
+        while end is None or gatherer.offset < end:
+            self._receive()
+            while True:
+                code = find_in_packets(*gatherer.arguments())
+                if code or gatherer.is_full():
+                    window = gatherer.window(end=end)
+                    if window is not None:
+                        yield window
+                if code == END:
+                    return
+                if code == SPECIAL:
+                    left = gatherer.file
+                    self._special()
+                    if end is not None and gatherer.file != left and left:
+                        return
+                elif code in (ERROR, BAD_SIZE, BAD_POSITION):
+                    raise self._failure(code)
+                elif not code:
+                    break
+        window = gatherer.window(end=end)
+        if window is not None:
+            yield window
+
+    def _receive(self) -> None:
+        gatherer = self._gatherer
+        try:
+            count = self._socket.recv_into(gatherer.room())
+        except (OSError, ValueError) as error:
+            raise ConnectionLost(
+                "the connection broke during a dump", where=f"{self._address}, {gatherer.file}:{gatherer.offset}", found=str(error)
+            ) from error
+        if not count:
+            raise ConnectionLost(
+                "the server closed the connection during a dump",
+                where=f"{self._address}, {gatherer.file}:{gatherer.offset}",
+                expected="events, or a packet that ends the dump",
+            )
+        gatherer.fill += count
+
+    def _special(self) -> None:
+        """Takes an event about the file or the connection."""
+        gatherer = self._gatherer
+        event = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
+        first = header(event)
+        if first.type == EventType.FORMAT_DESCRIPTION:
+            described = format_description(event)
+            self.formats[gatherer.file] = described
+            gatherer.checksum_bytes = CHECKSUM_BYTES if described.checksum else 0
+            if first.next_offset and not first.artificial:
+                gatherer.pass_to(first.next_offset)
+        elif first.type == EventType.ROTATE:
+            file, offset = rotate(_without_checksum(event))
+            if file != gatherer.file:
+                gatherer.begin_file(file, offset)
+        elif first.type == EventType.HEARTBEAT:
+            # It says how far the server has come over transactions that were not to be sent.
+            gatherer.pass_to(max(gatherer.offset, first.next_offset))
+
+    def _failure(self, code: int) -> SourceError:
+        gatherer = self._gatherer
+        where = f"{gatherer.file}:{gatherer.offset}"
+        if code == ERROR:
+            packet = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
+            return dump_error(packet, str(self._address), self._where)
+        data = gatherer.buffer[int(gatherer.state[AT]) : gatherer.fill][:HEADER_BYTES].tobytes()
+        if code == BAD_SIZE:
+            return LogCorrupt("a packet of the dump is no event", where=where, found=data.hex(" "))
+        return LogCorrupt(
+            "the server sent an event that lies before the one it sent last", where=where, found=f"a {event_name(data[4])} event"
+        )
+
+
+def _without_checksum(event: bytes) -> bytes:
+    # Whether made-up events carry one depends on settings that are not known before the first FORMAT_DESCRIPTION.
+    body = event[:-CHECKSUM_BYTES]
+    return body if zlib.crc32(body) == int.from_bytes(event[-CHECKSUM_BYTES:], "little") else event
+
+
+def dump_error(packet: bytes, address: str, where: str) -> SourceError:
+    """The error that a server's error packet stands for."""
+    number = int.from_bytes(packet[1:3], "little")
+    text = packet[3:].decode("utf-8", "replace")
+    if text.startswith("#"):
+        text = text[6:]
+    found = f"error {number}: {text}"
+    low = text.lower()
+    place = f"{address}, {where or 'the beginning'}"
+    if number == 1236 and ("same server" in low or "same server_uuid/server_id" in low):
+        return ConnectionLost(
+            "another client with the same server id cut this dump off",
+            where=place,
+            found=found,
+            next_step="give each client of this server its own range of source.server_id",
+        )
+    if number == 1236 and any(word in low for word in ("purged", "could not find first log", "not in the master's binlog", "> file size")):
+        return LogPurged(
+            "the log at the position is gone, or was never there",
+            where=place,
+            found=found,
+            next_step="start at a position that SHOW BINARY LOGS still reaches, after a new capture of the tables; keep logs longer "
+            "with binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)",
+        )
+    if number in (1045, 1142, 1227):
+        return SourceError(
+            "the user may not read the log",
+            where=place,
+            found=found,
+            next_step="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO the user",
+        )
+    if number in (1053, 1317, 1927, 4031):
+        return ConnectionLost("the server ended the dump", where=place, found=found)
+    return SourceError("the server refuses to send its log", where=place, found=found)

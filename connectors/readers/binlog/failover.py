@@ -1,0 +1,93 @@
+"""Plans on a server that they were not made on: places of schema versions, found again by GTID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from connectors.readers.binlog.events import EventType, uuid_text
+from connectors.readers.binlog.window import Window
+from historian.errors import SourceError
+from historian.plans import LogRange, Place, PlannedTable
+from historian.positions import parse_gtids
+
+__all__ = ["translate"]
+
+_OF_FILE_OR_CONNECTION = frozenset((3, 4, 15, 27, 35, 41, 161, 163))
+_GTID_EVENTS = frozenset((EventType.GTID, EventType.ANONYMOUS_GTID, EventType.MARIADB_GTID))
+
+
+def translate(
+    tables: Sequence[PlannedTable], planned: LogRange, windows: Iterable[Window], flavor: str
+) -> Sequence[PlannedTable]:
+    """*tables* with the places of their versions and quarantines as files and offsets of the log that *windows* are of.
+
+    A version from before the range loses its place, one from behind it is left out. *windows* hold the range's transactions; they
+    are not looked at where no version begins inside it.
+    """
+    before, inside = parse_gtids(planned.after, flavor), parse_gtids(planned.upto, flavor)
+    wanted = {
+        place.gtid
+        for table in tables
+        for place in [*(version.place for version in table.versions), table.quarantine and table.quarantine.place]
+        if place is not None and not before.contains_gtid(place.gtid) and inside.contains_gtid(place.gtid)
+    }
+    found = _find(wanted, windows, flavor) if wanted else {}
+    here = _Translation(before=before, found=found)
+    return [here.table(table) for table in tables]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Translation:
+    before: object
+    found: dict[str, list[tuple[str, int]]]
+
+    def place(self, place: Place) -> Place:
+        events = self.found[place.gtid]
+        if place.ordinal >= len(events):
+            raise SourceError(
+                "a transaction is logged otherwise on this server",
+                where=f"transaction {place.gtid}",
+                expected=f"event {place.ordinal} in it",
+                found=f"{len(events)} events",
+                next_step="read this range on the server that it was planned on",
+            )
+        file, offset = events[place.ordinal]
+        return replace(place, file=file, offset=offset)
+
+    def table(self, table: PlannedTable) -> PlannedTable:
+        versions = []
+        for version in table.versions:
+            if version.place is None or self.before.contains_gtid(version.place.gtid):  # type: ignore[attr-defined]
+                versions = [replace(version, place=None)]
+            elif version.place.gtid in self.found:
+                versions.append(replace(version, place=self.place(version.place)))
+        stop = table.quarantine
+        if stop is not None:
+            if self.before.contains_gtid(stop.place.gtid):  # type: ignore[attr-defined]
+                stop = replace(stop, place=replace(stop.place, offset=0))
+            else:
+                stop = replace(stop, place=self.place(stop.place)) if stop.place.gtid in self.found else None
+        return replace(table, versions=tuple(versions), quarantine=stop)
+
+
+def _find(wanted: set[str], windows: Iterable[Window], flavor: str) -> dict[str, list[tuple[str, int]]]:
+    """File and offset of each event of the *wanted* transactions, by ordinal."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    current: list[tuple[str, int]] | None = None
+    for window in windows:
+        for start, offset in zip(window.starts.tolist(), window.offsets.tolist(), strict=True):
+            kind = int(window.buffer[start + 4])
+            if kind in _GTID_EVENTS:
+                gtid = _gtid(window.buffer[start : start + 44].tobytes(), flavor)
+                current = found.setdefault(gtid, []) if gtid in wanted else None
+            if current is not None and kind not in _OF_FILE_OR_CONNECTION:
+                current.append((window.file, offset))
+    return found
+
+
+def _gtid(event: bytes, flavor: str) -> str:
+    if flavor == "mariadb":
+        domain, server = int.from_bytes(event[27:31], "little"), int.from_bytes(event[5:9], "little")
+        return f"{domain}-{server}-{int.from_bytes(event[19:27], 'little')}"
+    return f"{uuid_text(event[20:36])}:{int.from_bytes(event[36:44], 'little')}"

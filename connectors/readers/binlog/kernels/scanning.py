@@ -1,0 +1,439 @@
+"""The scan over a window: transactions, statements and tables, without a look at row images.
+
+What ends a transaction is what MySQL's ``Transaction_boundary_parser`` (libs/mysql/binlog/event/trx_boundary_parser.cpp) and
+MariaDB's ``Log_event::is_part_of_group`` (sql/log_event.h) say.
+"""
+
+from __future__ import annotations
+
+from connectors.readers.binlog.kernels import scan_layout as at
+from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.memory import (
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    shift_right,
+    store_i64,
+    swap64,
+)
+
+__all__ = ["scan"]
+
+_BEGIN = int.from_bytes(b"BEGIN", "little")
+_COMMIT = int.from_bytes(b"COMMIT", "little")
+_ROLLBACK = int.from_bytes(b"ROLLBACK", "little", signed=True)
+_SAVEPOINT = int.from_bytes(b"SAVEPOIN", "little", signed=True)
+_RELEASE = int.from_bytes(b"RELEASE ", "little", signed=True)
+_XA = int.from_bytes(b"XA ", "little")
+_S, _E, _C, _R = b"SECR"
+
+_SQL_STATEMENT, _SQL_BEGIN, _SQL_END, _SQL_NOTHING, _SQL_XA_START, _SQL_XA_END, _SQL_XA_OUTCOME = range(7)
+_DUMMY_TABLE = 0xFFFFFF
+
+
+@kernel
+def _get(state, word):  # type: ignore[no-untyped-def]
+    return load_i64(state + 8 * word)
+
+
+@kernel
+def _set(state, word, value):  # type: ignore[no-untyped-def]
+    store_i64(state + 8 * word, value)
+
+
+@kernel
+def _sql_kind(text, size):  # type: ignore[no-untyped-def]
+    """What a statement's text does to its transaction, from its first bytes, which the server writes in capitals."""
+    if size < 5:
+        return _SQL_STATEMENT
+    if size == 5:
+        return _SQL_BEGIN if load_u32(text) | load_u8(text + 4) << 32 == _BEGIN else _SQL_STATEMENT
+    if size == 6:
+        return _SQL_END if load_u32(text) | load_u16(text + 4) << 32 == _COMMIT else _SQL_STATEMENT
+    if load_u32(text) & 0xFFFFFF == _XA:
+        first = load_u8(text + 3)
+        if first == _S:
+            return _SQL_XA_START
+        return _SQL_XA_END if first == _E else _SQL_XA_OUTCOME if first in (_C, _R) else _SQL_STATEMENT
+    if size < 8:
+        return _SQL_STATEMENT
+    word = load_i64(text)
+    if word == _ROLLBACK:
+        return _SQL_END if size == 8 else _SQL_NOTHING
+    if word in (_SAVEPOINT, _RELEASE):
+        return _SQL_NOTHING
+    return _SQL_STATEMENT
+
+
+@kernel
+def _is_contained(intervals, source, number):  # type: ignore[no-untyped-def]
+    low = load_i64(source + 8 * at.INTERVALS)
+    end = load_i64(source + 8 * at.INTERVALS_END)
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if load_i64(intervals + 16 * middle + 8) < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low < end and load_i64(intervals + 16 * low) <= number
+
+
+@kernel
+def _find_source(state, sources, key, key_2):  # type: ignore[no-untyped-def]
+    # The source of the transaction before is nearly always the one.
+    before = _get(state, at.SOURCE)
+    if before >= 0:
+        address = sources + 8 * at.SOURCE_WORDS * before
+        if load_i64(address) == key and load_i64(address + 8) == key_2:
+            return before
+    for index in range(_get(state, at.SOURCES)):
+        address = sources + 8 * at.SOURCE_WORDS * index
+        if load_i64(address) == key and load_i64(address + 8) == key_2:
+            return index
+    return -1
+
+
+@kernel
+def _commit_time(body, end):  # type: ignore[no-untyped-def]
+    """Original commit time of a MySQL GTID event in microseconds; 0 where it has none (before 8.0).
+
+    Behind the logical timestamps stand 7 bytes of immediate commit time, whose top bit says that 7 of the original one follow.
+    """
+    if end - body < 42 + 7 or load_u8(body + 25) != 2:
+        return 0
+    immediate = load_u32(body + 42) | load_u16(body + 46) << 32 | load_u8(body + 48) << 48
+    if immediate & 1 << 55 == 0:
+        return immediate
+    if end - body < 42 + 14:
+        return 0
+    return load_u32(body + 49) | load_u16(body + 53) << 32 | load_u8(body + 55) << 48
+
+
+@kernel
+def _announce_mysql(state, sources, intervals, body, end, kind):  # type: ignore[no-untyped-def]
+    """Takes a GTID or ANONYMOUS_GTID event; the code of return."""
+    if end - body < 25:
+        return at.SHORT
+    source = -1
+    number = 0
+    contained = False
+    if kind != 33 and _get(state, at.BY_GTID):
+        return at.ANONYMOUS
+    if kind == 33:
+        source = _find_source(state, sources, load_i64(body + 1), load_i64(body + 9))
+        if source < 0:
+            return at.NEW_SOURCE
+        number = load_i64(body + 17)
+        contained = _is_contained(intervals, sources + 8 * at.SOURCE_WORDS * source, number)
+    if not contained and (_get(state, at.GAP) or _get(state, at.FIND_ONLY)):
+        return at.GAP_ENDS
+    _set(state, at.SOURCE, source)
+    _set(state, at.NUMBER, number)
+    _set(state, at.GROUP, at.ANNOUNCED)
+    _set(state, at.STANDALONE, 0)
+    _set(state, at.SKIP, at.CONTAINED if contained else at.NOT_SKIPPED)
+    time_us = _commit_time(body, end)
+    _set(state, at.TIME_IS_KNOWN, time_us != 0)
+    _set(state, at.TIME_US, time_us)
+    return at.DONE
+
+
+@kernel
+def _alters_in_phases(body, end, flags):  # type: ignore[no-untyped-def]
+    """Whether a MariaDB GTID event belongs to an ALTER that is logged in two phases."""
+    extra = body + (21 if flags & 2 else 13)
+    return extra < end and load_u8(extra) & 0x0E != 0
+
+
+@kernel
+def _announce_mariadb(state, sources, intervals, header, end):  # type: ignore[no-untyped-def]
+    """Takes a MariaDB GTID event; the code of return."""
+    body = header + 19
+    if end - body < 13:
+        return at.SHORT
+    flags = load_u8(body + 12)
+    source = _find_source(state, sources, load_u32(body + 8), 0)
+    if source < 0:
+        return at.NEW_SOURCE
+    number = load_i64(body)
+    address = sources + 8 * at.SOURCE_WORDS * source
+    contained = _is_contained(intervals, address, number)
+    if not contained:
+        if _get(state, at.GAP) or _get(state, at.FIND_ONLY):
+            return at.GAP_ENDS
+        if number <= load_i64(address + 8 * at.LAST):
+            return at.DESCENDING
+        if _get(state, at.COUNT_ONLY) == 0 and (flags & 0xC0 or _alters_in_phases(body, end, flags)):
+            return at.UNSUPPORTED
+        _set(address, at.LAST, number)
+    _set(state, at.SOURCE, source)
+    _set(state, at.NUMBER, number)
+    _set(state, at.SERVER, load_u32(header + 5))
+    _set(state, at.STANDALONE, flags & 1)
+    _set(state, at.GROUP, at.ANNOUNCED if flags & 1 else at.OPEN)
+    _set(state, at.SKIP, at.CONTAINED if contained else at.NOT_SKIPPED)
+    _set(state, at.TIME_IS_KNOWN, 0)
+    return at.DONE
+
+
+@kernel
+def _end_group(state, sources, records, behind):  # type: ignore[no-untyped-def]
+    """The transaction ends at offset *behind*; the code of return."""
+    _set(state, at.GROUP, at.OUTSIDE)
+    before = _get(state, at.GROUP_END)
+    _set(state, at.GROUP_END, behind)
+    _set(state, at.LAST_TIME_US, _get(state, at.TIME_US))
+    if _get(state, at.SKIP) == at.CONTAINED:
+        if _get(state, at.GAP) == 0:
+            _set(state, at.GAP, 1)
+            _set(state, at.GAP_START, before)
+        return at.DONE
+    source = _get(state, at.SOURCE)
+    count = _get(state, at.RECORDS)
+    stop = False
+    if source >= 0:
+        number = _get(state, at.NUMBER)
+        record = records + 24 * count
+        store_i64(record, source)
+        store_i64(record + 8, number)
+        store_i64(record + 16, _get(state, at.SERVER))
+        count += 1
+        _set(state, at.RECORDS, count)
+        stop = load_i64(sources + 8 * (at.SOURCE_WORDS * source + at.STOP_AT)) == number
+    if stop or behind >= _get(state, at.BOUND_AT):
+        return at.BOUND
+    return at.DONE
+
+
+@kernel
+def _table_number(body):  # type: ignore[no-untyped-def]
+    return load_u32(body) | load_u16(body + 4) << 32
+
+
+@kernel
+def _slot(maps, number):  # type: ignore[no-untyped-def]
+    """Address of the table number's entry, or of the free one where it would stand."""
+    mask = load_i64(maps)
+    index = number & mask
+    while True:
+        address = maps + 8 * at.MAP_WORDS * (index + 1)
+        found = load_i64(address)
+        if found in (number, -1):
+            return address
+        index = (index + 1) & mask
+
+
+@kernel
+def _is_seen(maps, store, body, end):  # type: ignore[no-untyped-def]
+    entry = _slot(maps, _table_number(body))
+    size = end - body
+    if load_i64(entry) < 0 or load_i64(entry + 8 * at.MAP_SIZE) != size:
+        return False
+    kept = store + load_i64(entry + 8 * at.MAP_AT)
+    done = 0
+    while size - done >= 8:
+        if load_i64(body + done) != load_i64(kept + done):
+            return False
+        done += 8
+    while done < size:
+        if load_u8(body + done) != load_u8(kept + done):
+            return False
+        done += 1
+    return True
+
+
+@kernel
+def _has_all(bitmap, columns):  # type: ignore[no-untyped-def]
+    for index in range(columns >> 3):
+        if load_u8(bitmap + index) != 0xFF:
+            return False
+    rest = columns & 7
+    return rest == 0 or load_u8(bitmap + (columns >> 3)) & ((1 << rest) - 1) == (1 << rest) - 1
+
+
+@kernel
+def _rows(state, maps, body, end, kind):  # type: ignore[no-untyped-def]
+    """Takes a row event of any kind; the code of return."""
+    if end - body < 8:
+        return at.SHORT
+    number = _table_number(body)
+    if number == _DUMMY_TABLE:
+        return at.DONE
+    entry = _slot(maps, number)
+    if load_i64(entry) < 0:
+        _set(state, at.DETAIL, number)
+        return at.UNMAPPED
+    if load_i64(entry + 8 * at.MAP_CAPTURED) == 0:
+        return at.DONE
+    if kind == 39 or kind >= 160:
+        return at.UNSUPPORTED
+    fields = body + 8
+    if kind >= 30:
+        if end - fields < 2:
+            return at.SHORT
+        fields += load_u16(fields)
+    if end - fields < 3:
+        return at.SHORT
+    columns = load_u8(fields)
+    fields += 1
+    if columns == 252:
+        columns = load_u16(fields)
+        fields += 2
+    bitmap_bytes = (columns + 7) >> 3
+    bitmaps = 2 if kind in (24, 31) else 1
+    if end - fields < bitmap_bytes * bitmaps:
+        return at.SHORT
+    if not _has_all(fields, columns) or (bitmaps == 2 and not _has_all(fields + bitmap_bytes, columns)):
+        return at.PARTIAL
+    return at.DONE
+
+
+@kernel
+def _query(state, sources, records, header, end, behind, kind):  # type: ignore[no-untyped-def]
+    """Takes a QUERY or EXECUTE_LOAD_QUERY event; the code of return."""
+    body = header + 19
+    skipped = _get(state, at.SKIP) != at.NOT_SKIPPED
+    sql = _SQL_STATEMENT
+    if kind == 2:
+        if end - body < 14:
+            return at.SHORT
+        text = body + 13 + load_u16(body + 11) + load_u8(body + 8) + 1
+        if text > end:
+            return at.SHORT
+        sql = _sql_kind(text, end - text)
+    if sql == _SQL_NOTHING:
+        return at.DONE
+    if sql == _SQL_BEGIN:
+        _set(state, at.GROUP, at.OPEN)
+        return at.DONE
+    if sql == _SQL_END:
+        return _end_group(state, sources, records, behind)
+    if sql >= _SQL_XA_START:
+        if not skipped:
+            return at.UNSUPPORTED
+        if sql == _SQL_XA_START:
+            _set(state, at.GROUP, at.OPEN)
+        elif sql == _SQL_XA_OUTCOME:
+            return _end_group(state, sources, records, behind)
+        return at.DONE
+    ends = _get(state, at.GROUP) == at.ANNOUNCED
+    if skipped:
+        return _end_group(state, sources, records, behind) if ends else at.DONE
+    _set(state, at.ENDING, behind if ends else 0)
+    return at.STATEMENT
+
+
+@kernel
+def _is_of_connection_or_file(kind):  # type: ignore[no-untyped-def]
+    return kind in (3, 4, 15, 27, 35, 41, 161, 163)
+
+
+@kernel
+def _is_row_event(kind):  # type: ignore[no-untyped-def]
+    return 23 <= kind <= 25 or 30 <= kind <= 32 or kind == 39 or 166 <= kind <= 171
+
+
+@kernel
+def _inside(state, sources, records, maps, store, header, end, behind, kind):  # type: ignore[no-untyped-def]
+    """Takes an event inside a transaction; the code of return."""
+    body = header + 19
+    if kind in (2, 18):
+        return _query(state, sources, records, header, end, behind, kind)
+    skipped = _get(state, at.SKIP) != at.NOT_SKIPPED
+    if _is_row_event(kind):
+        if not skipped:
+            code = _rows(state, maps, body, end, kind)
+            if code:
+                return code
+        if _get(state, at.STANDALONE) and load_u16(body + 6) & 1:
+            return _end_group(state, sources, records, behind)
+        return at.DONE
+    if kind == 19:
+        if skipped or (end - body >= 8 and _is_seen(maps, store, body, end)):
+            return at.DONE
+        return at.MAPPED
+    if kind == 16:
+        return _end_group(state, sources, records, behind)
+    if kind in (26, 38, 40, 165):
+        if not skipped:
+            return at.UNSUPPORTED
+        if kind != 165 or _get(state, at.GROUP) == at.ANNOUNCED:
+            return _end_group(state, sources, records, behind)
+        return at.DONE
+    known = kind in (5, 9, 11, 13, 14, 17, 28, 29, 36, 37, 160)
+    return at.DONE if known or skipped or load_u16(header + 17) & 0x80 else at.UNSUPPORTED
+
+
+@kernel
+def _outside(state, header, kind):  # type: ignore[no-untyped-def]
+    """Takes an event between transactions; the code of return."""
+    if kind in (35, 163):
+        return at.OTHER
+    if _is_of_connection_or_file(kind) or load_u16(header + 17) & 0x80:
+        return at.DONE
+    if kind == 26 or kind == 164 or kind == 42 or kind > 171:  # noqa: PLR1714 - a tuple would be built
+        return at.UNSUPPORTED
+    return at.STRAY
+
+
+@kernel
+def _event(state, sources, intervals, records, maps, store, header, end, offset, kind):  # type: ignore[no-untyped-def]
+    """Takes one event; the code of return. ORDINAL changes only where it is DONE with or returned as a statement or table."""
+    group = _get(state, at.GROUP)
+    if kind == 33 or kind == 34 or kind == 162:  # noqa: PLR1714
+        if group:
+            return at.NESTED
+        if kind == 162:
+            code = _announce_mariadb(state, sources, intervals, header, end)
+        else:
+            code = _announce_mysql(state, sources, intervals, header + 19, end, kind)
+        if code == at.DONE:
+            if _get(state, at.COUNT_ONLY) and _get(state, at.SKIP) == at.NOT_SKIPPED:
+                _set(state, at.SKIP, at.COUNTED)
+            if _get(state, at.TIME_IS_KNOWN) == 0:
+                _set(state, at.TIME_US, load_u32(header) * 1000000)
+            _set(state, at.GROUP_START, offset)
+            _set(state, at.ORDINAL, 0)
+        return code
+    if group == at.OUTSIDE:
+        return _outside(state, header, kind)
+    if _is_of_connection_or_file(kind):
+        return at.DONE
+    _set(state, at.ORDINAL, _get(state, at.ORDINAL) + 1)
+    return _inside(state, sources, records, maps, store, header, end, offset + load_u32(header + 9), kind)
+
+
+@kernel
+def scan(state, sources, intervals, records, room, maps, store, buffer, starts, ends, offsets, count):  # type: ignore[no-untyped-def]
+    """Scans on from the state's event to the last of *count*; the code why it returned (see ``scan_layout``).
+
+    All but *room* (of the records) and *count* are addresses. After NEW_SOURCE and GAP_ENDS the same event comes again, after all
+    other returns the next one.
+    """
+    if _get(state, at.ENDING):
+        behind = _get(state, at.ENDING)
+        _set(state, at.ENDING, 0)
+        code = _end_group(state, sources, records, behind)
+        if code:
+            return code
+    index = _get(state, at.EVENT)
+    while index < count:
+        if _get(state, at.RECORDS) >= room:
+            _set(state, at.EVENT, index)
+            return at.RECORDS_FULL
+        header = buffer + load_i64(starts + 8 * index)
+        end = buffer + load_i64(ends + 8 * index)
+        kind = load_u8(header + 4)
+        code = _event(state, sources, intervals, records, maps, store, header, end, load_i64(offsets + 8 * index), kind)
+        _set(state, at.LAST_KIND, kind)
+        if code in (at.NEW_SOURCE, at.GAP_ENDS):
+            _set(state, at.EVENT, index)
+            return code
+        index += 1
+        if code:
+            _set(state, at.EVENT, index)
+            return code
+    _set(state, at.EVENT, index)
+    return at.DONE

@@ -1,0 +1,297 @@
+"""What readers of binlogs share, whether a live server or files hold the log."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Protocol, Union
+
+from connectors.readers.base import Bound, Scanned
+from connectors.readers.binlog.decoder import RangeDecoder
+from connectors.readers.binlog.events import FormatDescription
+from connectors.readers.binlog.scan import Scanner
+from connectors.readers.binlog.window import Window
+from historian.chunks import Chunk
+from historian.errors import LogCorrupt, LogPurged, SourceError
+from historian.plans import LogRange, PlannedTable
+from historian.positions import FilePosition, GtidSet, LogPosition, MariadbGtids, parse_gtids
+from historian.schema import TableName
+
+__all__ = ["FIRST_EVENT", "BinlogReader", "Gtids", "WindowStream", "missing_from"]
+
+Gtids = Union[GtidSet, MariadbGtids]
+FIRST_EVENT = 4
+"""Offset of a file's first event."""
+
+
+class WindowStream(Protocol):
+    """Windows of a log from one place on; closed by whoever asked for it."""
+
+    @property
+    def offset(self) -> int:
+        """Behind the last event that was found, in the file that it stands in."""
+
+    @property
+    def formats(self) -> Mapping[str, FormatDescription]:
+        """What each file's first event says, as soon as its first window is there."""
+
+    def windows(self, *, end: int | None = None) -> Iterator[Window]:
+        """The windows; with *end* up to that offset of the first file."""
+
+    def close(self) -> None:
+        """Gives files and connections back."""
+
+
+def missing_from(wanted: Gtids, held: Gtids) -> Gtids | None:
+    """What of *wanted* is not in *held*; None where nothing."""
+    if isinstance(wanted, GtidSet) and isinstance(held, GtidSet):
+        return wanted.subtract(held) or None
+    if isinstance(wanted, MariadbGtids) and isinstance(held, MariadbGtids):
+        left = tuple(gtid for gtid in wanted.last if gtid[2] > held.sequence(gtid[0]))
+        return MariadbGtids(left) if left else None
+    raise TypeError(f"{type(wanted).__name__} and {type(held).__name__} do not compare")
+
+
+class BinlogReader(ABC):
+    """A log of binlog files; implements :class:`connectors.readers.base.Reader`."""
+
+    flavor: str
+
+    def __init__(self) -> None:
+        self._last_bound: LogPosition | None = None
+
+    # ---- what a kind of log tells --------------------------------------------------------------------------------------
+    @abstractmethod
+    def _server(self) -> str:
+        """Identity of the server that offsets are of; "" for files."""
+
+    @abstractmethod
+    def _files(self) -> Sequence[str]:
+        """Names of the log's files, oldest first."""
+
+    @abstractmethod
+    def _gtids_before(self, file: str) -> Gtids:
+        """GTIDs of all transactions before *file*."""
+
+    @abstractmethod
+    def _stream(self, file: str, offset: int) -> WindowStream:
+        """The log from that place on."""
+
+    @abstractmethod
+    def _executed(self, wanted: Gtids) -> Gtids:
+        """GTIDs of all transactions in the log's past; waits a moment where *wanted* may be just about to be one."""
+
+    @abstractmethod
+    def _lower_case_table_names(self) -> int:
+        """The server's setting of that name."""
+
+    @abstractmethod
+    def _check_end(self, scanner: Scanner) -> None:
+        """Raises where the log's end as *scanner* has seen it is no proper one."""
+
+    @abstractmethod
+    def end(self) -> LogPosition:
+        """The log's end now: everything committed before the call lies at or before it. Retryable."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes connections; the reader can be used again."""
+
+    # ---- positions -------------------------------------------------------------------------------------------------------
+    def _at(self, file: str, offset: int, gtids: Gtids | str) -> LogPosition:
+        return LogPosition(flavor=self.flavor, gtids=str(gtids), file=file, offset=offset, server=self._server())
+
+    def start(self) -> LogPosition:
+        """The earliest position that can be read from. Retryable."""
+        first = self._files()[0]
+        return self._at(first, FIRST_EVENT, self._gtids_before(first))
+
+    def locate(self, position: LogPosition) -> LogPosition:
+        """The same place with GTIDs, file, offset and server filled in; without GTIDs and file the log's beginning.
+
+        Raises:
+            LogPurged: the log behind it is no longer all there.
+            SourceError: it was never executed here, or no transaction ends there.
+        """
+        if position.flavor != self.flavor:
+            raise SourceError("a position of another kind of server", where=str(position), expected=self.flavor, found=position.flavor)
+        if not position.file and not position.gtids:
+            return self.start()
+        if position.file and position.server in ("", self._server()):
+            if position.file in self._files():
+                return self._complete(position)
+            if not position.gtids:
+                raise LogPurged(
+                    "the position's file is not in the log",
+                    where=str(position),
+                    expected=f"a file from {self._files()[0]} to {self._files()[-1]}",
+                    found=position.file,
+                    next_step="start at a file that is there, after a new capture of the tables",
+                )
+        if not position.gtids:
+            raise SourceError(
+                "a position of another server, without GTIDs",
+                where=f"{position.at} of server {position.server}",
+                expected=f"server {self._server()}",
+                next_step="connect to the server that the position is of, or start anew",
+            )
+        return self._find(position)
+
+    def _complete(self, position: LogPosition) -> LogPosition:
+        if not position.gtids and not position.server and position != self._last_bound:
+            return self._count(position)
+        return replace(position, server=self._server())
+
+    def _count(self, position: LogPosition) -> LogPosition:
+        """Fills in the GTIDs of a place given by file and offset, by counting the file's transactions before it."""
+        file, offset = position.file, position.offset
+        begin = self._at(file, FIRST_EVENT, self._gtids_before(file))
+        if offset <= FIRST_EVENT:
+            return begin
+        scanner = Scanner(begin, captured=_nothing, count_only=True)
+        with closing(self._stream(file, FIRST_EVENT)) as stream:
+            for window in stream.windows(end=offset):
+                for _ in scanner.feed(window, stream.formats[window.file]):
+                    pass
+            reached = stream.offset
+        if scanner.in_transaction or reached != offset:
+            raise SourceError(
+                "no transaction ends at the position",
+                where=str(position.at),
+                expected=f"{scanner.position.at}, the last end before it",
+                next_step="take a position that SHOW BINLOG EVENTS gives as the end of a transaction",
+            )
+        return replace(scanner.position, offset=offset)
+
+    def _find(self, position: LogPosition) -> LogPosition:
+        """Finds the place of GTIDs: before the first transaction that is none of them."""
+        wanted = parse_gtids(position.gtids, self.flavor)
+        self._check_executed(position)
+        file = self._file_before(wanted, position)
+        scanner = Scanner(self._at(file, FIRST_EVENT, wanted), captured=_nothing, by_gtid=True, find_only=True)
+        with closing(self._stream(file, FIRST_EVENT)) as stream:
+            for window in stream.windows():
+                for _ in scanner.feed(window, stream.formats[window.file]):
+                    pass
+                if scanner.finished:
+                    break
+        return scanner.position
+
+    def _file_before(self, wanted: Gtids, position: LogPosition) -> str:
+        """The last file before which only transactions of *wanted* stand."""
+        files = self._files()
+        low, high = 0, len(files)
+        while low < high:
+            middle = (low + high) // 2
+            if missing_from(self._gtids_before(files[middle]), wanted) is None:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            gone = missing_from(self._gtids_before(files[0]), wanted)
+            raise LogPurged(
+                "the log behind the position has been purged",
+                where=str(position),
+                expected=f"a position that contains {gone}, which stood before {files[0]}",
+                next_step="start at or behind the earliest position there is, after a new capture of the tables; keep logs longer with "
+                "binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)",
+            )
+        return files[low - 1]
+
+    def _check_executed(self, position: LogPosition) -> None:
+        wanted = parse_gtids(position.gtids, self.flavor)
+        unknown = missing_from(wanted, self._executed(wanted))
+        if unknown is not None:
+            raise LogPurged(
+                "the server has not executed the position",
+                where=str(position),
+                expected="a position in the past of this log",
+                found=f"{unknown} is not in it",
+                next_step="check that this is the right server, that it has caught up, and that its log was not reset",
+            )
+
+    # ---- reading ---------------------------------------------------------------------------------------------------------
+    def scan(
+        self,
+        start: LogPosition,
+        *,
+        limit_bytes: int | None = None,
+        until: LogPosition | None = None,
+        captured: Callable[[TableName], bool],
+    ) -> Iterator[Scanned]:
+        """What stands in the log behind *start*, see :class:`connectors.readers.base.Reader`."""
+        place = self.locate(start)
+        moved = place.at != start.at or not start.file
+        if moved:
+            yield self._noted(Bound(position=place, event_time_us=0, skipped=True))
+        scanner = Scanner(
+            place,
+            captured=captured,
+            by_gtid=moved and bool(start.gtids),
+            limit_bytes=limit_bytes,
+            until=until,
+            lower_case_table_names=self._lower_case_table_names(),
+        )
+        if scanner.finished or self._is_end(place):
+            return
+        with closing(self._stream(place.file, place.offset)) as stream:
+            for window in stream.windows():
+                for item in scanner.feed(window, stream.formats[window.file]):
+                    yield self._noted(item)
+                if scanner.finished:
+                    return
+            for item in scanner.finish():
+                yield self._noted(item)
+        self._check_end(scanner)
+
+    def _noted(self, item: Scanned) -> Scanned:
+        if isinstance(item, Bound):
+            self._last_bound = item.position
+        return item
+
+    def _is_end(self, place: LogPosition) -> bool:  # noqa: ARG002 - a server can tell
+        """Whether it is known without a look at the log that nothing stands behind *place*."""
+        return False
+
+    def read(
+        self, planned: LogRange, tables: Sequence[PlannedTable], *, sequence: int = 0, as_text: bool = False
+    ) -> Iterator[Chunk]:
+        """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
+        if planned.server in ("", self._server()):
+            windows = self._range(planned)
+        else:
+            windows, tables = self._elsewhere(planned, tables)
+        decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text)
+        for window in windows:
+            yield from decoder.feed(window)
+        yield from decoder.finish()
+
+    def _range(self, planned: LogRange) -> Iterator[Window]:
+        with closing(self._stream(planned.file, planned.start)) as stream:
+            yield from stream.windows(end=planned.end)
+            reached = stream.offset
+        if reached != planned.end:
+            raise LogCorrupt(
+                "the log does not end an event where the range ends",
+                where=f"{planned.file}:{planned.start}",
+                expected=f"offset {planned.end}",
+                found=f"offset {reached}",
+                next_step="check that the log was not reset or cut off since the range was planned",
+            )
+
+    def _elsewhere(
+        self, planned: LogRange, tables: Sequence[PlannedTable]
+    ) -> tuple[Iterator[Window], Sequence[PlannedTable]]:
+        """The range's windows where its file is not of this log."""
+        raise SourceError(
+            "a range of another server's log",
+            where=f"{planned.file}:{planned.start}",
+            expected=f"server {self._server() or 'none (files)'}",
+            found=planned.server,
+        )
+
+
+def _nothing(_table: TableName) -> bool:
+    return False

@@ -1,0 +1,331 @@
+"""The two readers of binlogs: of a live server, and of files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
+from connectors.readers.binlog.dump import Dump
+from connectors.readers.binlog.failover import translate
+from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
+from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Gtids, WindowStream, missing_from
+from connectors.readers.binlog.membership import members
+from connectors.readers.binlog.scan import Scanner
+from connectors.readers.binlog.window import Window
+from historian.errors import LogCorrupt, SourceError
+from historian.plans import LogRange, PlannedTable
+from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_gtids
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["BinlogFilesReader", "BinlogServerReader"]
+
+_COMMIT_LAG_S = 5.0
+_LAG_STEP_S = 0.02
+
+
+class BinlogFilesReader(BinlogReader):
+    """Reads binlog files: of a directory, or named one by one. They are looked up anew at each call.
+
+    Args:
+        paths: directories and files.
+        lower_case_table_names: of the server that wrote them, which the files do not say.
+    """
+
+    def __init__(self, paths: Iterable[str | Path], *, lower_case_table_names: int = 0) -> None:
+        super().__init__()
+        self.paths = tuple(Path(path) for path in paths)
+        self.lower_case_table_names = lower_case_table_names
+        self._heads: dict[str, FileHead] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _files_reader, (self.paths, self.lower_case_table_names)
+
+    @property
+    def flavor(self) -> str:  # type: ignore[override]
+        """Of the server that wrote the newest file."""
+        return self._head(self._log_files()[-1]).format.flavor
+
+    def _log_files(self) -> tuple[LogFile, ...]:
+        return list_files(self.paths)
+
+    def _head(self, file: LogFile) -> FileHead:
+        if file.name not in self._heads:
+            self._heads[file.name] = read_head(file)
+        return self._heads[file.name]
+
+    def _named(self, name: str) -> LogFile:
+        return next(file for file in self._log_files() if file.name == name)
+
+    def _server(self) -> str:
+        return ""
+
+    def _files(self) -> Sequence[str]:
+        return [file.name for file in self._log_files()]
+
+    def _gtids_before(self, file: str) -> Gtids:
+        found = self._head(self._named(file)).gtids
+        return parse_gtids("", self.flavor) if found is None else found
+
+    def _stream(self, file: str, offset: int) -> WindowStream:
+        files = self._log_files()
+        number = self._named(file).number
+        return FileStream([each for each in files if each.number >= number], offset)
+
+    def _executed(self, wanted: Gtids) -> Gtids:  # noqa: ARG002 - files do not lag
+        return self.end().gtid_set
+
+    def _lower_case_table_names(self) -> int:
+        return self.lower_case_table_names
+
+    def _check_end(self, scanner: Scanner) -> None:
+        if not scanner.in_transaction:
+            return
+        place = scanner.position
+        if not read_head(self._named(place.file)).format.in_use:
+            raise LogCorrupt(
+                "the last binlog file ends inside a transaction",
+                where=f"{place.file}:{place.offset}",
+                expected="the transaction's end",
+                found=f"the end of the file at {scanner.fed_to}",
+                next_step="copy the whole file from the server",
+            )
+
+    def end(self) -> LogPosition:
+        """The end of the last whole transaction in the newest file."""
+        last = self._files()[-1]
+        scanner = Scanner(self._at(last, FIRST_EVENT, self._gtids_before(last)), captured=lambda _: False, count_only=True)
+        stream = self._stream(last, FIRST_EVENT)
+        for window in stream.windows():
+            for _ in scanner.feed(window, stream.formats[window.file]):
+                pass
+        return scanner.position
+
+    def close(self) -> None:
+        """Does nothing; no file stays open between calls."""
+
+
+def _files_reader(paths: tuple[Path, ...], lower_case_table_names: int) -> BinlogFilesReader:
+    return BinlogFilesReader(paths, lower_case_table_names=lower_case_table_names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What a server says of itself."""
+
+    identity: str
+    version: str
+    lower_case_table_names: int
+
+
+class BinlogServerReader(BinlogReader):
+    """Reads the log of a live server over the replication protocol.
+
+    One connection is kept for questions; each scan and each range opens another for its dump.
+
+    Args:
+        address: of the server; ``flavor``: "mysql" or "mariadb", which the server must be.
+    """
+
+    def __init__(self, address: ServerAddress, *, flavor: str) -> None:
+        super().__init__()
+        self.address = address
+        self.flavor = flavor
+        self._connection: Connection[Any] | None = None
+        self._facts: _Facts | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _server_reader, (self.address, self.flavor)
+
+    # ---- questions -------------------------------------------------------------------------------------------------------
+    def _ask(self, question: str, *arguments: object) -> tuple[tuple[Any, ...], ...]:
+        import pymysql
+
+        for attempt in (1, 2):
+            fresh = self._connection is None
+            connection = self._connected()
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(question, arguments or None)
+                    return tuple(cursor.fetchall())
+            except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+                number = error.args[0] if error.args else 0
+                if number in _NO_PRIVILEGE:
+                    raise _no_privilege(question, self.address, error) from error
+                self.close()
+                if fresh or attempt == 2 or number not in _GONE:
+                    raise ConnectionLost("the server did not answer", where=f"{self.address}: {question}", found=str(error)) from error
+            except pymysql.err.MySQLError as error:
+                raise SourceError("the server refuses a question", where=f"{self.address}: {question}", found=str(error)) from error
+        raise AssertionError("unreachable")
+
+    def _connected(self) -> Connection[Any]:
+        if self._connection is None:
+            self._connection = self.address.connect()
+            self._facts = self._learn(self._connection)
+        return self._connection
+
+    def _learn(self, connection: Connection[Any]) -> _Facts:
+        identity = "@@server_id" if self.flavor == "mariadb" else "@@server_uuid"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT @@version, @@lower_case_table_names, @@log_bin")
+            version, lower_case, log_bin = cursor.fetchone() or ("", 0, 0)
+            found = "mariadb" if "mariadb" in version.lower() else "mysql"
+            if found != self.flavor:
+                raise SourceError("a server of another kind", where=str(self.address), expected=self.flavor, found=f"{found} {version}")
+            if not log_bin:
+                raise SourceError(
+                    "the server writes no binlog", where=str(self.address), expected="log_bin=ON", next_step="start it with --log-bin"
+                )
+            cursor.execute(f"SELECT {identity}")
+            row = cursor.fetchone() or ("",)
+        return _Facts(identity=str(row[0]), version=version, lower_case_table_names=int(lower_case))
+
+    def _known(self) -> _Facts:
+        self._connected()
+        assert self._facts is not None  # noqa: S101 - set with the connection
+        return self._facts
+
+    def _server(self) -> str:
+        return self._known().identity
+
+    def _lower_case_table_names(self) -> int:
+        return self._known().lower_case_table_names
+
+    def _files(self) -> Sequence[str]:
+        return [str(row[0]) for row in self._ask("SHOW BINARY LOGS")]
+
+    def _gtids_before(self, file: str) -> Gtids:
+        for row in self._ask("SHOW BINLOG EVENTS IN %s LIMIT 4", file):
+            kind, text = str(row[2]), str(row[5])
+            if kind == "Previous_gtids":
+                return GtidSet.parse(text)
+            if kind == "Gtid_list":
+                return _latest(text)
+        return parse_gtids("", self.flavor)
+
+    def _status(self) -> tuple[str, int]:
+        """File and offset behind everything committed so far."""
+        question = "SHOW MASTER STATUS"
+        if self.flavor == "mysql" and _version_number(self._known().version) >= (8, 2):
+            question = "SHOW BINARY LOG STATUS"
+        file, offset = self._ask(question)[0][:2]
+        return str(file), int(offset)
+
+    def _executed(self, wanted: Gtids) -> Gtids:
+        variable = "@@gtid_binlog_pos" if self.flavor == "mariadb" else "@@GLOBAL.gtid_executed"
+        # A dump can run ahead: a transaction is in the log before the server counts it as executed.
+        deadline = time.monotonic() + _COMMIT_LAG_S
+        while True:
+            executed = parse_gtids(str(self._ask(f"SELECT {variable}")[0][0]), self.flavor)
+            if missing_from(wanted, executed) is None or time.monotonic() > deadline:
+                return executed
+            time.sleep(_LAG_STEP_S)
+
+    # ---- the log ---------------------------------------------------------------------------------------------------------
+    def _stream(self, file: str, offset: int) -> WindowStream:
+        return self._dump(lambda dump: dump.from_file(file, offset))
+
+    def _dump(self, begin: Any) -> Dump:
+        import pymysql
+
+        dump = Dump(self.address, self.flavor)
+        try:
+            begin(dump)
+        except pymysql.err.MySQLError as error:
+            dump.close()
+            raise ConnectionLost("a dump could not be started", where=str(self.address), found=str(error)) from error
+        except BaseException:
+            dump.close()
+            raise
+        return dump
+
+    def _complete(self, position: LogPosition) -> LogPosition:
+        if position.gtids:
+            self._check_executed(position)
+        return super()._complete(position)
+
+    def _is_end(self, place: LogPosition) -> bool:
+        return (place.file, place.offset) == self._status()
+
+    def _check_end(self, scanner: Scanner) -> None:
+        """A dump ends where the server says; a transaction that is not whole yet comes with the next scan."""
+
+    def end(self) -> LogPosition:
+        """The log's end now, with the GTIDs of everything before it."""
+        file, offset = self._status()
+        if self.flavor == "mariadb":
+            gtids = str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0] or "")
+            return self._at(file, offset, ",".join(sorted(gtids.split(","))) and str(MariadbGtids.parse(gtids)))
+        executed = str(self._ask("SELECT @@GLOBAL.gtid_executed")[0][0])
+        if not executed:
+            return self._at(file, offset, "")
+        return self._end_behind(GtidSet.parse(executed))
+
+    def _end_behind(self, executed: GtidSet) -> LogPosition:
+        """The end of a MySQL log that holds *executed*, and perhaps transactions that are not counted as executed yet."""
+        with closing(self._dump(lambda dump: dump.from_gtids(str(executed)))) as dump:
+            scanner: Scanner | None = None
+            for window in dump.windows():
+                if scanner is None:
+                    begin = self._at(window.file, FIRST_EVENT, executed)
+                    scanner = Scanner(begin, captured=lambda _: False, count_only=True)
+                for _ in scanner.feed(window, dump.formats[window.file]):
+                    pass
+            gtids = executed if scanner is None else scanner.position.gtids
+            return self._at(dump.file, dump.offset, gtids)
+
+    def _elsewhere(
+        self, planned: LogRange, tables: Sequence[PlannedTable]
+    ) -> tuple[Iterator[Window], Sequence[PlannedTable]]:
+        if not planned.upto:
+            return super()._elsewhere(planned, tables)
+        here = translate(tables, planned, self._members(planned), self.flavor)
+        return self._members(planned), here
+
+    def _members(self, planned: LogRange) -> Iterator[Window]:
+        with closing(self._dump(lambda dump: dump.from_gtids(planned.after))) as dump:
+            yield from members(dump.windows(), after=planned.after, upto=planned.upto, flavor=self.flavor)
+
+    def close(self) -> None:
+        """Closes the connection for questions; the reader can be used again."""
+        if self._connection is not None:
+            self._connection._force_close()  # noqa: SLF001 - COM_QUIT would wait for a server that may be gone
+            self._connection = None
+
+
+_GONE = frozenset((0, 2006, 2013, 2014, 4031, 1927))
+_NO_PRIVILEGE = frozenset((1044, 1142, 1227, 1045))
+
+
+def _server_reader(address: ServerAddress, flavor: str) -> BinlogServerReader:
+    return BinlogServerReader(address, flavor=flavor)
+
+
+def _no_privilege(question: str, address: ServerAddress, error: Exception) -> SourceError:
+    return SourceError(
+        "the user may not ask for the log",
+        where=f"{address}: {question}",
+        found=str(error),
+        next_step="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO the user (MariaDB: also BINLOG MONITOR)",
+    )
+
+
+def _latest(text: str) -> MariadbGtids:
+    """The text of a GTID_LIST; a domain's last entry is its latest."""
+    latest: dict[int, tuple[int, int, int]] = {}
+    for part in filter(None, text.strip("[] ").split(",")):
+        domain, server, sequence = (int(number) for number in part.strip().split("-"))
+        latest[domain] = (domain, server, sequence)
+    return MariadbGtids(tuple(latest[domain] for domain in sorted(latest)))
+
+
+def _version_number(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)

@@ -1,0 +1,70 @@
+"""What a scan stops at, in words: which event, where, and what to do."""
+
+from __future__ import annotations
+
+from connectors.readers.binlog.kernels import scan_layout as at
+from historian.errors import HistorianError, LogCorrupt, SourceError, UnsupportedEvent
+from historian.schema import TableName
+
+__all__ = ["refusal"]
+
+_XA = "finish the XA transaction, start behind it, and keep XA off captured servers until a release reads it"
+_COMPRESSED = "SET GLOBAL log_bin_compress = OFF, rotate the log, and start behind what is compressed"
+_NEXT_STEPS = {
+    "TRANSACTION_PAYLOAD": "SET GLOBAL binlog_transaction_compression = OFF, and start behind what is compressed",
+    "GTID_TAGGED": "let clients use gtid_next = AUTOMATIC without a tag, and start behind this transaction",
+    "XA_PREPARE": _XA,
+    "QUERY": _XA,
+    "MARIADB_GTID": f"{_XA}; or SET GLOBAL binlog_alter_two_phase = OFF",
+    "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect the clients, and capture the table anew",
+    "INCIDENT": "the server says that events are missing here: capture all tables anew",
+    "QUERY_COMPRESSED": _COMPRESSED,
+    **{
+        f"{kind}_ROWS_COMPRESSED{suffix}": _COMPRESSED
+        for kind in ("WRITE", "UPDATE", "DELETE")
+        for suffix in ("", "_V1")
+    },
+}
+_WHAT = {"QUERY": "an XA statement", "MARIADB_GTID": "an XA transaction or an ALTER in two phases"}
+
+
+def refusal(code: int, *, event: str, where: str, table: TableName | None) -> HistorianError:
+    """The error for a return of the scanning kernel that ends the scan."""
+    if code == at.UNSUPPORTED:
+        of_table = "" if table is None else f" of {table}"
+        return UnsupportedEvent(
+            f"the log holds {_WHAT.get(event, f'a {event} event{of_table}')}, which this release does not read",
+            where=where,
+            next_step=_NEXT_STEPS.get(event, "start behind this event, or read it with a later release"),
+        )
+    if code == at.PARTIAL:
+        return UnsupportedEvent(
+            f"a row image of {table} lacks columns ({event} event)",
+            where=where,
+            expected="every column in every image, binlog_row_image=FULL",
+            found="an image of binlog_row_image=MINIMAL or NOBLOB",
+            next_step="SET GLOBAL binlog_row_image = FULL, reconnect the clients, and start behind this event",
+        )
+    if code == at.DESCENDING:
+        return SourceError(
+            "a domain's sequence numbers do not ascend",
+            where=where,
+            expected="gtid_strict_mode=ON, so that a position stands for everything before it",
+            next_step="SET GLOBAL gtid_strict_mode = ON on all servers of the topology, and start behind this transaction",
+        )
+    if code == at.ANONYMOUS:
+        return SourceError(
+            "a transaction without GTID cannot be placed in a scan that starts at GTIDs",
+            where=where,
+            expected="gtid_mode=ON since the position",
+            next_step="start at FILE:OFFSET",
+        )
+    return LogCorrupt(f"{_CORRUPT[code]} ({event} event)", where=where)
+
+
+_CORRUPT = {
+    at.NESTED: "a transaction begins inside another",
+    at.STRAY: "an event stands outside every transaction",
+    at.UNMAPPED: "rows of a table number that no TABLE_MAP explains",
+    at.SHORT: "an event is shorter than its own fields",
+}

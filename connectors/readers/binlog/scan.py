@@ -1,0 +1,343 @@
+"""The light scan: windows in, bounds, statements and new TABLE_MAPs out; rows are counted by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from connectors.readers.base import Bound, Scanned, Statement, TableMapped
+from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, event_name, gtid_list, header, previous_gtids
+from connectors.readers.binlog.kernels import scan_layout as at
+from connectors.readers.binlog.kernels.scanning import scan
+from connectors.readers.binlog.refusals import refusal
+from connectors.readers.binlog.statements import logged_statement
+from connectors.readers.binlog.table_maps import TableMap, table_map
+from connectors.readers.binlog.tally import Tally
+from connectors.readers.binlog.window import Window
+from historian.errors import HistorianError, LogCorrupt
+from historian.plans import Place
+from historian.positions import FilePosition, LogPosition
+from historian.schema import TableName
+
+__all__ = ["BOUND_EVERY_BYTES", "Scanner"]
+
+BOUND_EVERY_BYTES = 8 << 20
+"""At most about so many bytes of log lie between two bounds, but for one larger transaction."""
+
+_NEVER = 1 << 62
+
+
+class Scanner:
+    """One scan from *start* on, fed with the windows behind it.
+
+    Args:
+        start: with file and offset; its ``gtids`` are those of the log prefix.
+        captured: whether partial row images of a table matter.
+        by_gtid: transactions of ``start.gtids`` may stand behind *start*; they are passed over.
+        limit_bytes, until: where to end, at the first bound there or behind.
+        count_only: every transaction is only counted into the position.
+        find_only: end before the first transaction that is not passed over.
+    """
+
+    def __init__(
+        self,
+        start: LogPosition,
+        *,
+        captured: Callable[[TableName], bool],
+        by_gtid: bool = False,
+        limit_bytes: int | None = None,
+        until: LogPosition | None = None,
+        count_only: bool = False,
+        find_only: bool = False,
+        lower_case_table_names: int = 0,
+    ) -> None:
+        self.finished = False
+        self._flavor, self._server = start.flavor, start.server
+        self._captured = captured
+        self._lower_case_table_names = lower_case_table_names
+        self._tally = Tally(start.gtids, start.flavor, pass_over=by_gtid)
+        self._maps = _TableMaps()
+        self._file, self._bound_offset = start.file, start.offset
+        self._file_end = start.offset
+        self._bytes_before = -start.offset
+        self._limit_bytes = limit_bytes
+        self._until_file = until.at if until is not None and _same_place(until, start) else None
+        self._until_gtids = until.gtids if until is not None and self._until_file is None else ""
+        state: NDArray[np.int64] = np.zeros(at.STATE_WORDS, np.int64)
+        state[at.GROUP_END] = start.offset
+        state[at.SOURCE] = -1
+        state[at.IS_MARIADB] = start.flavor == "mariadb"
+        state[at.COUNT_ONLY] = count_only
+        state[at.FIND_ONLY] = find_only
+        state[at.BY_GTID] = by_gtid and bool(start.gtids)
+        self._state = state
+        self._end_reached()
+
+    @property
+    def position(self) -> LogPosition:
+        """Behind the last whole transaction seen, or where the scan began."""
+        self._take_records()
+        return self._position(int(self._state[at.GROUP_END]))
+
+    @property
+    def fed_to(self) -> int:
+        """Offset behind the last event fed."""
+        return self._file_end
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the windows so far end inside a transaction."""
+        return bool(self._state[at.GROUP])
+
+    @property
+    def last_event(self) -> int:
+        """Type of the last event seen; 0 before the first."""
+        return int(self._state[at.LAST_KIND])
+
+    def feed(self, window: Window, written_by: FormatDescription) -> Iterator[Scanned]:
+        """What stands in *window*, whose file *written_by* describes; ends early where :attr:`finished`."""
+        if window.file != self._file:
+            yield from self._change_file(window.file)
+        state = self._state
+        state[at.EVENT] = 0
+        while not self.finished:
+            state[at.BOUND_AT] = self._next_bound()
+            code = self._scan(window)
+            if code == at.DONE:
+                break
+            if code == at.BOUND:
+                yield from self._bound()
+                self._end_reached()
+            elif code == at.GAP_ENDS:
+                yield from self._end_gap()
+                self.finished = bool(state[at.FIND_ONLY])
+            elif code in (at.STATEMENT, at.MAPPED):
+                yield from self._bound()
+                yield self._statement(window, written_by) if code == at.STATEMENT else self._mapped(window)
+            elif code == at.NEW_SOURCE:
+                self._tally.add_source(_event(window, int(state[at.EVENT])))
+            elif code == at.RECORDS_FULL:
+                self._take_records()
+            elif code == at.OTHER:
+                self._adopt(_event(window, int(state[at.EVENT]) - 1))
+            else:
+                yield from self._bound()
+                raise self._refusal(code, window)
+        last = len(window.starts) - 1
+        self._file_end = int(window.offsets[last]) + header(_bytes(window, last, HEADER_BYTES)).size_bytes
+
+    def finish(self) -> Iterator[Scanned]:
+        """The last bound, at the end of what was fed."""
+        if not self.finished:
+            yield from self._end_gap()
+            yield from self._bound()
+
+    # ---- places ----------------------------------------------------------------------------------------------------------
+    def _position(self, offset: int) -> LogPosition:
+        return LogPosition(
+            flavor=self._flavor, gtids=self._tally.text, file=self._file, offset=offset, server=self._server
+        )
+
+    def _bound_at(self, offset: int, *, skipped: bool = False) -> Bound:
+        self._take_records()
+        self._bound_offset = offset
+        return Bound(position=self._position(offset), event_time_us=int(self._state[at.LAST_TIME_US]), skipped=skipped)
+
+    def _bound(self) -> Iterator[Bound]:
+        """A bound behind the last whole transaction, unless the last one was there."""
+        offset = int(self._state[at.GROUP_END])
+        if offset > self._bound_offset:
+            yield self._bound_at(offset)
+
+    def _end_gap(self) -> Iterator[Bound]:
+        state = self._state
+        if not state[at.GAP]:
+            return
+        state[at.GAP] = 0
+        self._maps.clear()
+        if int(state[at.GAP_START]) > self._bound_offset:
+            yield self._bound_at(int(state[at.GAP_START]))
+        yield self._bound_at(int(state[at.GROUP_END]), skipped=True)
+
+    def _change_file(self, file: str) -> Iterator[Bound]:
+        if self.in_transaction:
+            raise LogCorrupt(
+                "a binlog file ends inside a transaction",
+                where=f"{self._file}:{int(self._state[at.GROUP_START])}, {self._gtid() or 'without GTID'}",
+                expected="its end in the same file",
+                found=f"the next file, {file}",
+            )
+        yield from self._end_gap()
+        state = self._state
+        state[at.GROUP_END] = max(self._file_end, self._bound_offset)
+        yield from self._bound()
+        self._end_reached()
+        if self.finished:
+            return
+        self._maps.clear()
+        self._bytes_before += self._file_end - _FIRST_EVENT
+        self._file = file
+        state[at.GROUP_END] = _FIRST_EVENT
+        yield self._bound_at(_FIRST_EVENT)
+        self._end_reached()
+
+    def _next_bound(self) -> int:
+        wanted = self._bound_offset + BOUND_EVERY_BYTES
+        if self._limit_bytes is not None:
+            wanted = min(wanted, self._limit_bytes - self._bytes_before)
+        if self._until_file is not None and self._until_file.number == FilePosition(self._file, 0).number:
+            wanted = min(wanted, self._until_file.offset)
+        return wanted
+
+    def _end_reached(self) -> None:
+        """Ends the scan where its limit is reached at a bound."""
+        offset = int(self._state[at.GROUP_END])
+        if self._limit_bytes is not None and self._bytes_before + offset >= self._limit_bytes:
+            self.finished = True
+        if self._until_file is not None and self._file and FilePosition(self._file, offset).covers(self._until_file):
+            self.finished = True
+        if self._until_gtids:
+            self._take_records()
+            self.finished |= self._tally.stop_before_covering(self._until_gtids)
+
+    # ---- events ----------------------------------------------------------------------------------------------------------
+    def _scan(self, window: Window) -> int:
+        tally, maps = self._tally, self._maps
+        self._state[at.SOURCES] = tally.source_count
+        arrays = (self._state, tally.sources, tally.intervals, tally.records)
+        state, sources, intervals, records = (array.ctypes.data for array in arrays)
+        events = (window.buffer, window.starts, window.ends, window.offsets)
+        buffer, starts, ends, offsets = (array.ctypes.data for array in events)
+        room, entries, store = len(tally.records), maps.entries.ctypes.data, maps.store.ctypes.data
+        code = scan(
+            state, sources, intervals, records, room, entries, store, buffer, starts, ends, offsets, len(window.starts)
+        )
+        return int(code)
+
+    def _take_records(self) -> None:
+        self._tally.take(int(self._state[at.RECORDS]))
+        self._state[at.RECORDS] = 0
+
+    def _gtid(self) -> str:
+        state = self._state
+        return self._tally.gtid(int(state[at.SOURCE]), int(state[at.NUMBER]), int(state[at.SERVER]))
+
+    def _place(self, window: Window, index: int) -> Place:
+        return Place(
+            gtid=self._gtid(), file=self._file, offset=int(window.offsets[index]), ordinal=int(self._state[at.ORDINAL])
+        )
+
+    def _where(self, window: Window, index: int) -> str:
+        gtid = self._gtid() if self.in_transaction else ""
+        return f"{self._file}:{int(window.offsets[index])}" + (f", transaction {gtid}" if gtid else "")
+
+    def _statement(self, window: Window, written_by: FormatDescription) -> Statement:
+        index = int(self._state[at.EVENT]) - 1
+        event = _event(window, index)
+        try:
+            logged = logged_statement(event, written_by, lower_case_table_names=self._lower_case_table_names)
+        except HistorianError as error:
+            error.where = error.where or self._where(window, index)
+            raise
+        self._maps.clear()
+        state = self._state
+        known = bool(state[at.TIME_IS_KNOWN])
+        return Statement(
+            place=self._place(window, index),
+            event_time_us=int(state[at.TIME_US]) if known else header(event).timestamp * 1_000_000,
+            sql=logged.sql,
+            context=logged.context,
+        )
+
+    def _mapped(self, window: Window) -> TableMapped:
+        index = int(self._state[at.EVENT]) - 1
+        event = _event(window, index)
+        try:
+            found = table_map(event)
+        except LogCorrupt as error:
+            error.where = self._where(window, index)
+            raise
+        self._maps.add(found, event[HEADER_BYTES:], captured=self._captured(found.table))
+        return TableMapped(place=self._place(window, index), table=found.table, columns=found.columns)
+
+    def _adopt(self, event: bytes) -> None:
+        # SET gtid_purged adds transactions that no file holds: the next file's first event names them.
+        self._take_records()
+        self._tally.adopt(previous_gtids(event) if event[4] == EventType.PREVIOUS_GTIDS else gtid_list(event))
+
+    def _refusal(self, code: int, window: Window) -> HistorianError:
+        index = int(self._state[at.EVENT]) - 1
+        event = _event(window, index)
+        return refusal(
+            code, event=event_name(event[4]), where=self._where(window, index), table=self._maps.table_of(event)
+        )
+
+
+_FIRST_EVENT = 4
+
+
+def _same_place(until: LogPosition, start: LogPosition) -> bool:
+    return bool(until.file) and until.server in ("", start.server)
+
+
+def _bytes(window: Window, index: int, size: int) -> bytes:
+    start = int(window.starts[index])
+    return window.buffer[start : start + size].tobytes()
+
+
+def _event(window: Window, index: int) -> bytes:
+    return window.buffer[int(window.starts[index]) : int(window.ends[index])].tobytes()
+
+
+class _TableMaps:
+    """The TABLE_MAPs since the last statement, as a hash table that the kernel reads."""
+
+    def __init__(self) -> None:
+        self.store: NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
+        self.entries: NDArray[np.int64] = self._free(256)
+        self._fill = 0
+        self._known: dict[int, tuple[int, int, bool]] = {}
+        self._names: dict[int, TableName] = {}
+
+    @staticmethod
+    def _free(slots: int) -> NDArray[np.int64]:
+        entries = np.full((slots + 1, at.MAP_WORDS), -1, np.int64)
+        entries[0, 0] = slots - 1
+        return entries
+
+    def clear(self) -> None:
+        """Forgets all, since the statement may have changed any of them."""
+        if self._known:
+            self.entries[1:] = -1
+            self._known.clear()
+            self._names.clear()
+            self._fill = 0
+
+    def add(self, found: TableMap, body: bytes, *, captured: bool) -> None:
+        """Remembers the bytes of a TABLE_MAP, in place of others for the same number."""
+        end = self._fill + len(body)
+        if end > len(self.store):
+            self.store = np.concatenate([self.store, np.empty(max(end, len(self.store)), np.uint8)])
+        self.store[self._fill : end] = np.frombuffer(body, np.uint8)
+        self._known[found.number] = (self._fill, len(body), captured)
+        self._names[found.number] = found.table
+        self._fill = end
+        if 2 * len(self._known) > len(self.entries):
+            self.entries = self._free(4 * (len(self.entries) - 1))
+            for number in self._known:
+                self._enter(number)
+        else:
+            self._enter(found.number)
+
+    def _enter(self, number: int) -> None:
+        mask = int(self.entries[0, 0])
+        slot = number & mask
+        while self.entries[slot + 1, 0] not in (-1, number):
+            slot = (slot + 1) & mask
+        self.entries[slot + 1] = (number, *self._known[number])
+
+    def table_of(self, event: bytes) -> TableName | None:
+        """The table of a row event, where it is known."""
+        return self._names.get(int.from_bytes(event[HEADER_BYTES : HEADER_BYTES + 6], "little"))

@@ -1,0 +1,153 @@
+"""The GTID position of a scan, kept as numbers that the kernel reads and writes."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from connectors.readers.binlog.events import uuid_text
+from connectors.readers.binlog.kernels import scan_layout as at
+from historian.positions import GtidSet, MariadbGtids, parse_gtids
+
+__all__ = ["Tally"]
+
+_RECORDS = 1 << 16
+
+
+class Tally:
+    """The GTIDs of a log prefix, transaction by transaction.
+
+    Args:
+        gtids: of the prefix that the scan begins behind.
+        pass_over: transactions of *gtids* may still come and are passed over; else they are known not to (MariaDB numbers that
+            do not ascend are then an error).
+
+    Attributes:
+        sources, intervals, records: arrays for the kernel, see ``scan_layout``.
+    """
+
+    def __init__(self, gtids: str, flavor: str, *, pass_over: bool) -> None:
+        self._flavor = flavor
+        self._known = parse_gtids(gtids, flavor)
+        self._names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._pass_over = pass_over or flavor == "mysql"
+        self.sources: NDArray[np.int64] = np.zeros((8, at.SOURCE_WORDS), np.int64)
+        self.intervals: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+        self.records: NDArray[np.int64] = np.empty((_RECORDS, 3), np.int64)
+        if isinstance(self._known, MariadbGtids):
+            for domain, _, last in self._known.last:
+                self._add(str(domain), domain, 0, ((1, last),), last)
+        else:
+            for source, intervals in self._known:
+                if ":" not in source:
+                    self._add(source, *_halves(source), intervals, 0)
+
+    @property
+    def source_count(self) -> int:
+        """How many sources are known."""
+        return len(self._names)
+
+    @property
+    def text(self) -> str:
+        """The position as text, what was taken included."""
+        return str(self._known)
+
+    @property
+    def known(self) -> GtidSet | MariadbGtids:
+        """The position, what was taken included."""
+        return self._known
+
+    def _add(self, name: str, key: int, key_2: int, contained: tuple[tuple[int, int], ...], last: int) -> None:
+        index = len(self._names)
+        if index == len(self.sources):
+            self.sources = np.concatenate([self.sources, np.zeros_like(self.sources)])
+        begin = len(self.intervals)
+        if self._pass_over and contained:
+            self.intervals = np.concatenate([self.intervals, np.array(contained, np.int64)])
+        self.sources[index] = (key, key_2, begin, len(self.intervals), last, -1)
+        self._names.append(name)
+        self._numbers[name] = index
+
+    def add_source(self, event: bytes) -> None:
+        """Makes the source of a GTID event known that the kernel met for the first time."""
+        if self._flavor == "mariadb":
+            domain = int.from_bytes(event[27:31], "little")
+            self._add(str(domain), domain, 0, (), 0)
+        else:
+            key, key_2 = struct.unpack_from("<qq", event, 20)
+            self._add(uuid_text(event[20:36]), key, key_2, (), 0)
+
+    def gtid(self, source: int, number: int, server: int) -> str:
+        """The GTID's text; "" without a source."""
+        if source < 0:
+            return ""
+        if self._flavor == "mariadb":
+            return f"{self._names[source]}-{server}-{number}"
+        return f"{self._names[source]}:{number}"
+
+    def take(self, count: int) -> None:
+        """Adds the first *count* records to the position."""
+        records = self.records[:count]
+        if not count:
+            return
+        sources = np.unique(records[:, 0]).tolist() if count > 1 else [int(records[0, 0])]
+        if isinstance(self._known, MariadbGtids):
+            latest = []
+            for source in sources:
+                _, number, server = records[np.flatnonzero(records[:, 0] == source)[-1]].tolist()
+                latest.append((int(self._names[source]), server, number))
+            self._known = self._known.union(MariadbGtids(tuple(sorted(latest))))
+        else:
+            found = {}
+            for source in sources:
+                numbers = records[records[:, 0] == source, 1] if len(sources) > 1 else records[:, 1]
+                found[self._names[source]] = _intervals(numbers)
+            self._known = self._known.union(GtidSet.of(found))
+
+    def adopt(self, gtids: GtidSet | MariadbGtids) -> None:
+        """Adds transactions that the log says lie before it."""
+        if isinstance(self._known, GtidSet) and isinstance(gtids, GtidSet):
+            self._known = self._known.union(gtids)
+        elif isinstance(self._known, MariadbGtids) and isinstance(gtids, MariadbGtids):
+            self._known = self._known.union(gtids)
+
+    def stop_before_covering(self, wanted: str) -> bool:
+        """Asks the kernel to stop where *wanted* may be reached; True where it already is."""
+        goal = parse_gtids(wanted, self._flavor)
+        self.sources[:, at.STOP_AT] = -1
+        stops: dict[str, int] = {}
+        if isinstance(goal, MariadbGtids) and isinstance(self._known, MariadbGtids):
+            stops = {str(d): number for d, _, number in goal.last if number > self._known.sequence(d)}
+        elif isinstance(goal, GtidSet) and isinstance(self._known, GtidSet):
+            stops = {source: intervals[-1][1] for source, intervals in goal.subtract(self._known)}
+        for name, number in stops.items():
+            if name not in self._numbers:
+                if self._flavor == "mariadb":
+                    self._add(name, int(name), 0, (), 0)
+                elif ":" not in name:
+                    self._add(name, *_halves(name), (), 0)
+                else:
+                    continue
+            self.sources[self._numbers[name], at.STOP_AT] = number
+        return not stops
+
+
+def _halves(uuid: str) -> tuple[int, int]:
+    first, second = struct.unpack("<qq", bytes.fromhex(uuid.replace("-", "")))
+    return first, second
+
+
+def _intervals(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    if len(numbers) == 1:
+        return [(int(numbers[0]), int(numbers[0]))]
+    steps = np.diff(numbers)
+    if not (steps == 1).all():
+        numbers = np.unique(numbers)
+        steps = np.diff(numbers)
+    breaks = np.flatnonzero(steps != 1)
+    firsts = numbers[np.concatenate([[0], breaks + 1])].tolist()
+    lasts = numbers[np.concatenate([breaks, [len(numbers) - 1]])].tolist()
+    return list(zip(firsts, lasts, strict=True))
