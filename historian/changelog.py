@@ -39,8 +39,9 @@ CHUNK_COLUMNS = (
 """Columns of a chunk's record batch before its data columns.
 
 ``source`` indexes ``Chunk.sources``, the texts in front of a transaction's number (MySQL: ``uuid`` or ``uuid:tag``;
-MariaDB: ``domain-server``); ``sequence`` is that number. -1 in ``source`` marks a transaction without GTID:
-``sequence`` is then the offset of its first event in ``Chunk.file``. ``ordinal`` counts a transaction's events, the GTID event being 0.
+MariaDB: ``domain-server``); ``sequence`` is that number. A transaction without GTID has -1 as ``source``, and as
+``sequence`` the offset of its first event in ``Chunk.file``. ``ordinal`` counts a transaction's events, the GTID event
+being 0.
 """
 
 

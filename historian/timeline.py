@@ -8,7 +8,7 @@ from historian.edits import Edit
 from historian.plans import Place
 from historian.positions import LogPosition
 
-__all__ = ["TimelineEntry"]
+__all__ = ["Gap", "TimelineEntry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +34,12 @@ class TimelineEntry:
     database: str
     event_time_us: int
     server: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A stretch of the log that nobody read: schemas in force behind ``start`` and before ``end`` are not known."""
+
+    start: LogPosition
+    end: LogPosition
+    reason: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
@@ -13,6 +14,7 @@ __all__ = ["Gtids", "LogPosition", "parse_gtids"]
 Gtids = GtidSet | MariadbGtids
 
 
+@lru_cache(maxsize=256)
 def parse_gtids(text: str, flavor: str) -> Gtids:
     """The GTID position of that *text*: a MySQL set, or with *flavor* "mariadb" the last GTID of each domain."""
     return MariadbGtids.parse(text) if flavor == "mariadb" else GtidSet.parse(text)

@@ -1,0 +1,274 @@
+"""The store of one connector: identity, lease, timeline, plans, quarantines, stream schemas, counts."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
+
+from historian import codec
+from historian.errors import StoreError
+from historian.history import History
+from historian.plans import Plan, Quarantine
+from historian.positions import LogPosition
+from historian.schema import Catalog, TableName
+from historian.store.contents import references, unpack
+from historian.store.engine import Transactions
+from historian.store.lease import Lease, Owner, held_lease
+from historian.store.recording import (
+    append_plan,
+    fact,
+    forget_plans,
+    prepare,
+    record_entry,
+    record_gap,
+    record_resolved,
+    set_fact,
+)
+from historian.store.tables import counts, gaps, plans, quarantines, snapshots, streams, timeline
+from historian.timeline import Gap, TimelineEntry
+
+__all__ = ["Store"]
+
+LEASE_S = 60.0
+_log = logging.getLogger(__name__)
+
+
+class Store:
+    """Everything about one connector that must outlive a run. Open it with :meth:`open`; several processes may.
+
+    Every method is one short transaction and may be called again after any failure: recording what is recorded already
+    changes nothing, recording anything else in its place raises :class:`StoreError`.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    @classmethod
+    def open(cls, url: str) -> Store:
+        """The store at *url*, made where there is none; ``sqlite://`` alone is one in memory.
+
+        Raises:
+            StoreError: no usable URL, no connection, or a store of another format.
+        """
+        transactions = Transactions(url)
+        transactions.write(lambda connection: prepare(connection, transactions.where))
+        return cls(transactions)
+
+    def close(self) -> None:
+        """Closes connections."""
+        self._transactions.close()
+
+    def connector(self, name: str) -> str:
+        """The identity of the connector *name*, made at the first call.
+
+        Raises:
+            StoreError: the store is another connector's.
+        """
+        return self._transactions.write(lambda connection: self._identity(connection, name, str(uuid.uuid4())))
+
+    def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:
+        """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
+
+        An owner that is known to be dead is replaced at once, any other when its lease has expired.
+
+        Raises:
+            LeaseHeld: by whom, and for how long at most.
+        """
+        lease = Lease(self._transactions, name, Owner.here(), seconds)
+        return held_lease(lease, seconds / 3, lambda error: _log.warning("the lease was not renewed: %s", error))
+
+    def record(self, entries: Iterable[TimelineEntry], resolved: LogPosition, gaps: Iterable[Gap] = ()) -> None:
+        """Appends timeline entries and gaps and notes how far the log has been read, all or nothing.
+
+        An entry whose place is recorded already changes nothing; neither does a position that is covered already.
+
+        Raises:
+            StoreError: a number is taken by another entry or leaves a hole, or two readings of the log diverge.
+        """
+        new_entries, new_gaps = tuple(entries), tuple(gaps)
+
+        def work(connection: Connection) -> None:
+            for entry in new_entries:
+                record_entry(connection, entry)
+            for gap in new_gaps:
+                record_gap(connection, gap)
+            record_resolved(connection, resolved)
+
+        self._transactions.write(work)
+
+    def entries(self, after: int = 0) -> tuple[TimelineEntry, ...]:
+        """Timeline entries behind the number *after*, in order."""
+        query = select(timeline.c.body).where(timeline.c.number > after).order_by(timeline.c.number)
+        return tuple(codec.load(TimelineEntry, body) for body in self._bodies(query))
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """Stretches of the log that were not read, in the order in which they were found."""
+        query = select(gaps.c.body).order_by(gaps.c.number)
+        return tuple(codec.load(Gap, body) for body in self._bodies(query))
+
+    def resolved(self) -> LogPosition | None:
+        """Up to where the log has been read for statements; None before the first record."""
+        body = self._transactions.read(lambda connection: fact(connection, "resolved"))
+        return None if body is None else codec.load(LogPosition, body)
+
+    def history(self, empty: Catalog | None = None) -> History:
+        """The history of all that is recorded; *empty* carries the server's defaults."""
+        return History.of(self.entries(), resolved=self.resolved(), gaps=self.gaps(), empty=empty)
+
+    def append_plan(self, plan: Plan) -> None:
+        """Stores *plan* under its number, once and for all.
+
+        Raises:
+            StoreError: the number is taken by another plan, or leaves a hole.
+        """
+        self._transactions.write(lambda connection: append_plan(connection, plan))
+
+    def plan(self, number: int) -> Plan | None:
+        """The plan of that number; None where it was not made yet, or is forgotten."""
+        found = self._plans(plans.c.number == number)
+        return found[0] if found else None
+
+    def plans(self, after: int = 0) -> tuple[Plan, ...]:
+        """Plans behind the number *after*, in order."""
+        return self._plans(plans.c.number > after)
+
+    def last_plan(self) -> Plan | None:
+        """The newest plan; None where there is none."""
+        found = self._plans(plans.c.number == select(func.max(plans.c.number)).scalar_subquery())
+        return found[0] if found else None
+
+    def forget_plans(self, before: int) -> int:
+        """Deletes plans with numbers below *before*, the oldest one that a target or checkpoint needs; says how many.
+
+        The newest plan stays in any case, since the next one follows it.
+        """
+        return self._transactions.write(lambda connection: forget_plans(connection, before))
+
+    def quarantine(self, table_id: int, name: TableName, quarantine: Quarantine) -> None:
+        """Notes that a table stopped; *table_id* 0 where its schema was never known. The first reason stays."""
+        key = {"table_id": table_id, "database_name": name.database, "table_name": name.table}
+        body = codec.dump(Quarantine, quarantine)
+
+        def work(connection: Connection) -> None:
+            held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in key.items()))
+            if connection.execute(held).one_or_none() is None:
+                connection.execute(insert(quarantines).values(**key, body=body))
+
+        self._transactions.write(work)
+
+    def quarantines(self) -> dict[int, Quarantine]:
+        """Stopped tables whose schema is known, by table id."""
+        return {table_id: quarantine for table_id, _, quarantine in self.stopped() if table_id}
+
+    def stopped(self) -> tuple[tuple[int, TableName, Quarantine], ...]:
+        """All stopped tables, by name: table id (0: schema never known), name when it stopped, and why."""
+        rows = self._transactions.read(lambda connection: connection.execute(select(quarantines)).all())
+        found = (
+            (row.table_id, TableName(row.database_name, row.table_name), codec.load(Quarantine, row.body))
+            for row in rows
+        )
+        return tuple(sorted(found, key=lambda stop: (stop[1], stop[0])))
+
+    def heal(self, table_id: int, name: TableName | None = None) -> None:
+        """Forgets that a table stopped; one without id goes by its *name*."""
+        healed = delete(quarantines).where(quarantines.c.table_id == table_id)
+        if name is not None:
+            healed = healed.where(quarantines.c.database_name == name.database, quarantines.c.table_name == name.table)
+        self._transactions.write(lambda connection: connection.execute(healed).rowcount)
+
+    def remember_stream(self, name: str, body: str) -> None:
+        """Keeps the schema of the typed stream *name*. Raises :class:`StoreError` where it has another one."""
+
+        def work(connection: Connection) -> None:
+            held = connection.execute(select(streams.c.body).where(streams.c.name == name)).scalar()
+            if held is None:
+                connection.execute(insert(streams).values(name=name, body=body))
+            elif held != body:
+                raise StoreError(
+                    "a stream of that name has another schema",
+                    where=name,
+                    expected=held,
+                    found=body,
+                    next_step="give the stream a name of its own",
+                )
+
+        self._transactions.write(work)
+
+    def stream(self, name: str) -> str | None:
+        """What :meth:`remember_stream` kept under *name*; None where nothing is."""
+        query = select(streams.c.body).where(streams.c.name == name)
+        return self._transactions.read(lambda connection: connection.execute(query).scalar())
+
+    def count_zero_dates(self, plan: int, amounts: Mapping[tuple[int, int], int]) -> None:
+        """Notes how many zero dates a plan met, by table id and column id. A plan run again replaces its counts."""
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(counts).where(counts.c.plan == plan))
+            for (table_id, column_id), amount in amounts.items():
+                row = {"plan": plan, "table_id": table_id, "column_id": column_id, "amount": amount}
+                connection.execute(insert(counts).values(**row))
+
+        self._transactions.write(work)
+
+    def zero_dates(self) -> dict[tuple[int, int], int]:
+        """How many zero dates became NULL so far, by table id and column id."""
+        query = select(counts.c.table_id, counts.c.column_id, func.sum(counts.c.amount)).group_by(
+            counts.c.table_id, counts.c.column_id
+        )
+        rows = self._transactions.read(lambda connection: connection.execute(query).all())
+        return {(int(table_id), int(column_id)): int(amount) for table_id, column_id, amount in rows}
+
+    def restore(self, name: str, connector: str, entries: Iterable[TimelineEntry], plans: Iterable[Plan]) -> None:
+        """Rebuilds a lost store from what a sink holds of the connector *name*, its identity included.
+
+        The log is read again from the end of the last plan.
+
+        Raises:
+            StoreError: the store is not empty and holds something else.
+        """
+        held_entries, held_plans = tuple(entries), tuple(plans)
+
+        def work(connection: Connection) -> None:
+            self._identity(connection, name, connector, exactly=True)
+            for entry in held_entries:
+                record_entry(connection, entry)
+            for plan in held_plans:
+                append_plan(connection, plan, first=held_plans[0].number)
+            if held_plans or held_entries:
+                record_resolved(connection, held_plans[-1].end if held_plans else held_entries[-1].position)
+
+        self._transactions.write(work)
+
+    def _identity(self, connection: Connection, name: str, connector: str, *, exactly: bool = False) -> str:
+        held = fact(connection, "connector")
+        if held is None:
+            set_fact(connection, "connector", f"{connector} {name}")
+            return connector
+        held_connector, _, held_name = held.partition(" ")
+        if held_name != name or (exactly and held_connector != connector):
+            raise StoreError(
+                "the store is another connector's",
+                where=self._transactions.where,
+                expected=f"{name} {connector}" if exactly else name,
+                found=f"{held_name} {held_connector}" if exactly else held_name,
+                next_step="give each connector a store of its own (history.store)",
+            )
+        return held_connector
+
+    def _bodies(self, query: Select[Any]) -> Sequence[str]:
+        return self._transactions.read(lambda connection: connection.execute(query).scalars().all())
+
+    def _plans(self, condition: ColumnElement[bool]) -> tuple[Plan, ...]:
+        def work(connection: Connection) -> tuple[Plan, ...]:
+            bodies = connection.execute(select(plans.c.body).where(condition).order_by(plans.c.number)).scalars().all()
+            needed = {digest for body in bodies for digest in references(body)}
+            rows = connection.execute(select(snapshots).where(snapshots.c.digest.in_(needed)))
+            found = {row.digest: row.body for row in rows}
+            return tuple(unpack(body, found) for body in bodies)
+
+        return self._transactions.read(work)
