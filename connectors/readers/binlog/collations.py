@@ -158,6 +158,7 @@ _CODECS = {
     **{name: name for name in ("big5", "gb2312", "cp932", "gb18030", "euckr", "greek", "latin5", "tis620")},
     **{"latin1": "cp1252", "latin2": "iso8859-2", "koi8r": "koi8-r", "koi8u": "koi8-u", "latin7": "iso8859-13"},
     **{"hebrew": "iso8859-8", "greek": "iso8859-7", "latin5": "iso8859-9", "sjis": "shift_jis", "ujis": "euc_jp"},
+    **{"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"},
     **{"eucjpms": "euc_jp", "tis620": "tis-620", "macce": "mac_latin2", "macroman": "mac_roman"},
 }
 
@@ -212,5 +213,5 @@ def bytes_per_character(charset: str) -> int:
 
 
 def python_codec(charset: str) -> str:
-    """The codec that reads statements of clients with *charset*; "ascii" where Python has none."""
+    """The codec that reads text in *charset*; "ascii" where Python has none."""
     return _CODECS.get(charset, "ascii")

@@ -10,7 +10,7 @@ from connectors.readers.binlog.bindings import Bindings
 from connectors.readers.binlog.events import event_name, uuid_text
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.walk import walk
-from connectors.readers.binlog.program import program
+from connectors.readers.binlog.program import Style, program
 from connectors.readers.binlog.rows_builder import TableBuilder
 from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.window import Window
@@ -36,6 +36,7 @@ class RangeDecoder:
         flavor: "mysql" or "mariadb".
         sequence: number of the first chunk.
         as_text: temporal columns are text as the server prints it, zero dates included.
+        server_version: that wrote the log, like 50722, where known: before 80000 JSON is printed as 5.7 did.
         max_chunk_rows: at least 2.
         max_chunk_bytes: measured as the rows' bytes in the log and what Arrow needs besides.
     """
@@ -47,11 +48,12 @@ class RangeDecoder:
         flavor: str,
         sequence: int = 0,
         as_text: bool = False,
+        server_version: int = 0,
         max_chunk_rows: int = 128 * 1024,
         max_chunk_bytes: int = 24 * 1024 * 1024,
     ) -> None:
         self._flavor = flavor
-        self._as_text = as_text
+        self._style = Style(as_text=as_text, bare_json=0 < server_version < 80000)
         self._next = sequence
         self._max_rows = max(2, max_chunk_rows)
         self._file: str | None = None
@@ -162,7 +164,7 @@ class RangeDecoder:
 
     def _bind(self, event: bytes, offset: int) -> Iterator[Chunk]:
         """Resolves a TABLE_MAP's table and tells the kernel."""
-        described = table_map(event)
+        described = table_map(event, self._flavor)
         found = self._bindings.resolve(described.table, self._file or "", offset)
         if found is None:
             self._bindings.bind(described.number, event, slot=-1)
@@ -177,7 +179,7 @@ class RangeDecoder:
 
     def _make(self, slot: int, version: PlannedVersion, described: TableMap, offset: int) -> TableBuilder:
         assert version.snapshot is not None  # noqa: S101 - resolved by its name
-        steps = program(version.snapshot, described.columns, as_text=self._as_text, where=f"{self._file}:{offset}")
+        steps = program(version.snapshot, described.columns, style=self._style, where=f"{self._file}:{offset}")
         return TableBuilder(
             words=self._tables[slot],
             version=version,

@@ -255,7 +255,7 @@ class Scanner:
         index = int(self._state[at.EVENT]) - 1
         event = _event(window, index)
         try:
-            found = table_map(event)
+            found = table_map(event, self._flavor)
         except LogCorrupt as error:
             error.where = self._where(window, index)
             raise

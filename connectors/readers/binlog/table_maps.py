@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from connectors.readers.base import MappedColumn
+from connectors.readers.binlog.collations import collation, python_codec
 from connectors.readers.binlog.events import HEADER_BYTES, packed_integer
 from historian.errors import LogCorrupt
 from historian.schema import TableName
@@ -34,9 +35,13 @@ _ONE_BYTE = frozenset(
 )
 _TWO_BYTES_LOW_FIRST = frozenset((_C.VARCHAR, _C.VARCHAR_COMPRESSED, _C.BIT))
 _TWO_BYTES_HIGH_FIRST = frozenset((_C.NEWDECIMAL, _C.STRING, _C.VAR_STRING, _C.ENUM, _C.SET))
-_NUMERIC = frozenset((_C.TINY, _C.SHORT, _C.INT24, _C.LONG, _C.LONGLONG, _C.NEWDECIMAL, _C.FLOAT, _C.DOUBLE))
-_TEXT = frozenset((_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.VARCHAR_COMPRESSED, _C.BLOB, _C.BLOB_COMPRESSED))
-_TEXT_OF_OLD = frozenset((_C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB))
+_NUMERIC = frozenset((_C.TINY, _C.SHORT, _C.INT24, _C.LONG, _C.LONGLONG, _C.NEWDECIMAL, _C.FLOAT, _C.DOUBLE, _C.YEAR))
+_TEXT = frozenset((_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.BLOB, _C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB))
+_WITH_CHARSET = {
+    "mysql": _TEXT | {_C.VECTOR},
+    "mariadb": _TEXT | {_C.GEOMETRY, _C.VARCHAR_COMPRESSED, _C.BLOB_COMPRESSED},
+}
+_WITH_MEMBERS = frozenset((_C.ENUM, _C.SET))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ class TableMap:
     columns: tuple[MappedColumn, ...]
 
 
-def table_map(event: bytes | memoryview) -> TableMap:
+def table_map(event: bytes | memoryview, flavor: str) -> TableMap:
     """Reads a TABLE_MAP event.
 
     A column's ``metadata`` is the server's own number of it: for types of two bytes the first is the high one, except VARCHAR
@@ -59,12 +64,12 @@ def table_map(event: bytes | memoryview) -> TableMap:
     """
     body = bytes(event[HEADER_BYTES:])
     try:
-        return _table_map(body)
-    except (IndexError, UnicodeDecodeError) as error:
+        return _table_map(body, flavor)
+    except (IndexError, ValueError) as error:
         raise LogCorrupt("a TABLE_MAP event does not fit its length", found=f"{len(body)} bytes") from error
 
 
-def _table_map(body: bytes) -> TableMap:
+def _table_map(body: bytes, flavor: str) -> TableMap:
     number = int.from_bytes(body[:6], "little")
     at = 8
     names: list[str] = []
@@ -86,9 +91,19 @@ def _table_map(body: bytes) -> TableMap:
         length, at = packed_integer(body, at + 1)
         if at + length > len(body):
             raise IndexError(at + length)
-        _FIELDS.get(kind, _ignore)(columns, body[at : at + length])
+        _read(kind, columns, body[at : at + length], flavor)
         at += length
+    columns = [_with_members_decoded(column, flavor) for column in columns]
     return TableMap(number=number, table=TableName(*names), columns=tuple(columns))
+
+
+def _with_members_decoded(column: MappedColumn, flavor: str) -> MappedColumn:
+    """Members come before the charset that they are in: read as bytes (latin-1) first, decoded here."""
+    if column.members is None:
+        return column
+    codec = "utf-8" if column.charset is None else python_codec(collation(column.charset, flavor).charset)
+    raw = [member.encode("latin-1") for member in column.members]
+    return replace(column, members=tuple(member.decode(codec, "backslashreplace") for member in raw))
 
 
 def _columns(types: bytes, metadata: bytes) -> Iterator[MappedColumn]:
@@ -116,10 +131,6 @@ def _real_type(kind: int, metadata: int) -> int:
 _Columns = list[MappedColumn]
 
 
-def _ignore(_columns: _Columns, _data: bytes) -> None:
-    """Default-charset forms and types unknown here are read elsewhere or not needed."""
-
-
 def _of(columns: _Columns, types: frozenset[int]) -> list[int]:
     return [index for index, column in enumerate(columns) if column.type in types]
 
@@ -142,30 +153,16 @@ def _integers(data: bytes) -> list[int]:
     return found
 
 
-def _charset_columns(columns: _Columns) -> list[int]:
-    return _of(columns, _TEXT | _TEXT_OF_OLD)
+def _default_charset(columns: _Columns, types: frozenset[int], data: bytes) -> None:
+    usual, *pairs = _integers(data)
+    others = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    for place, index in enumerate(_of(columns, types)):
+        columns[index] = replace(columns[index], charset=others.get(place, usual))
 
 
-def _member_columns(columns: _Columns) -> list[int]:
-    return _of(columns, frozenset((_C.ENUM, _C.SET)))
-
-
-def _default_charset(select: Callable[[_Columns], list[int]]) -> Callable[[_Columns, bytes], None]:
-    def read(columns: _Columns, data: bytes) -> None:
-        usual, *pairs = _integers(data)
-        others = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        for place, index in enumerate(select(columns)):
-            columns[index] = replace(columns[index], charset=others.get(place, usual))
-
-    return read
-
-
-def _column_charsets(select: Callable[[_Columns], list[int]]) -> Callable[[_Columns, bytes], None]:
-    def read(columns: _Columns, data: bytes) -> None:
-        for index, charset in zip(select(columns), _integers(data), strict=True):
-            columns[index] = replace(columns[index], charset=charset)
-
-    return read
+def _column_charsets(columns: _Columns, types: frozenset[int], data: bytes) -> None:
+    for index, charset in zip(_of(columns, types), _integers(data), strict=True):
+        columns[index] = replace(columns[index], charset=charset)
 
 
 def _names(columns: _Columns, data: bytes) -> None:
@@ -184,7 +181,7 @@ def _members(kind: int) -> Callable[[_Columns, bytes], None]:
             members: list[str] = []
             for _ in range(count):
                 length, at = packed_integer(data, at)
-                members.append(data[at : at + length].decode("utf-8", "backslashreplace"))
+                members.append(data[at : at + length].decode("latin-1"))
                 at += length
             columns[index] = replace(columns[index], members=tuple(members))
 
@@ -207,14 +204,18 @@ def _visibility(columns: _Columns, data: bytes) -> None:
 
 _FIELDS: dict[int, Callable[[_Columns, bytes], None]] = {
     1: _signedness,
-    2: _default_charset(_charset_columns),
-    3: _column_charsets(_charset_columns),
     4: _names,
     5: _members(_C.SET),
     6: _members(_C.ENUM),
     8: _primary_key(1),
     9: _primary_key(2),
-    10: _default_charset(_member_columns),
-    11: _column_charsets(_member_columns),
     12: _visibility,
 }
+_CHARSET_FIELDS = {2: _default_charset, 3: _column_charsets, 10: _default_charset, 11: _column_charsets}
+
+
+def _read(kind: int, columns: _Columns, data: bytes, flavor: str) -> None:
+    if kind in _CHARSET_FIELDS:
+        _CHARSET_FIELDS[kind](columns, _WITH_MEMBERS if kind >= 10 else _WITH_CHARSET[flavor], data)
+    elif kind in _FIELDS:
+        _FIELDS[kind](columns, data)
