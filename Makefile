@@ -8,11 +8,8 @@ CACHE ?= $(or $(PYSPARK_HISTORIAN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/
 PYTEST_ARGS ?=
 SEEDS ?= 10
 
-# What .ci/bootstrap put into the cache serves where the system has none.
+# uv, where .ci/bootstrap had to fetch it.
 export PATH := $(PATH):$(CACHE)/uv/bin
-ifeq ($(shell command -v java),)
-export JAVA_HOME ?= $(CACHE)/java-home
-endif
 
 python := .venv/bin/python
 pytest := $(python) -m pytest
