@@ -1,0 +1,158 @@
+"""Values in the server's own text as Python and Arrow values: what rows from before an ADD COLUMN read in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+
+from historian.errors import ValueUnrepresentable
+from historian.schema import Column, ColumnType
+from historian.types import MAX_DECIMAL_DIGITS, arrow_type
+
+__all__ = ["Value", "initial_scalar", "initial_value"]
+
+Value = bool | int | float | Decimal | str | bytes | date | datetime | None
+
+_BITS = re.compile(r"b'([01]*)'|0b([01]+)|0x([0-9A-Fa-f]*)|([0-9]+)")
+_HEX = re.compile(r"0x((?:[0-9A-Fa-f]{2})*)")
+_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_DATETIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
+_TIME = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
+
+
+def initial_value(column: Column) -> Value:
+    """What rows written before *column* was added read in it, for Arrow's type of the column.
+
+    TIME is microseconds; BIT big-endian bytes, BIT(1) a boolean; TIMESTAMP in UTC; a zero date None, as when
+    decoded.
+
+    Raises:
+        ValueUnrepresentable: only the server knows the value, or its text is none of the column's type.
+    """
+    if not column.initial_known:
+        raise ValueUnrepresentable(
+            "only the server knows what old rows hold in an added column",
+            where=column.name,
+            next_step="read the table anew from a position behind the ALTER",
+        )
+    if column.initial is None:
+        return None
+    read = _READ.get(column.type.name, _text)
+    try:
+        return read(column.initial, column.type)
+    except (ValueError, InvalidOperation, OverflowError) as error:
+        raise ValueUnrepresentable(
+            "a column's initial value is none of its type",
+            where=column.name,
+            expected=column.type,
+            found=repr(column.initial),
+        ) from error
+
+
+def initial_scalar(column: Column) -> pa.Scalar:
+    """:func:`initial_value` as an Arrow scalar. Raises :class:`ValueUnrepresentable` where the type cannot hold it."""
+    kind = arrow_type(column.type)
+    value = initial_value(column)
+    try:
+        return pa.scalar(value, kind)
+    except pa.ArrowInvalid as error:
+        raise ValueUnrepresentable(
+            "a column's initial value does not fit its type", where=column.name, expected=column.type, found=value
+        ) from error
+
+
+def _integer(text: str, _: ColumnType) -> int:
+    return int(text)
+
+
+def _unsigned_or_signed(text: str, kind: ColumnType) -> int | Decimal:
+    return Decimal(int(text)) if kind.unsigned else int(text)
+
+
+def _decimal(text: str, kind: ColumnType) -> Decimal | str:
+    value = Decimal(text)
+    return text if (kind.precision or 10) > MAX_DECIMAL_DIGITS else value
+
+
+def _float(text: str, _: ColumnType) -> float:
+    return float(text)
+
+
+def _bit(text: str, kind: ColumnType) -> bool | bytes:
+    match = _BITS.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    binary, literal, hexadecimal, plain = match.groups()
+    bits = binary if binary is not None else literal
+    number = int(bits or "0", 2) if bits is not None else int(hexadecimal or "0", 16) if plain is None else int(plain)
+    length = kind.length or 1
+    if number >= 1 << length:
+        raise ValueError(text)
+    return bool(number) if length == 1 else number.to_bytes((length + 7) // 8, "big")
+
+
+def _date(text: str, _: ColumnType) -> date | None:
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    year, month, day = map(int, match.groups())
+    return date(year, month, day) if year and month and day else None
+
+
+def _datetime(text: str, kind: ColumnType) -> datetime | None:
+    match = _DATETIME.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    if not (year and month and day):
+        return None
+    zone = timezone.utc if kind.name == "timestamp" else None
+    return datetime(year, month, day, hour, minute, second, _micros(match[7]), zone)
+
+
+def _time(text: str, _: ColumnType) -> int:
+    match = _TIME.fullmatch(text)
+    if match is None or int(match[3]) > 59 or int(match[4]) > 59:
+        raise ValueError(text)
+    length = timedelta(
+        hours=int(match[2]), minutes=int(match[3]), seconds=int(match[4]), microseconds=_micros(match[5])
+    )
+    micros = length // timedelta(microseconds=1)
+    return -micros if match[1] else micros
+
+
+def _micros(fraction: str | None) -> int:
+    return int((fraction or "").ljust(6, "0"))
+
+
+def _binary(text: str, kind: ColumnType) -> bytes:
+    match = _HEX.fullmatch(text)
+    value = text.encode() if match is None else bytes.fromhex(match[1])
+    return value.ljust(kind.length or 0, b"\0") if kind.name == "binary" else value
+
+
+def _text(text: str, _: ColumnType) -> str:
+    return text
+
+
+_READ: dict[str, Callable[[str, ColumnType], Value]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "year"), _integer),
+    "bigint": _unsigned_or_signed,
+    "decimal": _decimal,
+    "float": _float,
+    "double": _float,
+    "bit": _bit,
+    "date": _date,
+    "datetime": _datetime,
+    "timestamp": _datetime,
+    "time": _time,
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _binary),
+    **dict.fromkeys(
+        ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"), _binary
+    ),
+    **dict.fromkeys(("geomcollection", "geometrycollection"), _binary),
+}
