@@ -1,19 +1,18 @@
 """Where a history begins: the first schema of a source, exact or not at all.
 
-A capture of the database's present schemas serves the start of the log only for tables that the log between start and
-capture holds no statement on. A table whose CREATE is in the log begins there. Every other table needs a schema by hand.
+A capture of the database's present schemas serves the start of the log only for tables that no statement in the log
+between start and capture is on. A table whose CREATE is in the log begins there. Every other table needs a schema by
+hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import Statement
 from historian.ddl import resolve
 from historian.edits import CreateTable, Edit, ForgetTable, RenameTable, SetDatabase, apply_all
-from historian.errors import LogPurged
-from historian.positions import LogPosition
+from historian.positions import LogPosition, parse_position
 from historian.schema import Catalog, TableName
 from historian.timeline import TimelineEntry
 
@@ -27,13 +26,13 @@ __all__ = ["first_entry"]
 def first_entry(
     reader: Reader,
     start: str,
-    captured: Callable[[TableName], bool],
     capture: Capture | None,
     schema: Catalog | None,
 ) -> TimelineEntry:
     """The timeline's first entry: tables and databases that exist at *start*, and the position itself.
 
     Args:
+        reader: of the log.
         start: "earliest", "latest", or a position.
         capture: reads a server's present schemas; None for a log without a server.
         schema: tables given by hand; they win over a capture.
@@ -47,7 +46,7 @@ def first_entry(
     edits += [CreateTable(snapshot=snapshot) for snapshot in given]
     if capture is not None:
         known = apply_all(tuple(edits), Catalog())
-        edits += _captured_edits(reader, origin, capture, known, captured)
+        edits += _captured_edits(reader, origin, capture, known)
     return TimelineEntry(
         number=1,
         place=None,
@@ -61,8 +60,6 @@ def first_entry(
 
 
 def _origin(reader: Reader, start: str) -> LogPosition:
-    from connectors.tracker import parse_position
-
     if start == "earliest":
         return reader.start()
     if start == "latest":
@@ -70,16 +67,14 @@ def _origin(reader: Reader, start: str) -> LogPosition:
     return reader.locate(parse_position(start, reader.flavor))
 
 
-def _captured_edits(
-    reader: Reader, origin: LogPosition, capture: Capture, known: Catalog, captured: Callable[[TableName], bool]
-) -> list[Edit]:
+def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> list[Edit]:
     """Edits that make the tables of a capture that are known to have stood as they are since *origin*.
 
     The scan for statements begins at *origin* and ends behind the capture, so a DDL that runs meanwhile is seen too.
     """
     present = capture(known.next_table_id, known.next_column_id)
     if not origin.covers(reader.end()):
-        touched, databases = _touched(reader, origin, known, captured)
+        touched, databases = _touched(reader, origin, known)
     else:
         touched, databases = {}, set()
     edits: list[Edit] = [
@@ -99,10 +94,11 @@ def _captured_edits(
     return edits
 
 
-def _touched(
-    reader: Reader, origin: LogPosition, known: Catalog, captured: Callable[[TableName], bool]
-) -> tuple[dict[TableName, str | None], set[str]]:
-    """Tables that statements behind *origin* are on: None where the CREATE is the first, else the first statement's text."""
+def _touched(reader: Reader, origin: LogPosition, known: Catalog) -> tuple[dict[TableName, str | None], set[str]]:
+    """Tables that statements behind *origin* are on, and databases.
+
+    A table is None where its CREATE is the first statement on it, else that statement's text.
+    """
     catalog = known
     touched: dict[TableName, str | None] = {}
     databases: set[str] = set()

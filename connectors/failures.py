@@ -15,9 +15,9 @@ _RAISED = re.compile(
 
 
 def error_behind(failure: BaseException) -> HistorianError:
-    """The last error of ours in the failure's text, of its own class, its text whole; else a :class:`SinkError` around it.
+    r"""The last error of ours in the failure's text, of its own class; else a :class:`SinkError` around the text.
 
-    >>> error_behind(ValueError("x\\nhistorian.errors.LogPurged: the log is gone (binlog.000001)"))
+    >>> error_behind(ValueError("x\nhistorian.errors.LogPurged: the log is gone (binlog.000001)"))
     LogPurged('the log is gone (binlog.000001)')
     """
     text = str(failure)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from historian.compare import differences
+
 from historian.plans import Place, Quarantine
 from historian.schema import Snapshot, TableName
 
@@ -22,9 +23,10 @@ _PAUSE_S = 60.0
 
 
 class HeadCheck:
-    """Compares the schemas of captured tables with the server's, when the tracker has reached the end of the log.
+    """Compares the schemas of captured tables with the server's, at the end of the log.
 
-    A difference counts when it is seen twice with the log standing still: a server may show a DDL before it has logged it.
+    A difference counts when it is seen twice with the log standing still: a server may show a DDL before it has
+    logged it.
     """
 
     def __init__(

@@ -1,14 +1,15 @@
 """The composition: one Spark query that carries a log's plans into sinks.
 
-The lease of the connector is held while the query runs. Every step may fail and be run again: plans are stored before they are
-handed out, and sinks skip what they hold.
+The lease of the connector is held while the query runs. Every step may fail and be run again: plans are stored before
+they are handed out, and sinks skip what they hold.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from connectors.check import require
 from connectors.config import DeltaSinkConfig, PipelineConfig
 from connectors.failures import error_behind
 from connectors.spark import MARKER_TABLE_ID, HistorianSource
+from historian.changelog import column_id
 from historian.errors import HistorianError, StoreError
 from historian.plans import Plan
 from historian.store import Store
@@ -23,14 +25,14 @@ from historian.timeline import TimelineEntry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from sinks.base import Sink
 
 __all__ = ["Pipeline", "make_sinks", "open_store", "run"]
 
 Report = Callable[[Plan], None]
-_POLL_S = 0.2
+_POLL_S = 1
 
 
 def run(
@@ -46,6 +48,7 @@ def run(
     SIGINT and SIGTERM end it after the running batch.
 
     Args:
+        config: of the pipeline.
         once: stop at what the log holds now.
         until: stop at this position.
         report: is called with each plan that all sinks hold.
@@ -69,9 +72,9 @@ def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, st
     """The store and the connector's identity; a lost store is rebuilt from the first sink that holds one."""
     store = Store.open(config.history.store)
     if store.last_plan() is None and not store.entries():
-        for recovered in filter(None, (sink.recover() for sink in sinks)):
+        recovered = next(filter(None, (sink.recover() for sink in sinks)), None)
+        if recovered is not None:
             store.restore(config.name, recovered.connector, recovered.timeline, recovered.plans)
-            break
     return store, store.connector(config.name)
 
 
@@ -168,9 +171,12 @@ class Pipeline:
         with self._writing:
             rows = rows.persist()
             try:
-                numbers = [row.plan for row in rows.select("plan").where(_IS_MARKER).collect()]
-                for number in sorted(numbers):
+                seen = (
+                    rows.where(f"{_IS_MARKER} or zero_dates <> ''").select("plan", "table_id", "zero_dates").collect()
+                )
+                for number in sorted({row.plan for row in seen if row.table_id == MARKER_TABLE_ID}):
                     self._write_plan(number, rows)
+                    self._store.count_zero_dates(number, _zero_dates(row for row in seen if row.plan == number))
             except HistorianError as error:
                 self._error = error
                 raise
@@ -191,6 +197,16 @@ class Pipeline:
         return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
 
 
+def _zero_dates(rows: Iterable[Any]) -> dict[tuple[int, int], int]:
+    """How many zero dates became NULL, by table id and column id."""
+    amounts: dict[tuple[int, int], int] = {}
+    for row in rows:
+        for name, count in json.loads(row.zero_dates or "{}").items():
+            key = (row.table_id, column_id(name))
+            amounts[key] = amounts.get(key, 0) + count
+    return amounts
+
+
 _IS_MARKER = f"table_id = {MARKER_TABLE_ID}"
 
 
@@ -198,7 +214,7 @@ def _session(config: PipelineConfig) -> SparkSession:
     from connectors.jvm import delta_jars
     from sinks.session import spark_session
 
-    return spark_session(app_name=f"historian {config.name}", jars=[str(jar) for jar in delta_jars()])
+    return spark_session(name=f"historian {config.name}", jars=delta_jars())
 
 
 @contextmanager

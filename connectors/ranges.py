@@ -12,10 +12,10 @@ __all__ = ["cut_ranges"]
 
 
 def cut_ranges(start: LogPosition, bounds: Sequence[Bound], range_bytes: int) -> tuple[LogRange, ...]:
-    """The log from *start* to the last of *bounds*, cut at bounds into ranges of at least *range_bytes*.
+    """The log from *start* to the last of *bounds*, cut there into ranges of at least *range_bytes*.
 
-    A range stays within one file: where the file changes, the bound before is the last one of its file. It spans nothing that
-    the scan skipped.
+    A range stays within one file: where the file changes, the bound before is the last one of its file. It spans
+    nothing that the scan skipped.
 
     >>> at = lambda file, offset: LogPosition(flavor="mysql", gtids="", file=file, offset=offset)
     >>> bounds = [Bound(position=at(*place), event_time_us=0) for place in (("b.1", 90), ("b.2", 50), ("b.2", 70))]

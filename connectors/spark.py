@@ -16,7 +16,7 @@ The reader objects travel between processes: what they build is made again in ea
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from historian.chunks import CHUNK_STREAM, chunk_row
 from historian.errors import ConfigError
 from historian.plans import LogRange, Plan, PlannedTable
 from historian.positions import LogPosition
+from historian.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["MARKER_TABLE_ID", "STREAM_SCHEMA", "HistorianSource"]
 
 MARKER_TABLE_ID = 0
-"""``table_id`` of the one row without rows by which each plan announces itself, so that a plan of edits alone is seen."""
+"""``table_id`` of the one row by which each plan announces itself, so that a plan of edits alone is seen."""
 
 STREAM_SCHEMA = pa.schema([pa.field("plan", pa.int64(), nullable=False), *CHUNK_STREAM])
 """Rows of the many-table stream: the plan's number, then :data:`historian.chunks.CHUNK_STREAM`."""
@@ -102,15 +103,15 @@ class SourceSettings:
         from connectors.config import load_config
         from connectors.sources import make_reader
 
-        return make_reader(load_config(self.config))
+        return make_reader(load_config(self.config).source)
 
     def tracker(self, *, ephemeral: bool = False) -> Tracker:
         """A tracker on the configured store, or on one in memory for a batch read."""
         from connectors.config import load_config
         from connectors.sources import make_tracker
 
-        store = "sqlite://" if ephemeral and self.store is None else self.store
-        return make_tracker(load_config(self.config), store=store, start=self.begin)
+        url = self.store if self.store is not None else "sqlite://" if ephemeral else None
+        return make_tracker(load_config(self.config), store=None if url is None else Store.open(url), start=self.begin)
 
     def typed(self) -> TypedTable:
         """The typed table's schema: the remembered one of a named stream, else taken from the log."""
@@ -123,7 +124,7 @@ class SourceSettings:
             tracker.close()
 
 
-def _settings(options: dict[str, str], *, streaming: bool = False) -> SourceSettings:
+def _settings(options: Mapping[str, str], *, streaming: bool = False) -> SourceSettings:
     given = {key.lower(): value for key, value in options.items()}
     problems = []
     if not given.get("config"):
@@ -200,7 +201,7 @@ class HistorianStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         numbers = range(int(start["plan"]) + 1, int(end["plan"]) + 1)
         return [part for number in numbers for part in _partitions(self.tracker.stored(number))]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one range, on an executor."""
         return _read(self._settings, partition, self._typed)
 
@@ -220,7 +221,7 @@ class HistorianBatchReader(DataSourceReader):
         finally:
             tracker.close()
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one range, on an executor."""
         return _read(self._settings, partition, self._typed)
 
@@ -257,7 +258,7 @@ def _read(settings: SourceSettings, partition: InputPartition, typed: TypedTable
 
 
 def _marker(plan: int) -> pa.RecordBatch:
-    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, b""]
+    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", b""]
     arrays = [pa.array([value], field.type) for value, field in zip(values, STREAM_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=STREAM_SCHEMA)
 

@@ -1,7 +1,8 @@
 """The tracker: follows a log on the driver, records schema versions, and makes plans.
 
 It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it; asking
-again for the plan behind a number gives the stored one, so a restart at any point repeats nothing and leaves nothing out.
+again for the plan behind a number gives the stored one, so a restart at any point repeats nothing and leaves nothing
+out.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from connectors.bootstrap import first_entry
 from connectors.head import HeadCheck
 from connectors.ranges import cut_ranges
 from connectors.walk import Walk
-from historian.errors import PositionError, StoreError
+from historian.errors import StoreError
 from historian.history import History
 from historian.plans import Plan
-from historian.positions import FilePosition, LogPosition, parse_gtids
+from historian.positions import LogPosition, parse_position
 from historian.schema import Catalog, Snapshot, TableName
 from historian.segments import planned_tables
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Bound, Reader
     from historian.store import Store
 
-__all__ = ["Capture", "Tracker", "parse_position"]
+__all__ = ["Capture", "Tracker"]
 
 
 class Capture(Protocol):
@@ -33,20 +34,6 @@ class Capture(Protocol):
 
     def __call__(self, next_table_id: int, next_column_id: int) -> Catalog:
         """All non-system databases and tables, read at one moment."""
-
-
-def parse_position(text: str, flavor: str) -> LogPosition:
-    """A position that a person wrote: ``file:offset``, or GTIDs of that *flavor*.
-
-    >>> parse_position("binlog.000003:4711", "mysql").offset
-    4711
-    """
-    try:
-        at = FilePosition.parse(text)
-        at.number  # noqa: B018 raises where the name has none
-    except PositionError:
-        return LogPosition(flavor=flavor, gtids=str(parse_gtids(text, flavor)), file="", offset=0)
-    return LogPosition(flavor=flavor, gtids="", file=at.file, offset=at.offset)
 
 
 class Tracker:
@@ -95,11 +82,11 @@ class Tracker:
     def history(self) -> History:
         """What is known so far; the first look at it records where the history begins."""
         if self._history is None:
-            entries = self.store.entries()
-            if not entries:
-                entries = (first_entry(self.reader, self._start, self._captured, self._capture, self._schema),)
-                self.store.record(entries, entries[0].position)
-            self._history = History.of(entries, resolved=self.store.resolved())
+            self._history = self.store.history()
+            if not self._history.entries:
+                first = first_entry(self.reader, self._start, self._capture, self._schema)
+                self.store.record((first,), first.position)
+                self._history = self.store.history()
         return self._history
 
     def end_of(self, number: int) -> LogPosition:
@@ -190,6 +177,7 @@ class Tracker:
             captured=self._captured,
             touched=walk.touched,
             quarantines=walk.quarantines,
+            start=start,
         )
         plan = Plan(
             number=number + 1,

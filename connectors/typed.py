@@ -42,7 +42,7 @@ class TypedTable:
 
     @classmethod
     def find(cls, tracker: Tracker, table: str, *, schema_at: str | None, name: str | None) -> TypedTable:
-        """The table's schema: the one remembered under the stream's *name*, else the one at *schema_at* or at the start.
+        """The table's schema: remembered under the stream's *name*, else the one at *schema_at* or at the start.
 
         Raises:
             ConfigError: *table* is no ``database.table``, or a data column is named like a system column.
@@ -121,9 +121,11 @@ class TypedTable:
                 raise self._stop(version, f"column {column.name} is {column.type}, the stream's {wanted.type}")
 
     def _stop(self, version: PlannedVersion, why: str) -> TableStopped:
+        place = version.place
+        where = "the start" if place is None else place.gtid or f"{place.file}:{place.offset}"
         return TableStopped(
             "an edit cannot be projected to the schema of this stream",
-            where=f"{self.snapshot.name} at {version.place.gtid or version.place.offset if version.place else 'the start'}",
+            where=f"{self.snapshot.name} at {where}",
             expected="edits that keep every value readable under the stream's schema",
             found=f"{version.statement or 'a version before the stream began'}: {why}",
             next_step='start a new stream, with another "name", behind this position',

@@ -1,4 +1,4 @@
-"""One walk over what a scan yields: statements become timeline entries, TABLE_MAPs are checked against the schema in force."""
+"""One walk over what a scan yields: statements become timeline entries, TABLE_MAPs are checked."""
 
 from __future__ import annotations
 

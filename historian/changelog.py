@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-__all__ = ["CHUNK_COLUMNS", "SYSTEM_COLUMNS", "Op", "physical_name"]
+__all__ = ["CHUNK_COLUMNS", "SYSTEM_COLUMNS", "Op", "column_id", "physical_name"]
 
 
 class Op(IntEnum):
@@ -48,3 +48,8 @@ being 0.
 def physical_name(column_id: int) -> str:
     """The name of a data column in chunks and in files: stable under renames, never reused."""
     return f"h{column_id}"
+
+
+def column_id(name: str) -> int:
+    """The column id in a :func:`physical_name`."""
+    return int(name.removeprefix("h"))

@@ -24,10 +24,15 @@ CHUNK_STREAM = pa.schema(
         pa.field("last_position", pa.string(), nullable=False),
         pa.field("sources", pa.string(), nullable=False),
         pa.field("row_count", pa.int64(), nullable=False),
+        pa.field("zero_dates", pa.string(), nullable=False),
         pa.field("rows", pa.binary(), nullable=False),
     ]
 )
-"""A chunk as one row of a many-table stream: ``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch."""
+"""A chunk as one row of a many-table stream.
+
+``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``zero_dates`` what its schema metadata says under that
+key: a JSON object from a column's physical name to how many zero dates became NULL; "" where there are none.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +79,18 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         chunk.last_position,
         json.dumps(chunk.sources),
         chunk.rows.num_rows,
-        sink.getvalue(),
     ]
-    arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=CHUNK_STREAM)
+    arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
+    body = sink.getvalue()
+    bounds = pa.array([0, body.size], pa.int32()).buffers()[1]
+    return pa.RecordBatch.from_arrays(
+        [*arrays, pa.Array.from_buffers(pa.binary(), 1, [None, bounds, body])], schema=CHUNK_STREAM
+    )
 
 
 def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
     """The chunks in a batch of :data:`CHUNK_STREAM` rows; their Arrow data is not copied."""
-    names = [name for name in CHUNK_STREAM.names if name not in ("sources", "row_count", "rows")]
+    names = [name for name in CHUNK_STREAM.names if name not in ("sources", "row_count", "zero_dates", "rows")]
     columns = {name: batch.column(name).to_pylist() for name in names}
     sources, rows = batch.column("sources"), batch.column("rows")
     for at in range(batch.num_rows):

@@ -87,7 +87,9 @@ Scanned = Union[Bound, Statement, TableMapped]
 class Reader(Protocol):
     """A log that can be scanned and read. Connections are opened when needed and closed by ``close``."""
 
-    flavor: str
+    @property
+    def flavor(self) -> str:
+        """"mysql" or "mariadb"."""
 
     def start(self) -> LogPosition:
         """The earliest position that can be read from. Retryable."""
