@@ -6,6 +6,7 @@ page_protocol_com_binlog_dump_gtid.html; MariaDB's variables: https://mariadb.co
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import zlib
@@ -41,6 +42,7 @@ _NON_BLOCK = 1
 _SEND_ANNOTATIONS = 2  # MariaDB only: else events would be missing that count in a transaction
 _FIRST_EVENT = 4
 _MAX_OFFSET = 0xFFFFFFFF
+_RECEIVE_BYTES = 1 << 19
 
 
 def encoded_gtids(gtids: GtidSet) -> bytes:
@@ -131,6 +133,8 @@ class Dump:
         connection._execute_command(command, body)  # noqa: SLF001
         self._socket: socket.socket = connection._sock  # noqa: SLF001
         self._socket.settimeout(self._address.timeout_s)
+        self._ready = select.poll()
+        self._ready.register(self._socket, select.POLLIN)
 
     def windows(self, *, end: int | None = None) -> Iterator[Window]:
         """Windows of what is sent, in order; with *end* up to that offset of the file that the dump started in.
@@ -166,20 +170,29 @@ class Dump:
             yield window
 
     def _receive(self) -> None:
+        """Waits for bytes, then takes what is there, since a connection gives 16 KB or so at a time."""
         gatherer = self._gatherer
+        room = gatherer.room()
+        taken = 0
         try:
-            count = self._socket.recv_into(gatherer.room())
+            while taken < len(room):
+                count = self._socket.recv_into(room[taken:])
+                if not count:
+                    break
+                taken += count
+                if taken >= _RECEIVE_BYTES or not self._ready.poll(0):
+                    break
         except (OSError, ValueError) as error:
             raise ConnectionLost(
                 "the connection broke during a dump", where=f"{self._address}, {gatherer.file}:{gatherer.offset}", found=str(error)
             ) from error
-        if not count:
+        if not taken:
             raise ConnectionLost(
                 "the server closed the connection during a dump",
                 where=f"{self._address}, {gatherer.file}:{gatherer.offset}",
                 expected="events, or a packet that ends the dump",
             )
-        gatherer.fill += count
+        gatherer.fill += taken
 
     def _special(self) -> None:
         """Takes an event about the file or the connection."""

@@ -44,6 +44,7 @@ class Gatherer:
         self.fill = 0
         self.checksum_bytes = 0
         self.given = offset
+        self._look_up_addresses()
 
     @property
     def offset(self) -> int:
@@ -58,9 +59,14 @@ class Gatherer:
 
     def arguments(self) -> tuple[int, int, int, int, int, int, int, int]:
         """What the kernels of :mod:`kernels.finding` take."""
+        state, buffer, starts, ends, offsets = self._addresses
+        return state, buffer, self.fill, starts, ends, offsets, _EVENTS, self.checksum_bytes
+
+    def _look_up_addresses(self) -> None:
         arrays = (self.state, self.buffer, self.starts, self.ends, self.offsets)
         state, buffer, starts, ends, offsets = (array.ctypes.data for array in arrays)
-        return state, buffer, self.fill, starts, ends, offsets, _EVENTS, self.checksum_bytes
+        self._addresses = state, buffer, starts, ends, offsets
+        self._bytes = memoryview(self.buffer)  # type: ignore[arg-type]
 
     def room(self) -> memoryview:
         """Where further bytes go; never empty. Call it only while no window is in use."""
@@ -71,11 +77,12 @@ class Gatherer:
                 larger = np.empty(needed + WINDOW_BYTES, np.uint8)
                 larger[: len(rest)] = rest
                 self.buffer = larger
+                self._look_up_addresses()
             else:
                 self.buffer[: len(rest)] = rest
             self.fill = len(rest)
             self.state[AT] = 0
-        return memoryview(self.buffer)[self.fill :]  # type: ignore[arg-type]
+        return self._bytes[self.fill :]
 
     def is_full(self) -> bool:
         """Whether what was found should be taken as a window before more is read."""
