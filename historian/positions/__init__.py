@@ -4,5 +4,6 @@ from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
 from historian.positions.log import LogPosition, parse_gtids
 from historian.positions.mariadb import MariadbGtids
+from historian.positions.written import parse_position
 
-__all__ = ["FilePosition", "GtidSet", "LogPosition", "MariadbGtids", "parse_gtids"]
+__all__ = ["FilePosition", "GtidSet", "LogPosition", "MariadbGtids", "parse_gtids", "parse_position"]

@@ -1,0 +1,32 @@
+"""Configuration: one YAML file a connector, checked whole, handed inward as plain values."""
+
+from connectors.config.filters import TableFilter
+from connectors.config.load import load_config, revision
+from connectors.config.settings import (
+    BinlogFilesSource,
+    DeltaSinkConfig,
+    HistoryConfig,
+    PipelineConfig,
+    RunConfig,
+    ServerSource,
+    SinkConfig,
+    SourceConfig,
+    Tls,
+)
+from connectors.config.values import ServerIds
+
+__all__ = [
+    "BinlogFilesSource",
+    "DeltaSinkConfig",
+    "HistoryConfig",
+    "PipelineConfig",
+    "RunConfig",
+    "ServerIds",
+    "ServerSource",
+    "SinkConfig",
+    "SourceConfig",
+    "TableFilter",
+    "Tls",
+    "load_config",
+    "revision",
+]

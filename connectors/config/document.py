@@ -1,0 +1,298 @@
+"""The YAML document's shape. Each model turns itself into the plain value that the rest of the project is given."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+
+from connectors.config import settings, values
+from connectors.config.filters import TableFilter, check_pattern
+from historian.errors import PositionError
+from historian.positions import parse_position
+
+__all__ = ["SOURCE_TYPES", "Document"]
+
+SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
+
+
+def _base(info: ValidationInfo) -> Path:
+    """The directory that relative paths start from: the YAML file's."""
+    context: dict[str, Path] = info.context or {}
+    return context.get("base", Path.cwd())
+
+
+def _path(value: object, info: ValidationInfo) -> Path:
+    if not isinstance(value, str) or not value:
+        raise ValueError("expected a path")
+    return (_base(info) / Path(value).expanduser()).resolve()
+
+
+def _existing(value: object, info: ValidationInfo) -> Path:
+    path = _path(value, info)
+    if not path.exists():
+        raise ValueError(f"no such file or directory, seen from {_base(info)}")
+    return path
+
+
+def _location(value: object, info: ValidationInfo) -> str:
+    """A directory's path, or the URL of one (s3a://...) as it is."""
+    return value if isinstance(value, str) and "://" in value else str(_path(value, info))
+
+
+def _texts(*kinds: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": list(kinds) if len(kinds) > 1 else kinds[0]})
+
+
+def _parsed(parse: Callable[[Any], object]) -> BeforeValidator:
+    def convert(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise ValueError("expected a text or a number")  # noqa: TRY004 pydantic reports ValueError
+        return parse(value)
+
+    return BeforeValidator(convert)
+
+
+SomePath = Annotated[Any, BeforeValidator(_path), _texts("string")]
+ExistingPath = Annotated[Any, BeforeValidator(_existing), _texts("string")]
+Location = Annotated[Any, BeforeValidator(_location), _texts("string")]
+
+
+def _trigger(text: str | int) -> float | str:
+    return values.ONCE if text == values.ONCE else values.parse_duration_s(str(text))
+
+
+Trigger = Annotated[Any, _parsed(_trigger), _texts("string")]
+Bytes = Annotated[Any, _parsed(values.parse_bytes), _texts("string", "integer")]
+Ids = Annotated[Any, _parsed(values.parse_server_ids), _texts("string", "integer")]
+
+
+def _patterns(patterns: list[str]) -> list[str]:
+    TableFilter(tuple(patterns))
+    return patterns
+
+
+def _start(text: str, info: ValidationInfo) -> str:
+    """A start in the form that its kind prints, so that one meaning has one text."""
+    if text in ("earliest", "latest"):
+        return text
+    flavor: str = info.data.get("flavor") or info.data.get("type") or "mysql"
+    try:
+        return str(parse_position(text, flavor))
+    except PositionError as error:
+        raise ValueError(f"expected earliest, latest, FILE:OFFSET, or GTIDs of {flavor}: {error.expected}") from None
+
+
+def _pattern(text: str) -> str:
+    check_pattern(text)
+    return text
+
+
+def _table_name(text: str) -> str:
+    database, _, table = text.partition(".")
+    if not (database and table):
+        raise ValueError("expected DATABASE.TABLE")
+    return text
+
+
+def _target(pattern: str) -> str:
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None]
+    except ValueError as error:
+        raise ValueError(f"not a pattern: {error}") from None
+    if "table" not in fields or set(fields) - {"database", "table"}:
+        raise ValueError("expected a name with {table}, and {database} where tables of several are wanted")
+    return pattern
+
+
+Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
+Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
+TableNames = list[Annotated[str, AfterValidator(_table_name)]]
+Target = Annotated[str, AfterValidator(_target)]
+
+_TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
+_START = "where to begin: earliest, latest, a GTID set, or file:offset"
+_SCHEMA = "SQL file with the tables at start, for those whose CREATE is not in the log"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, populate_by_name=False)
+
+
+class TlsDocument(_Model):
+    """How the connection is protected."""
+
+    mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = Field(
+        default="preferred",
+        description="preferred: where the server offers it",
+    )
+    ca: ExistingPath = Field(default=None, description="PEM file of authorities to verify with")
+    cert: ExistingPath = Field(default=None, description="PEM file of our own certificate")
+    key: ExistingPath = Field(default=None, description="PEM file of its key")
+
+    @model_validator(mode="after")
+    def _whole(self) -> TlsDocument:
+        if self.mode == "verify_ca" and self.ca is None:
+            raise ValueError("mode verify_ca needs ca, the file to verify the server's certificate with")
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key are given together or not at all")
+        return self
+
+    def plain(self) -> settings.Tls:
+        """The plain value."""
+        return settings.Tls(mode=self.mode, ca=self.ca, cert=self.cert, key=self.key)
+
+
+class ServerDocument(_Model):
+    """A live server."""
+
+    type: Literal["mysql", "mariadb"]
+    host: str = Field(min_length=1, description="the server's name or address")
+    port: int = Field(default=3306, ge=1, le=65535)
+    user: str = Field(min_length=1, description="needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT")
+    password: SecretStr = Field(default=SecretStr(""), description="best a reference: ${env:NAME}")
+    tls: TlsDocument = TlsDocument()
+    server_id: Ids = Field(default=None, description="one id a connection; by default derived from the name")
+    tables: Patterns = Field(default=["*.*"], description=_TABLES)
+    start: Start = Field(default="earliest", description=_START)
+    schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
+    accept_cascades: TableNames = Field(
+        default=[],
+        description="child tables that may change by cascades the log does not show",
+    )
+
+    def plain(self, name: str) -> settings.SourceConfig:
+        """The plain value, for a connector of that *name*."""
+        return settings.ServerSource(
+            flavor=self.type,
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password.get_secret_value(),
+            tls=self.tls.plain(),
+            server_ids=self.server_id or values.server_ids_of(name),
+            tables=TableFilter(tuple(self.tables)),
+            start=self.start,
+            accept_cascades=tuple(self.accept_cascades),
+            schema=self.schema_file,
+        )
+
+
+class BinlogFilesDocument(_Model):
+    """Binlog files without their server."""
+
+    type: Literal["binlog-files"]
+    flavor: Literal["mysql", "mariadb"] = Field(default="mysql", description="whose files they are")
+    directory: ExistingPath = Field(default=None, description="directory of the files; a number is their suffix")
+    files: list[ExistingPath] = Field(default=[], description="the files, oldest first, instead of a directory")
+    tables: Patterns = Field(default=["*.*"], description=_TABLES)
+    start: Start = Field(default="earliest", description=_START)
+    schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> BinlogFilesDocument:
+        if (self.directory is None) == (not self.files):
+            raise ValueError("expected either directory or files")
+        return self
+
+    def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other source's
+        """The plain value."""
+        return settings.BinlogFilesSource(
+            flavor=self.flavor,
+            directory=self.directory,
+            files=tuple(self.files),
+            tables=TableFilter(tuple(self.tables)),
+            start=self.start,
+            schema=self.schema_file,
+        )
+
+
+class HistoryDocument(_Model):
+    """Where history and plans are kept."""
+
+    store: SecretStr = Field(default=SecretStr(""), description="SQLAlchemy URL; by default sqlite:///state/NAME.db")
+
+    def plain(self, name: str, base: Path) -> settings.HistoryConfig:
+        """The plain value; the path of an SQLite file is made absolute."""
+        url = self.store.get_secret_value() or f"sqlite:///state/{name}.db"
+        scheme, found, path = url.partition(":///")
+        if found and scheme.startswith("sqlite") and path and not path.startswith(":memory:"):
+            url = f"{scheme}:///{(base / path).resolve()}"
+        return settings.HistoryConfig(store=url)
+
+
+class DeltaDocument(_Model):
+    """A lake of Delta tables."""
+
+    type: Literal["delta"]
+    path: Location = Field(description="directory or URL of the lake")
+    changelog: Target | None = Field(default="{database}_{table}_changes", description="a changelog's name; null: none")
+    mirror: Target | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
+
+    @model_validator(mode="after")
+    def _targets(self) -> DeltaDocument:
+        if self.changelog == self.mirror:
+            raise ValueError("expected different names for changelog and mirror, at least one of them")
+        return self
+
+    def plain(self) -> settings.SinkConfig:
+        """The plain value."""
+        return settings.DeltaSinkConfig(path=self.path, changelog=self.changelog, mirror=self.mirror)
+
+
+class RunDocument(_Model):
+    """How a run goes."""
+
+    checkpoint: Location = Field(default=None, description="directory or URL; by default state/NAME-checkpoint")
+    trigger: Trigger = Field(default=2.0, description="time between micro-batches; once: up to the log's end")
+    max_batch_bytes: Bytes = Field(default=256_000_000, description="of log in one micro-batch, such as 256 MB")
+
+    def plain(self, name: str, base: Path) -> settings.RunConfig:
+        """The plain value."""
+        once = self.trigger == values.ONCE
+        return settings.RunConfig(
+            checkpoint=self.checkpoint or str((base / "state" / f"{name}-checkpoint").resolve()),
+            once=once,
+            trigger_s=0.0 if once else cast("float", self.trigger),
+            max_batch_bytes=self.max_batch_bytes,
+        )
+
+
+Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]
+# One kind so far; a second one turns this into a union told apart by ``type``.
+Sink = DeltaDocument
+
+
+class Document(_Model):
+    """A connector's configuration."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100, description="the connector's; keep it")
+    source: Source
+    history: HistoryDocument = HistoryDocument()
+    sinks: list[Sink] = Field(default=[], description="where the rows go")
+    run: RunDocument = RunDocument()
+
+    def plain(self, path: Path) -> settings.PipelineConfig:
+        """The plain value; *path* is the file that it was read from."""
+        base = path.parent
+        return settings.PipelineConfig(
+            path=path,
+            name=self.name,
+            source=self.source.plain(self.name),
+            history=self.history.plain(self.name, base),
+            sinks=tuple(sink.plain() for sink in self.sinks),
+            run=self.run.plain(self.name, base),
+        )

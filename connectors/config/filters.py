@@ -1,0 +1,76 @@
+"""Which tables' rows are wanted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from historian.schema import TableName
+
+__all__ = ["EVERY_TABLE", "SYSTEM_DATABASES", "TableFilter", "check_pattern"]
+
+SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema", "sys"))
+"""Databases whose tables are never captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFilter:
+    """Patterns on ``database.table``; a table is wanted if one matches it and none that begins with ``!`` does.
+
+    The order of the patterns does not matter. ``*`` stands for any characters and ``?`` for one; the first dot of a
+    pattern divides database and table. Letter case counts. Tables of the server's own databases are never wanted.
+
+    >>> wanted = TableFilter(("shop.*", "!shop.audit_*"))
+    >>> wanted(TableName("shop", "orders")), wanted(TableName("shop", "audit_log"))
+    (True, False)
+    """
+
+    patterns: tuple[str, ...] = ("*.*",)
+
+    def __post_init__(self) -> None:
+        for pattern in self.patterns:
+            check_pattern(pattern)
+        if all(pattern.startswith("!") for pattern in self.patterns):
+            raise ValueError("no pattern takes a table in; begin with *.* or a database's tables")
+
+    def __call__(self, name: TableName) -> bool:
+        """Whether rows of the table *name* are wanted."""
+        if name.database.lower() in SYSTEM_DATABASES:
+            return False
+        wanted, unwanted = _compiled(self.patterns)
+        return _matches(wanted, name) and not _matches(unwanted, name)
+
+
+def check_pattern(pattern: str) -> None:
+    """Raises ValueError for a text that is no pattern."""
+    database, dot, table = pattern.removeprefix("!").partition(".")
+    if not (database and dot and table):
+        raise ValueError("expected DATABASE.TABLE, like shop.* or !shop.audit_*")
+
+
+EVERY_TABLE = TableFilter()
+"""Takes every table but the server's own."""
+
+_Patterns = tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+
+
+@lru_cache(maxsize=64)
+def _compiled(patterns: tuple[str, ...]) -> tuple[_Patterns, _Patterns]:
+    wanted = tuple(_pair(pattern) for pattern in patterns if not pattern.startswith("!"))
+    unwanted = tuple(_pair(pattern[1:]) for pattern in patterns if pattern.startswith("!"))
+    return wanted, unwanted
+
+
+def _pair(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    database, _, table = pattern.partition(".")
+    return _glob(database), _glob(table)
+
+
+def _glob(text: str) -> re.Pattern[str]:
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(c, re.escape(c)) for c in text), re.DOTALL)
+
+
+def _matches(patterns: _Patterns, name: TableName) -> bool:
+    return any(d.fullmatch(name.database) and t.fullmatch(name.table) for d, t in patterns)

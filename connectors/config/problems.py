@@ -1,0 +1,132 @@
+"""What is wrong with a document, one line a problem: ``reason @ $.source.port (got 'x')``. No secret is ever in it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectors.config.document import SOURCE_TYPES, Document
+from connectors.config.environment import JsonPath, path_text
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+__all__ = ["problems_of"]
+
+_SECRETS = frozenset(("password", "store"))
+_SINK_TYPES = ("delta",)
+_WORDS = {
+    "missing": "missing",
+    "string_type": "expected a text; put it in quotes",
+    "string_too_short": "expected a text that is not empty",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "list_type": "expected a list",
+    "too_short": "expected a list that is not empty",
+    "model_type": "expected a mapping",
+    "model_attributes_type": "expected a mapping",
+    "dict_type": "expected a mapping",
+}
+
+
+def problems_of(error: ValidationError | None, raw: Any, known: Mapping[JsonPath, str]) -> tuple[str, ...]:
+    """The problems of *error* and those *known* already, in the order of the document.
+
+    Args:
+        error: what validation found; None: nothing.
+        raw: the document as written, references to the environment unfilled; values in messages are its own.
+        known: problems found before, by path; what validation says of the same places is left out.
+    """
+    lines = [(path, _line(reason, path, raw)) for path, reason in known.items()]
+    for details in [] if error is None else error.errors(include_url=False, include_input=False):
+        path = _plain(details["loc"])
+        if path not in known:
+            lines += [(found, _line(reason, found, raw)) for found, reason in _reasons(details, path)]
+    order = {path: at for at, path in enumerate(_paths(raw, ()))}
+    lines.sort(key=lambda line: order.get(line[0], order.get(line[0][:-1], 0)))
+    return tuple(dict.fromkeys(text for _, text in lines))
+
+
+def _reasons(details: ErrorDetails, path: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        yield path, _unknown_key(path)
+    elif kind in ("union_tag_not_found", "union_tag_invalid"):
+        types = SOURCE_TYPES if path == ("source",) else _SINK_TYPES
+        missing = kind == "union_tag_not_found"
+        reason = "missing" if missing else f"unknown type{_closest(str(context.get('tag')), types)}"
+        yield (*path, "type"), f"{reason}; expected {', '.join(types)}"
+    elif kind == "literal_error":
+        yield path, f"expected {context['expected']}".replace("'", "")
+    elif kind == "value_error":
+        yield path, str(context["error"])
+    elif kind in ("greater_than_equal", "less_than_equal"):
+        yield path, f"expected a number {'from' if 'ge' in context else 'up to'} {context.get('ge', context.get('le'))}"
+    elif kind == "string_pattern_mismatch":
+        yield path, "expected letters, digits, _, . and -, a letter or digit first"
+    else:
+        yield path, _WORDS.get(kind, details["msg"])
+
+
+def _unknown_key(path: JsonPath) -> str:
+    return f"unknown key{_closest(str(path[-1]), _keys_at(path[:-1]))}"
+
+
+def _closest(word: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+
+
+def _keys_at(path: JsonPath) -> tuple[str, ...]:
+    """The keys that the mapping at *path* may have."""
+    from connectors.config import document
+
+    models: dict[JsonPath, tuple[type[BaseModel], ...]] = {
+        (): (Document,),
+        ("source",): (document.ServerDocument, document.BinlogFilesDocument),
+        ("source", "tls"): (document.TlsDocument,),
+        ("history",): (document.HistoryDocument,),
+        ("sinks",): (document.DeltaDocument,),
+        ("run",): (document.RunDocument,),
+    }
+    found = models.get(tuple(part for part in path if isinstance(part, str)), ())
+    return tuple(dict.fromkeys(field.alias or name for model in found for name, field in model.model_fields.items()))
+
+
+def _plain(loc: tuple[int | str, ...]) -> JsonPath:
+    """A validation error's place without the type that a union puts into it."""
+    path = list(loc)
+    if path[:1] == ["source"] and len(path) > 1 and path[1] in SOURCE_TYPES:
+        del path[1]
+    return tuple(path)
+
+
+def _line(reason: str, path: JsonPath, raw: Any) -> str:
+    found = _found(raw, path)
+    # A misspelt key may be that of a secret.
+    hidden = any(part in _SECRETS for part in path) or reason.startswith("unknown key")
+    got = "" if hidden or isinstance(found, (dict, list, _Missing)) else f" (got {found!r})"
+    return f"{reason} @ {path_text(path)}{got}"
+
+
+class _Missing:
+    """Nothing stands there."""
+
+
+def _found(raw: Any, path: JsonPath) -> Any:
+    for part in path:
+        try:
+            raw = raw[part]
+        except (KeyError, IndexError, TypeError):
+            return _Missing()
+    return raw
+
+
+def _paths(raw: Any, path: JsonPath) -> Iterator[JsonPath]:
+    yield path
+    pairs = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    for key, value in pairs:
+        yield from _paths(value, (*path, key))

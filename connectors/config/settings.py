@@ -1,0 +1,137 @@
+"""A configuration as plain values, the way the rest of the project is given it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from connectors.config.filters import EVERY_TABLE, TableFilter
+from connectors.config.values import ServerIds
+
+__all__ = [
+    "BinlogFilesSource",
+    "DeltaSinkConfig",
+    "HistoryConfig",
+    "PipelineConfig",
+    "RunConfig",
+    "ServerSource",
+    "SinkConfig",
+    "SourceConfig",
+    "Tls",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How a connection is protected.
+
+    Attributes:
+        mode: disabled, preferred (where the server offers it), required, verify_ca, or verify_identity (the name too).
+        ca, cert, key: PEM files.
+    """
+
+    mode: str = "preferred"
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSource:
+    """A live server.
+
+    Attributes:
+        flavor: "mysql" or "mariadb".
+        server_ids: that our connections introduce themselves with, one each.
+        tables: whose rows are wanted.
+        start: where a connector without history begins: "earliest", "latest", GTIDs, or file:offset.
+        accept_cascades: tables, as ``database.table``, that may change by foreign-key cascades the log does not show.
+        schema: SQL file with the tables at ``start``, for those whose CREATE is not in the log.
+    """
+
+    flavor: str
+    host: str
+    port: int = 3306
+    user: str
+    password: str = field(default="", repr=False)
+    tls: Tls = Tls()
+    server_ids: ServerIds
+    tables: TableFilter = EVERY_TABLE
+    start: str = "earliest"
+    accept_cascades: tuple[str, ...] = ()
+    schema: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinlogFilesSource:
+    """Binlog files without their server: all those in ``directory``, or ``files`` in order; one of the two is given."""
+
+    flavor: str
+    directory: Path | None = None
+    files: tuple[Path, ...] = ()
+    tables: TableFilter = EVERY_TABLE
+    start: str = "earliest"
+    schema: Path | None = None
+
+    def paths(self) -> tuple[Path, ...]:
+        """The binlog files that are there now, oldest first: in a directory those with a number for a suffix."""
+        if self.directory is None:
+            return self.files
+        named = [path for path in self.directory.glob("*.*") if path.suffix[1:].isdigit()]
+        return tuple(sorted(named, key=lambda path: (path.stem, int(path.suffix[1:]))))
+
+
+SourceConfig = ServerSource | BinlogFilesSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryConfig:
+    """Where history and plans are kept: an SQLAlchemy URL, which may hold a password."""
+
+    store: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSinkConfig:
+    """A lake of Delta tables.
+
+    Attributes:
+        path: directory or URL of the lake.
+        changelog, mirror: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
+    """
+
+    path: str
+    changelog: str | None = "{database}_{table}_changes"
+    mirror: str | None = "{database}_{table}"
+
+
+SinkConfig = DeltaSinkConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """How a run goes.
+
+    Attributes:
+        checkpoint: directory or URL of Spark's checkpoint.
+        once: end at what the log holds at the start.
+        trigger_s: seconds from the start of one micro-batch to that of the next.
+        max_batch_bytes: of log in one micro-batch; the transaction that crosses it is still part of it.
+    """
+
+    checkpoint: str
+    once: bool = False
+    trigger_s: float = 2.0
+    max_batch_bytes: int = 256_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConfig:
+    """A connector's whole configuration; ``path`` is the file it was read from."""
+
+    path: Path
+    name: str
+    source: SourceConfig
+    history: HistoryConfig
+    sinks: tuple[SinkConfig, ...]
+    run: RunConfig
