@@ -11,6 +11,7 @@ import pyarrow as pa
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog import rows_arrow as arrow
 from connectors.readers.binlog.charsets import text_finish
+from connectors.readers.binlog.json_arrow import json_finish
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.rows_arrow import Finish
 from connectors.readers.binlog.table_maps import ColumnCode
@@ -18,7 +19,20 @@ from historian.errors import TableStopped
 from historian.schema import Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
-__all__ = ["Step", "program"]
+__all__ = ["Step", "Style", "program"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How values are wanted.
+
+    Attributes:
+        as_text: temporal columns as the server's own text.
+        bare_json: JSON as MySQL 5.7 prints it.
+    """
+
+    as_text: bool = False
+    bare_json: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +67,11 @@ _TEXT_TYPES = {"char": (_C.STRING,), "binary": (_C.STRING,), "varchar": (_C.VARC
 
 
 class _Case(NamedTuple):
-    """A column to be decoded: the snapshot's type, the TABLE_MAP's, and whether temporals are wanted as text."""
+    """A column to be decoded: the snapshot's type, the TABLE_MAP's, and how values are wanted."""
 
     type: ColumnType
     wire: MappedColumn
-    as_text: bool
+    style: Style
 
 
 class _Misfit(Exception):
@@ -133,7 +147,7 @@ def _temporal(case: _Case) -> Step:
     if digits != case.type.fraction:
         raise _Misfit
     fraction = (digits + 1) // 2
-    if case.as_text:
+    if case.style.as_text:
         kind = at.WORD if name == "date" else at.BIG_WORD
         return Step(
             kind=kind, size=size + fraction, width=8, arrow=pa.string(), finish=arrow.temporal_text(name, digits)
@@ -185,7 +199,9 @@ def _members(case: _Case) -> Step:
 
 def _json(case: _Case) -> Step:
     _expect(case.wire, _C.JSON)
-    return Step(kind=at.TEXT, size=case.wire.metadata, width=0, arrow=pa.string(), finish=arrow.json)
+    return Step(
+        kind=at.TEXT, size=case.wire.metadata, width=0, arrow=pa.string(), finish=json_finish(bare=case.style.bare_json)
+    )
 
 
 def _geometry(case: _Case) -> Step:
@@ -207,7 +223,7 @@ _MAKERS: dict[str, Callable[[_Case], Step]] = {
 }
 
 
-def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, as_text: bool, where: str) -> tuple[Step, ...]:
+def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style, where: str) -> tuple[Step, ...]:
     """The steps of *snapshot*'s columns, in order.
 
     A virtual generated column stands in the row image like any other, on every server tried (MySQL 5.7, 8.0, 9.7,
@@ -226,15 +242,15 @@ def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, as_text: bool
             next_step="capture the table's schema anew",
         )
     return tuple(
-        _step(snapshot, column, described, as_text=as_text, where=where)
+        _step(snapshot, column, described, style=style, where=where)
         for column, described in zip(snapshot.columns, wire)  # noqa: B905 - compared above
     )
 
 
-def _step(snapshot: Snapshot, column: Column, wire: MappedColumn, *, as_text: bool, where: str) -> Step:
+def _step(snapshot: Snapshot, column: Column, wire: MappedColumn, *, style: Style, where: str) -> Step:
     arrow_type(column.type)
     try:
-        return _MAKERS.get(column.type.name, _geometry)(_Case(column.type, wire, as_text))
+        return _MAKERS.get(column.type.name, _geometry)(_Case(column.type, wire, style))
     except _Misfit:
         raise TableStopped(
             "the log's TABLE_MAP has another column type than the schema in force",

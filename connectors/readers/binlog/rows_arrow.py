@@ -23,7 +23,6 @@ __all__ = [
     "dates",
     "enum",
     "flags",
-    "json",
     "plain",
     "temporal_text",
     "text_array",
@@ -209,8 +208,3 @@ def flags(members: Sequence[str]) -> Finish:
         return text_array(texts).take(indices)
 
     return finish
-
-
-def json(cells: Cells) -> pa.Array:
-    """MySQL's binary JSON as the server's own text."""
-    raise ValueUnrepresentable("a JSON column", where=cells.place(0))

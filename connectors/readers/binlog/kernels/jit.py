@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numba
 from numba.core import config
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "kernel_with_gil"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "boundscheck": False}
+_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "boundscheck": False}
 
 
 def kernel(function: Function) -> Function:
@@ -24,18 +24,27 @@ def kernel(function: Function) -> Function:
     The compiled code lies beside the package, else in the user's cache directory, else (both read-only) in the system's
     temporary directory, where it serves the machine until that is cleared.
     """
+    return _compiled(function, nogil=True)
+
+
+def _compiled(function: Function, *, nogil: bool) -> Function:
     try:
-        compiled: Any = numba.njit(**_OPTIONS)(function)
+        compiled: Any = numba.njit(nogil=nogil, **_OPTIONS)(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         writable: Any = config
         writable.CACHE_DIR = str(Path(tempfile.gettempdir()) / "pyspark-historian-kernels")
-        compiled = numba.njit(**_OPTIONS)(function)
-    # numba looks only at the file that holds the function. A kernel compiled with other helpers or constants than today's
-    # would give wrong rows in silence, so the stamp is the content of all of them. A copied package stays warm, too.
+        compiled = numba.njit(nogil=nogil, **_OPTIONS)(function)
+    # numba looks only at the file that holds the function. A kernel compiled with other helpers or constants than
+    # today's would give wrong rows in silence, so the stamp is the content of all. A copied package stays warm, too.
     compiled._cache._cache_file._source_stamp = _STAMP  # noqa: SLF001
     return compiled  # type: ignore[no-any-return]
+
+
+def kernel_with_gil(function: Function) -> Function:
+    """Like :func:`kernel`, for an entry that calls into the interpreter."""
+    return _compiled(function, nogil=False)
 
 
 def _content() -> str:

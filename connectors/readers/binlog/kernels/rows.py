@@ -131,10 +131,10 @@ def _data(state: int, step: int, column: int, row: int, source: int, length: int
 
 @kernel
 def image(state: int, table: int, position: int, end: int, limit: int, row: int, starts: int) -> int:
-    """Decodes the row image at *position* into *row*; its event ends at address *end*, the buffer at *limit*.
+    """Decodes the row image at *position* into *row*; its event ends at *end*, its buffer at *limit*.
 
-    Returns the address behind the image, or minus a code of return, which leaves the row as if never begun. Stores where
-    each column's bytes start, and where the last one's end, at *starts*.
+    Returns the address behind the image, or minus a code of return, which leaves the row as if never begun. Stores
+    where each column's bytes start, and where the last one's end, at *starts*.
     """
     columns = load_i64(table + 8 * at.COLUMNS)
     stride = (columns + 7) >> 3
