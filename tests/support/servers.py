@@ -26,7 +26,7 @@ import pymysql
 from server_builds import Build, Flavor, build
 from server_data import copy_data, file_options, write_options
 
-__all__ = ["Server", "ServerError", "server_at", "start_server"]
+__all__ = ["Server", "ServerError", "server_at", "server_options", "start_server"]
 
 USER = PASSWORD = "historian"
 START_S = 60
@@ -142,7 +142,7 @@ def start_server(name: str, directory: Path, *options: str) -> Server:
             password=PASSWORD,
             directory=directory,
         )
-        write_options(directory / "my.cnf", (*file_options(kind), *_options(kind, directory, port), *options))
+        write_options(directory / "my.cnf", (*file_options(kind), *server_options(kind, directory, port), *options))
         try:
             return replace(server, version=_run(kind, server))
         except _PortTaken:
@@ -175,7 +175,7 @@ def server_at(name: str, url: str) -> Server:
     return replace(server, version=version)
 
 
-def _options(kind: Build, directory: Path, port: int) -> tuple[str, ...]:
+def server_options(kind: Build, directory: Path, port: int) -> tuple[str, ...]:
     """Small, quick and not durable; a binlog as a replication source has it, with the metadata that is the default."""
     data = directory / "data"
     common = (

@@ -1,0 +1,60 @@
+"""The compose file offers the same servers, configured alike, as those that the tests start by themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from server_builds import BUILDS
+from servers import server_options
+
+DOCKER = Path(__file__).parent.parent / "docker"
+
+# Of the place where a server runs, not of how it behaves.
+PLACES = {"bind_address", "datadir", "init_file", "log_error", "pid_file", "secure_file_priv", "socket"}
+SET_BY_COMMAND = {"port", "report_port", "server_id"}
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    services: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
+    return services
+
+
+def _options(lines: list[str]) -> dict[str, str]:
+    pairs = [line.partition("=") for line in lines if line and not line.startswith(("#", "["))]
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def test_every_server_of_the_tests_is_there(services: dict[str, Any]) -> None:
+    assert set(BUILDS) == set(services)
+
+
+def test_environment_file_points_at_the_published_ports(services: dict[str, Any]) -> None:
+    urls = _options((DOCKER / "servers.env").read_text().splitlines())
+
+    published = {f"HISTORIAN_TEST_{name.upper()}": each["ports"][0].split(":")[1] for name, each in services.items()}
+    assert published == {name: str(urlsplit(url).port) for name, url in urls.items()}
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_server_is_configured_like_ours(name: str, services: dict[str, Any], tmp_path: Path) -> None:
+    ours = _options(list(server_options(BUILDS[name], tmp_path, 3306)))
+
+    files = [volume.split(":")[0] for volume in services[name]["volumes"] if ".cnf" in volume]
+    theirs = _options([line for file in files for line in (DOCKER / file).read_text().splitlines()])
+
+    kept = {key: value for key, value in ours.items() if key not in PLACES | SET_BY_COMMAND}
+    kept["log_bin"] = "binlog"  # ours has a path in front
+    assert kept == {key: value for key, value in theirs.items() if not key.startswith("innodb_") or key in kept}
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_server_identity_is_its_port(name: str, services: dict[str, Any]) -> None:
+    port = services[name]["ports"][0].split(":")[1]
+
+    assert [f"--server-id={port}", f"--report-port={port}"] == services[name]["command"]
