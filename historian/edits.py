@@ -32,6 +32,7 @@ __all__ = [
     "RenameColumn",
     "RenameTable",
     "SetDatabase",
+    "SetOtherKeys",
     "SetPrimaryKey",
     "SetTableCharset",
     "TruncateTable",
@@ -190,6 +191,15 @@ class DropUniqueKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetOtherKeys:
+    """The keys that are not unique become these."""
+
+    table: TableName
+    keys: tuple[UniqueKey, ...]
+    kind: Literal["set_other_keys"] = "set_other_keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetTableCharset:
     """A table's default charset and collation change; its columns change by :class:`ChangeType`, if at all."""
 
@@ -218,6 +228,7 @@ Edit = Annotated[
     | SetPrimaryKey
     | AddUniqueKey
     | DropUniqueKey
+    | SetOtherKeys
     | SetTableCharset,
     Field(discriminator="kind"),
 ]
@@ -307,17 +318,14 @@ def _(edit: DropColumn, catalog: Catalog) -> Catalog:
     snapshot = _of(catalog, edit.table, edit)
     _column(snapshot, edit.column_id, edit.name)
     gone = edit.column_id
-    keys = (
-        replace(key, columns=tuple(c for c in key.columns if c != gone)) if gone in key.columns else key
-        for key in snapshot.unique_keys
-    )
     return _put(
         catalog,
         replace(
             snapshot,
             columns=tuple(column for column in snapshot.columns if column.id != gone),
             primary_key=tuple(c for c in snapshot.primary_key if c != gone),
-            unique_keys=tuple(key for key in keys if key.columns),
+            unique_keys=_keys_without(snapshot.unique_keys, gone),
+            other_keys=_keys_without(snapshot.other_keys, gone),
         ),
     )
 
@@ -380,6 +388,11 @@ def _(edit: DropUniqueKey, catalog: Catalog) -> Catalog:
 
 
 @apply.register
+def _(edit: SetOtherKeys, catalog: Catalog) -> Catalog:
+    return _put(catalog, replace(_of(catalog, edit.table, edit), other_keys=edit.keys))
+
+
+@apply.register
 def _(edit: SetTableCharset, catalog: Catalog) -> Catalog:
     snapshot = _of(catalog, edit.table, edit)
     return _put(catalog, replace(snapshot, charset=edit.charset, collation=edit.collation))
@@ -387,6 +400,15 @@ def _(edit: SetTableCharset, catalog: Catalog) -> Catalog:
 
 def _without(mapping: Mapping[TableName, V], key: TableName) -> Mapping[TableName, V]:
     return {k: v for k, v in mapping.items() if k != key}
+
+
+def _keys_without(keys: tuple[UniqueKey, ...], gone: int) -> tuple[UniqueKey, ...]:
+    kept = []
+    for key in keys:
+        columns = tuple(c for c in key.columns if c != gone)
+        if columns or not key.columns:  # a key over an expression names no column
+            kept.append(key if columns == key.columns else replace(key, columns=columns))
+    return tuple(kept)
 
 
 def _of(catalog: Catalog, name: TableName, edit: object) -> Snapshot:

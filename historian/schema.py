@@ -108,6 +108,8 @@ class Snapshot:
     Attributes:
         table_id: ours, never reused; survives RENAME TABLE; a table dropped and created again gets a new one.
         primary_key: column ids in key order; empty where there is none.
+        other_keys: keys that are not unique, or not over columns alone. They decide what an unnamed unique key is
+            called, and so which key a later DROP INDEX means.
         charset, collation: the table's defaults, inherited by columns added later.
     """
 
@@ -116,6 +118,7 @@ class Snapshot:
     columns: tuple[Column, ...]
     primary_key: tuple[int, ...] = ()
     unique_keys: tuple[UniqueKey, ...] = ()
+    other_keys: tuple[UniqueKey, ...] = ()
     charset: str
     collation: str
 

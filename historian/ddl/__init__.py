@@ -1,5 +1,7 @@
-"""DDL text to edits."""
+"""DDL text to edits: triage, parser and resolver, made by hand for MySQL and MariaDB."""
 
+from historian.ddl.captured_types import parse_column_type
 from historian.ddl.context import StatementContext
+from historian.ddl.resolve import SYSTEM_DATABASES, Resolution, resolve
 
-__all__ = ["StatementContext"]
+__all__ = ["SYSTEM_DATABASES", "Resolution", "StatementContext", "parse_column_type", "resolve"]

@@ -1,0 +1,203 @@
+"""A server's present schemas, from ``information_schema``."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from historian.ddl import SYSTEM_DATABASES, parse_column_type
+from historian.ddl.charsets import charset_of, normal_charset, normal_collation
+from historian.ddl.defaults import now_text
+from historian.errors import SourceError
+from historian.schema import Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+    from pymysql.cursors import Cursor
+
+__all__ = ["capture_catalog"]
+
+_HIDDEN = ", ".join(f"'{name}'" for name in sorted(SYSTEM_DATABASES))
+_QUERIES = (
+    f"SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata"
+    f" WHERE schema_name NOT IN ({_HIDDEN}) ORDER BY schema_name",
+    f"SELECT table_schema, table_name, table_collation FROM information_schema.tables"
+    f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name",
+    f"SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,"
+    f" collation_name, extra, generation_expression FROM information_schema.columns"
+    f" WHERE table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name, ordinal_position",
+    f"SELECT table_schema, table_name, index_name, non_unique, column_name FROM information_schema.statistics"
+    f" WHERE table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name, index_name, seq_in_index",
+)
+_TRIES = 10
+_NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
+_NUMBER = re.compile(r"-?[0-9.]+(?:e[-+]?[0-9]+)?", re.IGNORECASE)
+_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_UNESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+Rows = tuple[tuple[Any, ...], ...]
+
+
+def capture_catalog(connection: Connection[Any], next_table_id: int, next_column_id: int) -> Catalog:
+    """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
+
+    Args:
+        connection: to the server, in any state but inside a transaction; cursors give tuples.
+        next_table_id, next_column_id: the counters that ids are taken from.
+
+    Raises:
+        SourceError: the schemas change faster than they can be read.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION(), @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
+        ((version, charset, collation),) = cursor.fetchall()
+        flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
+        databases, tables, columns, statistics = _one_moment(cursor)
+    builder = _Builder(flavor=flavor, major=int(version.split(".")[0]), next_column_id=next_column_id)
+    builder.read_columns(columns)
+    builder.read_keys(statistics)
+    snapshots = [
+        builder.snapshot(table_id, TableName(database, table), table_collation)
+        for table_id, (database, table, table_collation) in enumerate(tables, next_table_id)
+    ]
+    return Catalog(
+        tables={snapshot.name: snapshot for snapshot in snapshots},
+        databases={
+            name: Database(name=name, charset=normal_charset(default), collation=normal_collation(default_collation))
+            for name, default, default_collation in databases
+        },
+        charset=normal_charset(charset),
+        collation=normal_collation(collation),
+        next_table_id=next_table_id + len(snapshots),
+        next_column_id=builder.next_column_id,
+    )
+
+
+def _one_moment(cursor: Cursor) -> list[Rows]:
+    """The answers to all queries, asked until two rounds agree: ``information_schema`` knows no snapshot on all servers."""
+    before = _round(cursor)
+    for _ in range(_TRIES):
+        after = _round(cursor)
+        if before == after:
+            return after
+        before = after
+    raise SourceError(
+        "the schemas change while they are read",
+        where="information_schema",
+        expected="two rounds of queries with the same answer",
+        found=f"{_TRIES} that differ",
+        next_step="try again when fewer statements change tables",
+    )
+
+
+def _round(cursor: Cursor) -> list[Rows]:
+    answers = []
+    for query in _QUERIES:
+        cursor.execute(query)
+        answers.append(tuple(cursor.fetchall()))
+    return answers
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Makes snapshots of the rows of ``information_schema``."""
+
+    flavor: str
+    major: int
+    next_column_id: int
+    columns: dict[TableName, list[Column]] = field(default_factory=lambda: defaultdict(list))
+    keys: dict[TableName, dict[str, tuple[bool, list[str | None]]]] = field(default_factory=lambda: defaultdict(dict))
+
+    def read_columns(self, rows: Rows) -> None:
+        for row in rows:
+            database, table, name, type_text, is_nullable, default, charset, collation, extra, expression = row
+            kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
+            text, is_expression = self._default(_text(default), kind, extra)
+            extra = extra.lower()
+            generated = "virtual" if "virtual generated" in extra else "stored" if "stored generated" in extra else None
+            column = Column(
+                id=self.next_column_id,
+                name=name,
+                type=kind,
+                nullable=is_nullable == "YES",
+                default=text,
+                default_is_expression=is_expression,
+                on_update=_canonical_now(extra.partition("on update ")[2]),
+                auto_increment="auto_increment" in extra,
+                generated=generated,
+                generation_expression=_text(expression) if generated else None,
+                invisible="invisible" in extra,
+            )
+            self.next_column_id += 1
+            self.columns[TableName(database, table)].append(column)
+
+    def read_keys(self, rows: Rows) -> None:
+        for database, table, index, non_unique, column in rows:
+            _, columns = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
+            columns.append(column)
+
+    def snapshot(self, table_id: int, name: TableName, collation: str) -> Snapshot:
+        columns = tuple(self.columns[name])
+        ids = {column.name: column.id for column in columns}
+        unique, other = [], []
+        primary: tuple[int, ...] = ()
+        for index, (is_unique, parts) in sorted(self.keys[name].items()):
+            key = tuple(ids[part] for part in parts if part is not None)
+            if index == "PRIMARY":
+                primary = key
+            elif is_unique and len(key) == len(parts):
+                unique.append(UniqueKey(name=index, columns=key))
+            else:
+                other.append(UniqueKey(name=index, columns=key))
+        return Snapshot(
+            table_id=table_id,
+            name=name,
+            columns=columns,
+            primary_key=primary,
+            unique_keys=tuple(unique),
+            other_keys=tuple(other),
+            charset=charset_of(normal_collation(collation)),
+            collation=normal_collation(collation),
+        )
+
+    def _default(self, text: str | None, kind: ColumnType, extra: str) -> tuple[str | None, bool]:
+        if text is None:
+            return None, False
+        if self.flavor == "mariadb":
+            return _mariadb_default(text, kind)
+        temporal = kind.name in ("datetime", "timestamp")
+        if "DEFAULT_GENERATED" in extra or (temporal and text.upper().startswith("CURRENT_TIMESTAMP")):
+            return _canonical_now(text) or text, True
+        if kind.name in _BYTES and self.major < 8:
+            return _hexadecimal(text), False
+        return text, False
+
+
+def _mariadb_default(text: str, kind: ColumnType) -> tuple[str | None, bool]:
+    """MariaDB prints literals quoted as in SQL, numbers plain, and NULL by name."""
+    if text == "NULL":
+        return None, False
+    if text.startswith("'"):
+        literal = _UNESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text[1:-1])
+        return (_hexadecimal(literal) if kind.name in _BYTES else literal), False
+    if text.startswith("x'"):
+        return f"0x{text[2:-1].upper()}", False
+    if text.startswith("b'") or _NUMBER.fullmatch(text):
+        return text, False
+    return _canonical_now(text) or text, True
+
+
+def _hexadecimal(text: str) -> str:
+    return f"0x{text.encode('utf-8', 'surrogateescape').hex().upper()}"
+
+
+def _canonical_now(text: str) -> str | None:
+    found = _NOW.match(text)
+    return now_text(int(found.group(1) or 0)) if found else None
+
+
+def _text(value: str | bytes | None) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,187 @@
+"""The actions of one ALTER TABLE by what they do, with IF EXISTS and IF NOT EXISTS decided against the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from historian.ddl.column_types import charset_clause
+from historian.ddl.context import StatementContext
+from historian.ddl.keys import keys_of
+from historian.ddl.resolve_columns import Inherited
+from historian.ddl.resolve_create import Refused, database_defaults
+from historian.ddl.statements import (
+    Action,
+    AddColumn,
+    AddKey,
+    AlterColumn,
+    ChangeColumn,
+    ConvertCharset,
+    DropColumn,
+    DropKey,
+    KeySpec,
+    RenameColumn,
+    RenameKey,
+    RenameTo,
+    TableOptions,
+    Unsupported,
+)
+from historian.schema import Catalog, Snapshot, TableName
+
+__all__ = ["AlterPlan", "planned"]
+
+_PRIMARY = "primary"
+
+
+@dataclass(slots=True)
+class AlterPlan:
+    """What an ALTER TABLE does. Names that are keys or members of sets are in lower case, and those before the statement.
+
+    Attributes:
+        defined: ADD, CHANGE and MODIFY in the statement's order; ``changed``: old names of the latter two.
+        keys: that are added, in order, those of column definitions among them.
+        convert: charset and collation of CONVERT TO CHARACTER SET.
+        inherited: the table's defaults behind the statement.
+    """
+
+    inherited: Inherited
+    defined: list[AddColumn | ChangeColumn] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    altered: dict[str, list[AlterColumn]] = field(default_factory=dict)
+    keys: list[KeySpec] = field(default_factory=list)
+    dropped_keys: set[str] = field(default_factory=set)
+    drops_primary: bool = False
+    renamed_keys: dict[str, str] = field(default_factory=dict)
+    convert: Inherited | None = None
+    name: TableName | None = None
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What the actions are judged by."""
+
+    plan: AlterPlan
+    columns: set[str]
+    keys: set[str]
+    has_primary: bool
+    database: Inherited
+    context: StatementContext
+
+
+def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, context: StatementContext) -> AlterPlan:
+    """The plan of *actions* on the table *old*. Raises :class:`Refused` where one does not fit it."""
+    plan = AlterPlan(inherited=(old.charset, old.collation))
+    facts = _Facts(
+        plan=plan,
+        columns={column.name.lower() for column in old.columns},
+        keys={key.name.lower() for key in keys_of(old)},
+        has_primary=bool(old.primary_key),
+        database=database_defaults(old.name.database, catalog, context),
+        context=context,
+    )
+    for action in actions:
+        _TAKE[type(action)](facts, action)
+    return plan
+
+
+def _is_there(facts: _Facts, name: str, *, if_exists: bool) -> bool:
+    """Whether the table has that column. Raises where it must have it."""
+    if name.lower() in facts.columns:
+        return True
+    if if_exists:
+        return False
+    raise Refused(f"there is no column {name!r}")
+
+
+def _add(facts: _Facts, action: AddColumn) -> None:
+    name = action.column.name.lower()
+    if action.if_not_exists and name in facts.columns:
+        return
+    facts.plan.defined.append(action)
+    facts.plan.keys.extend(action.column.keys())
+    if action.if_not_exists:
+        facts.columns.add(name)
+
+
+def _change(facts: _Facts, action: ChangeColumn) -> None:
+    if not _is_there(facts, action.old, if_exists=action.if_exists):
+        return
+    if action.old.lower() in facts.plan.changed:
+        raise Refused(f"the column {action.old!r} is changed twice")
+    facts.plan.defined.append(action)
+    facts.plan.changed.add(action.old.lower())
+    facts.plan.keys.extend(action.column.keys())
+
+
+def _drop(facts: _Facts, action: DropColumn) -> None:
+    if _is_there(facts, action.name, if_exists=action.if_exists):
+        facts.plan.dropped.add(action.name.lower())
+
+
+def _rename(facts: _Facts, action: RenameColumn) -> None:
+    if _is_there(facts, action.old, if_exists=action.if_exists):
+        facts.plan.renamed[action.old.lower()] = action.new
+
+
+def _alter(facts: _Facts, action: AlterColumn) -> None:
+    if _is_there(facts, action.name, if_exists=action.if_exists):
+        facts.plan.altered.setdefault(action.name.lower(), []).append(action)
+
+
+def _add_key(facts: _Facts, action: AddKey) -> None:
+    key = action.key
+    if key.if_not_exists:
+        name = (key.name or key.columns[0] or "").lower()
+        if facts.has_primary if key.kind == "primary" else name in facts.keys:
+            return
+    facts.plan.keys.append(key)
+
+
+def _drop_key(facts: _Facts, action: DropKey) -> None:
+    name = action.name.lower()
+    if name == _PRIMARY:
+        facts.plan.drops_primary = True
+    elif name in facts.keys:
+        facts.plan.dropped_keys.add(name)
+    # A name that is no key: a check or foreign key, or a key that a foreign key made and the server took away.
+
+
+def _rename_key(facts: _Facts, action: RenameKey) -> None:
+    facts.plan.renamed_keys[action.old.lower()] = action.new
+
+
+def _rename_to(facts: _Facts, action: RenameTo) -> None:
+    facts.plan.name = action.table
+
+
+def _options(facts: _Facts, action: TableOptions) -> None:
+    inherited = facts.database if action.charset.charset == "" else facts.plan.inherited
+    facts.plan.inherited = charset_clause(action.charset, *inherited, facts.context)
+
+
+def _convert(facts: _Facts, action: ConvertCharset) -> None:
+    facts.plan.convert = charset_clause(action.charset, *facts.database, facts.context)
+    facts.plan.inherited = facts.plan.convert
+
+
+def _unsupported(_: _Facts, action: Unsupported) -> None:
+    raise Refused(action.reason)
+
+
+_TAKE: dict[type, Callable[[_Facts, Any], None]] = {
+    AddColumn: _add,
+    ChangeColumn: _change,
+    DropColumn: _drop,
+    RenameColumn: _rename,
+    AlterColumn: _alter,
+    AddKey: _add_key,
+    DropKey: _drop_key,
+    RenameKey: _rename_key,
+    RenameTo: _rename_to,
+    TableOptions: _options,
+    ConvertCharset: _convert,
+    Unsupported: _unsupported,
+}

@@ -1,0 +1,141 @@
+"""Character sets: their default collations by server, and how wide a character may be.
+
+Facts of ``information_schema.character_sets`` and ``.collations`` of MySQL 5.7, 8.0 and 9.7, MariaDB 10.11 and 11.8. The
+name ``utf8`` and collations ``utf8_…``, which older servers print, are written ``utf8mb3`` here.
+"""
+
+from __future__ import annotations
+
+from historian.ddl.context import StatementContext
+
+__all__ = [
+    "binary_collation",
+    "charset_of",
+    "collation_name",
+    "default_collation",
+    "in_charset",
+    "maximum_bytes",
+    "normal_charset",
+    "normal_collation",
+]
+
+_DEFAULTS = {
+    "armscii8": "general_ci",
+    "ascii": "general_ci",
+    "big5": "chinese_ci",
+    "cp1250": "general_ci",
+    "cp1251": "general_ci",
+    "cp1256": "general_ci",
+    "cp1257": "general_ci",
+    "cp850": "general_ci",
+    "cp852": "general_ci",
+    "cp866": "general_ci",
+    "cp932": "japanese_ci",
+    "dec8": "swedish_ci",
+    "eucjpms": "japanese_ci",
+    "euckr": "korean_ci",
+    "gb18030": "chinese_ci",
+    "gb2312": "chinese_ci",
+    "gbk": "chinese_ci",
+    "geostd8": "general_ci",
+    "greek": "general_ci",
+    "hebrew": "general_ci",
+    "hp8": "english_ci",
+    "keybcs2": "general_ci",
+    "koi8r": "general_ci",
+    "koi8u": "general_ci",
+    "latin1": "swedish_ci",
+    "latin2": "general_ci",
+    "latin5": "turkish_ci",
+    "latin7": "general_ci",
+    "macce": "general_ci",
+    "macroman": "general_ci",
+    "sjis": "japanese_ci",
+    "swe7": "swedish_ci",
+    "tis620": "thai_ci",
+    "ucs2": "general_ci",
+    "ujis": "japanese_ci",
+    "utf16": "general_ci",
+    "utf16le": "general_ci",
+    "utf32": "general_ci",
+    "utf8mb3": "general_ci",
+    "utf8mb4": "general_ci",
+}
+
+_BYTES = {
+    **dict.fromkeys(("big5", "cp932", "euckr", "gb2312", "gbk", "sjis", "ucs2"), 2),
+    **dict.fromkeys(("eucjpms", "ujis", "utf8mb3"), 3),
+    **dict.fromkeys(("gb18030", "utf16", "utf16le", "utf32", "utf8mb4"), 4),
+}
+
+_UCA_CHARSETS = frozenset(("ucs2", "utf16", "utf32", "utf8mb3", "utf8mb4"))
+_UCA_DEFAULT = "_uca1400_ai_ci"
+_UCA = "uca1400_"
+
+
+def normal_charset(name: str) -> str:
+    """The name in lower case, ``utf8mb3`` for ``utf8``.
+
+    >>> normal_charset("UTF8")
+    'utf8mb3'
+    """
+    name = name.lower()
+    return "utf8mb3" if name == "utf8" else name
+
+
+def normal_collation(name: str) -> str:
+    """The name in lower case, ``utf8mb3_…`` for ``utf8_…``.
+
+    >>> normal_collation("utf8_bin")
+    'utf8mb3_bin'
+    """
+    name = name.lower()
+    return f"utf8mb3_{name[5:]}" if name.startswith("utf8_") else name
+
+
+def charset_of(collation: str) -> str:
+    """The character set of a collation, from its name; "" where it holds for several (MariaDB's ``uca1400_…``).
+
+    >>> charset_of("latin1_german1_ci")
+    'latin1'
+    """
+    return "" if collation.startswith(_UCA) else collation.partition("_")[0]
+
+
+def collation_name(collation: str, charset: str) -> str:
+    """The collation's full name on a column of that character set: adds the charset where the name leaves it out."""
+    return f"{charset}_{collation}" if collation.startswith(_UCA) else collation
+
+
+def default_collation(charset: str, context: StatementContext) -> str:
+    """The collation that a character set alone stands for, in the session of the statement."""
+    if charset == "binary":
+        return "binary"
+    chosen = context.utf8mb4_collation
+    if context.flavor == "mariadb":
+        if charset == "utf8mb4" and chosen:
+            return chosen
+        if charset in _UCA_CHARSETS and chosen.endswith(_UCA_DEFAULT):
+            return charset + _UCA_DEFAULT
+    elif charset == "utf8mb4":
+        return chosen or ("utf8mb4_general_ci" if 0 < context.version < 80000 else "utf8mb4_0900_ai_ci")
+    return f"{charset}_{_DEFAULTS.get(charset, 'general_ci')}"
+
+
+def binary_collation(charset: str) -> str:
+    """The collation that compares bytes: what the BINARY attribute of a character column means."""
+    return "binary" if charset == "binary" else f"{charset}_bin"
+
+
+def in_charset(collation: str, charset: str) -> bool:
+    """Whether that collation is one of the character set."""
+    return charset_of(collation) in ("", charset)
+
+
+def maximum_bytes(charset: str) -> int:
+    """Bytes of the widest character.
+
+    >>> maximum_bytes("utf8mb4")
+    4
+    """
+    return _BYTES.get(charset, 1)

@@ -1,0 +1,147 @@
+"""Column types: from what a statement or ``information_schema`` says to :class:`ColumnType`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from historian.ddl.charsets import (
+    binary_collation,
+    charset_of,
+    collation_name,
+    default_collation,
+    maximum_bytes,
+)
+from historian.ddl.context import StatementContext
+from historian.ddl.statements import CharsetClause, TypeSpec
+from historian.schema import ColumnType
+
+__all__ = ["CHARACTER_TYPES", "charset_clause", "column_type", "converted_type", "integer_type", "sized_text"]
+
+_TEXTS = {"tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295}
+_BLOBS = {"tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295}
+CHARACTER_TYPES = frozenset(("char", "varchar", "enum", "set", *_TEXTS))
+"""Types that have a character set."""
+
+_AS_BYTES = {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
+_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20}
+_LONGEST_VARCHAR_BYTES = 65535
+_LENGTH_ONE = frozenset(("char", "binary", "bit"))
+_FRACTIONAL = frozenset(("time", "datetime", "timestamp"))
+
+
+def column_type(spec: TypeSpec, charset: str, collation: str, context: StatementContext) -> ColumnType:
+    """The type that the server gives a column declared so in a table with these defaults."""
+    name = spec.name
+    if name in CHARACTER_TYPES:
+        return _character_type(spec, charset, collation, context)
+    if name in _WIDTHS:
+        return integer_type(name, spec.length, unsigned=spec.unsigned, zerofill=spec.zerofill)
+    if name == "decimal":
+        precision = spec.length or 10
+        return _numeric(spec, precision=precision, scale=spec.scale or 0)
+    if name in ("float", "double"):
+        return _floating(spec)
+    if name in _FRACTIONAL:
+        return ColumnType(name=name, fraction=spec.length or 0)
+    if name in _BLOBS:
+        return ColumnType(name=sized_text(spec.length, "blob") if spec.length else name)
+    if name == "json" and context.flavor == "mariadb":
+        return ColumnType(name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
+    if name == "varbinary" and (spec.length or 0) > _LONGEST_VARCHAR_BYTES:
+        return ColumnType(name=sized_text(spec.length or 0, "blob"))
+    if name == "year":
+        return ColumnType(name=name, length=2 if spec.length == 2 else None)
+    if name == "vector":
+        return ColumnType(name=name, length=spec.length or 2048)
+    if name == "geometrycollection" and context.flavor == "mysql" and not 0 < context.version < 80000:
+        return ColumnType(name="geomcollection")
+    length = (spec.length or 1) if name == "bit" else spec.length
+    if name in _LENGTH_ONE and length is None:
+        length = 1
+    return ColumnType(name=name, length=length)
+
+
+def integer_type(name: str, length: int | None, *, unsigned: bool, zerofill: bool) -> ColumnType:
+    """An integer type. A display width is kept for ``tinyint(1)`` and with ZEROFILL only: servers differ in the others."""
+    if zerofill:
+        return ColumnType(name=name, unsigned=True, zerofill=True, length=length or _WIDTHS[name])
+    keep = name == "tinyint" and length == 1 and not unsigned
+    return ColumnType(name=name, unsigned=unsigned, length=1 if keep else None)
+
+
+def sized_text(length: int, kind: str, maximum: int = 1) -> str:
+    """The smallest of the four ``text`` or ``blob`` types that holds *length* characters of *maximum* bytes.
+
+    >>> sized_text(64, "text", 4)
+    'text'
+    """
+    sizes = _TEXTS if kind == "text" else _BLOBS
+    return next((name for name, most in sizes.items() if length * maximum <= most), f"long{kind}")
+
+
+def converted_type(old: ColumnType, charset: str, collation: str) -> ColumnType:
+    """The type of an existing column after CONVERT TO CHARACTER SET: texts grow so that they hold as many characters."""
+    if old.charset is None or old.charset == "binary":
+        return old
+    name, length = old.name, old.length
+    if name in _TEXTS and name != "longtext":
+        characters = _TEXTS[name] // maximum_bytes(old.charset)
+        name = sized_text(characters, "text", maximum_bytes(charset))
+    return _in_charset(replace(old, name=name, length=length), charset, collation)
+
+
+def _character_type(spec: TypeSpec, charset: str, collation: str, context: StatementContext) -> ColumnType:
+    charset, collation = charset_clause(spec.charset, charset, collation, context)
+    name, length = spec.name, spec.length
+    if name == "char":
+        length = 1 if length is None else length
+    elif name in _TEXTS:
+        if name == "text" and length:
+            name = sized_text(length, "text", maximum_bytes(charset))
+        length = None
+    return _in_charset(ColumnType(name=name, length=length, members=spec.members), charset, collation)
+
+
+def charset_clause(clause: CharsetClause, charset: str, collation: str, context: StatementContext) -> tuple[str, str]:
+    """What a clause of a column, table or database says over the defaults it inherits: charset and collation."""
+    if clause.charset:
+        charset, collation = clause.charset, default_collation(clause.charset, context)
+    if clause.collation:
+        charset = charset_of(clause.collation) or charset
+        collation = collation_name(clause.collation, charset)
+    elif clause.collation is not None:
+        collation = default_collation(charset, context)
+    elif clause.binary:
+        collation = binary_collation(charset)
+    return charset, collation
+
+
+def _in_charset(kind: ColumnType, charset: str, collation: str) -> ColumnType:
+    """*kind* with that charset; bytes where it is ``binary``, a text where a VARCHAR becomes too long."""
+    if charset == "binary" and kind.name in _AS_BYTES:
+        kind = replace(kind, name=_AS_BYTES[kind.name], charset=None, collation=None)
+        family, maximum = "blob", 1
+    else:
+        kind = replace(kind, charset=charset, collation=collation)
+        family, maximum = "text", maximum_bytes(charset)
+    if kind.name in ("varchar", "varbinary") and (kind.length or 0) * maximum > _LONGEST_VARCHAR_BYTES:
+        return replace(kind, name=sized_text(kind.length or 0, family, maximum), length=None)
+    return kind
+
+
+def _numeric(spec: TypeSpec, *, precision: int | None, scale: int | None) -> ColumnType:
+    return ColumnType(
+        name=spec.name,
+        unsigned=spec.unsigned or spec.zerofill,
+        zerofill=spec.zerofill,
+        precision=precision,
+        scale=scale,
+    )
+
+
+def _floating(spec: TypeSpec) -> ColumnType:
+    if spec.scale is not None:
+        return _numeric(spec, precision=spec.length, scale=spec.scale)
+    if spec.name == "float" and (spec.length or 0) > 24:
+        spec = replace(spec, name="double")
+    return _numeric(spec, precision=None, scale=None)

@@ -1,0 +1,217 @@
+"""What a DEFAULT clause means: the text that ``information_schema`` shows, and the value that rows from before get.
+
+Both are texts of one form, so that a column added by a statement and one captured from a server compare equal:
+
+- numbers as the server prints them (DECIMAL with its scale; FLOAT's default with the six digits that servers show, its
+  initial value in full);
+- DATE, TIME, DATETIME, YEAR as the server prints them, fractions with as many digits as declared;
+- TIMESTAMP: the default as written in the session's time zone, the initial value in UTC;
+- BIT as ``b'101'``; BINARY, VARBINARY, BLOBs, GEOMETRY, VECTOR as ``0x`` and hexadecimal digits;
+- ENUM and SET by their members, JSON and all other text as it is.
+"""
+
+from __future__ import annotations
+
+from datetime import timezone
+from decimal import Decimal
+from typing import NamedTuple
+
+from historian.ddl.context import StatementContext
+from historian.ddl.numbers import as_decimal, fixed_text, float_text, integer_text
+from historian.ddl.statements import DefaultSpec
+from historian.ddl.temporal import at_microsecond, in_utc, session_zone, temporal_text, year_text
+from historian.schema import ColumnType
+
+__all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
+
+_INTEGERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
+_TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
+_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_FULL_WIDTHS = {"double": 22, "float": 12}
+_CODECS = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "latin1": "cp1252", "ucs2": "utf-16-be", "utf16": "utf-16-be"}
+
+_IMPLIED = {
+    **dict.fromkeys((*_INTEGERS, "decimal", "float", "double"), "0"),
+    "bit": "b'0'",
+    "year": "0000",
+    "date": "0000-00-00",
+    "time": "00:00:00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+    "json": "null",
+    "uuid": "00000000-0000-0000-0000-000000000000",
+    "inet4": "0.0.0.0",  # noqa: S104 a value, not an address to listen on
+    "inet6": "::",
+}
+
+
+class Initial(NamedTuple):
+    """What rows from before a column was added read; ``known`` is False where only the server can tell."""
+
+    text: str | None
+    known: bool = True
+
+
+_UNKNOWN = Initial(None, known=False)
+
+
+def now_text(fraction: int) -> str:
+    """CURRENT_TIMESTAMP as ``information_schema`` of MySQL prints it."""
+    return f"CURRENT_TIMESTAMP({fraction})" if fraction else "CURRENT_TIMESTAMP"
+
+
+def default_text(default: DefaultSpec | None, kind: ColumnType, context: StatementContext) -> tuple[str | None, bool]:
+    """The default's text, and whether it is an expression."""
+    if default is None or default.kind == "null":
+        return None, False
+    if default.kind == "now":
+        return now_text(default.fraction), True
+    if default.kind == "expression":
+        if context.flavor == "mariadb" and default.literal is not None:
+            return default_text(default.literal, kind, context)  # MariaDB forgets the parentheses
+        return default.text, True
+    text = _literal_text(default, kind, context)
+    return (default.text if text is None else text), False
+
+
+def initial_value(
+    default: DefaultSpec | None, kind: ColumnType, context: StatementContext, *, nullable: bool
+) -> Initial:
+    """What ADD COLUMN gives to the rows that are there."""
+    if default is None:
+        return Initial(None if nullable else implied_value(kind))
+    if default.kind == "null":
+        return Initial(None)
+    if default.kind == "now":
+        return _now(kind, context)
+    if default.kind == "expression":
+        return _UNKNOWN if default.literal is None else initial_value(default.literal, kind, context, nullable=nullable)
+    if kind.name == "float" and kind.scale is None:
+        number = _number(default)
+        return _UNKNOWN if number is None else Initial(float_text(number, single=False))
+    text = _literal_text(default, kind, context)
+    if text is not None and kind.name == "timestamp":
+        text = in_utc(text, session_zone(context.time_zone))
+    return _UNKNOWN if text is None else Initial(text)
+
+
+def implied_value(kind: ColumnType) -> str:
+    """What a NOT NULL column without a default gets."""
+    if kind.name == "enum":
+        return kind.members[0] if kind.members else ""
+    if kind.name == "binary":
+        return "0x" + "00" * (kind.length or 0)
+    if kind.name in _BYTES or kind.name.endswith(("geometry", "point", "linestring", "polygon", "collection")):
+        return "0x"
+    text = _IMPLIED.get(kind.name, "")
+    if kind.scale:
+        return fixed_text(Decimal(0), kind.scale)
+    return f"{text}.{'0' * kind.fraction}" if kind.fraction else text
+
+
+def _now(kind: ColumnType, context: StatementContext) -> Initial:
+    if not context.time_us:
+        return _UNKNOWN
+    if kind.name == "timestamp":
+        return Initial(at_microsecond(context.time_us, timezone.utc, kind.fraction))
+    zone = session_zone(context.time_zone)
+    if kind.name != "datetime" or zone is None:
+        return _UNKNOWN
+    return Initial(at_microsecond(context.time_us, zone, kind.fraction))
+
+
+def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> str | None:
+    """A literal as a value of that type; None where it does not fit what is known of the type."""
+    name = kind.name
+    if name in _INTEGERS or name in ("decimal", "float", "double"):
+        return _number_text(default, kind)
+    if name == "bit":
+        bits = _bit_number(default)
+        return None if bits is None else f"b'{bits:b}'"
+    if name in _BYTES:
+        return _bytes_text(default, kind)
+    text = _as_text(default, kind.charset or "utf8mb4")
+    if text is None:
+        return None
+    if name == "year":
+        return year_text(text, is_number=default.kind == "number")
+    if name in _TEMPORAL:
+        return temporal_text(name, text, kind.fraction, rounds=context.flavor == "mysql")
+    if name == "char":
+        return text.rstrip(" ")
+    if name == "varchar" and kind.length is not None:
+        return text[: kind.length]  # what is cut off is blanks
+    if name in ("enum", "set"):
+        return _members_text(text, kind)
+    return text
+
+
+def _number(default: DefaultSpec) -> Decimal | None:
+    if default.kind == "bytes":
+        digits = default.text[2:] or "0"
+        return Decimal(int(digits, 16 if default.text.startswith("0x") else 2))
+    return as_decimal(default.text)
+
+
+def _number_text(default: DefaultSpec, kind: ColumnType) -> str | None:
+    number = _number(default)
+    if number is None:
+        return None
+    if kind.scale is not None:
+        text, width = fixed_text(number, kind.scale), (kind.precision or 0) + (1 if kind.scale else 0)
+    elif kind.name in _FULL_WIDTHS:
+        text, width = float_text(number, single=kind.name == "float"), _FULL_WIDTHS[kind.name]
+    else:
+        text, width = integer_text(number), kind.length or 0
+    return text.rjust(width, "0") if kind.zerofill else text
+
+
+def _bit_number(default: DefaultSpec) -> int | None:
+    if default.kind == "string":
+        return int.from_bytes(default.text.encode(), "big")
+    number = _number(default)
+    return None if number is None else int(number)
+
+
+def _bytes_text(default: DefaultSpec, kind: ColumnType) -> str | None:
+    raw = _raw(default) if default.kind == "bytes" else default.text.encode("utf-8", "surrogateescape")
+    if kind.name == "binary":
+        raw = raw.ljust(kind.length or 0, b"\0")
+    return f"0x{raw.hex().upper()}"
+
+
+def _raw(default: DefaultSpec) -> bytes:
+    digits = default.text[2:]
+    if default.text.startswith("0b"):
+        return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
+    return bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}")
+
+
+def _as_text(default: DefaultSpec, charset: str) -> str | None:
+    if default.kind == "bytes":
+        try:
+            return _raw(default).decode(_CODECS.get(charset, "utf-8"))
+        except UnicodeDecodeError:
+            return None
+    if default.kind == "number":
+        text = default.text
+        if "e" in text.lower():
+            number = as_decimal(text)
+            return None if number is None else float_text(number, single=False)
+        sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+        whole, point, rest = digits.partition(".")
+        return sign + (whole.lstrip("0") or "0") + point + rest
+    return default.text
+
+
+def _members_text(text: str, kind: ColumnType) -> str | None:
+    """Members as declared, a SET's in their order; the literal may differ in case."""
+    text = text.rstrip(" ")
+    by_lower = {member.lower(): member for member in kind.members}
+    wanted = text.split(",") if kind.name == "set" else [text]
+    if kind.name == "set" and not text:
+        return ""
+    found = {member if member in kind.members else by_lower.get(member.lower()) for member in wanted}
+    if None in found:
+        return None
+    return ",".join(member for member in kind.members if member in found)

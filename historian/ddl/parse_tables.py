@@ -1,0 +1,207 @@
+"""CREATE TABLE and what its body shares with ALTER TABLE: keys and table options."""
+
+from __future__ import annotations
+
+from historian.ddl.cursor import Cursor
+from historian.ddl.lexer import END, NUMBER, STRING
+from historian.ddl.parse_columns import parse_column
+from historian.ddl.statements import CharsetClause, ColumnSpec, CreateTable, KeyKind, KeySpec, TableOptions, Unsupported
+
+__all__ = ["is_key", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
+
+_KEY_WORDS = frozenset(("INDEX", "KEY"))
+_SPECIAL = frozenset(("FULLTEXT", "SPATIAL"))
+_KEY_STARTS = frozenset(("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", *_KEY_WORDS, *_SPECIAL))
+_DIRECTIONS = frozenset(("ASC", "DESC"))
+_QUERY_STARTS = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES", "("))
+_LEADING = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES"))
+_VERSIONED = "system-versioned tables are not followed"
+
+
+def parse_create_table(cursor: Cursor) -> CreateTable:
+    """Takes a CREATE TABLE statement, from CREATE to its end."""
+    cursor.expect("CREATE")
+    or_replace = cursor.accept("OR", "REPLACE")
+    cursor.expect("TABLE")
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    table = cursor.table_name()
+    skip_wait(cursor)
+    like = None
+    if cursor.accept("LIKE"):
+        like = cursor.table_name()
+    elif cursor.key == "(" and cursor.following() == "LIKE":
+        cursor.at += 2
+        like = cursor.table_name()
+        cursor.expect(")")
+    if like is not None:
+        cursor.expect_end()
+        return CreateTable(table=table, if_not_exists=if_not_exists, or_replace=or_replace, like=like)
+    columns: list[ColumnSpec] = []
+    keys: list[KeySpec] = []
+    if cursor.key == "(" and cursor.following() not in ("SELECT", "WITH", "("):
+        _body(cursor, columns, keys)
+    charset, select, refused = _options(cursor)
+    return CreateTable(
+        table=table,
+        if_not_exists=if_not_exists,
+        or_replace=or_replace,
+        columns=tuple(columns),
+        keys=tuple(keys),
+        charset=charset,
+        select=select or not columns,
+        refused=refused,
+    )
+
+
+def skip_wait(cursor: Cursor) -> None:
+    """Takes MariaDB's WAIT n or NOWAIT."""
+    if not cursor.accept("NOWAIT") and cursor.key == "WAIT" and cursor.following() == NUMBER:
+        cursor.at += 2
+
+
+def _body(cursor: Cursor, columns: list[ColumnSpec], keys: list[KeySpec]) -> None:
+    cursor.expect("(")
+    while True:
+        if is_key(cursor):
+            key = parse_key(cursor)
+            if key is not None:
+                keys.append(key)
+        else:
+            column = parse_column(cursor)
+            columns.append(column)
+            keys.extend(column.keys())
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+
+
+def is_key(cursor: Cursor) -> bool:
+    """Whether a key or constraint comes next, not a column."""
+    key = cursor.key
+    if key in _KEY_STARTS:
+        return True
+    if key == "PERIOD":
+        return cursor.following() == "FOR"
+    return key == "VECTOR" and cursor.following() in ("INDEX", "KEY", "(")
+
+
+def parse_key(cursor: Cursor) -> KeySpec | None:
+    """Takes a key or constraint with its options; None for one that is no key, or holds no rows apart."""
+    name = None
+    if cursor.accept("CONSTRAINT") and cursor.key not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+        name = cursor.name()
+    if cursor.key in ("CHECK", "PERIOD"):
+        if cursor.key == "PERIOD" and cursor.following(2) == "SYSTEM_TIME":
+            raise cursor.fail("no period for SYSTEM_TIME, since " + _VERSIONED)
+        cursor.skip_item()
+        return None
+    kind = _key_kind(cursor)
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    if cursor.key not in ("(", "USING", "TYPE"):
+        written = cursor.name()
+        name = name if kind == "foreign" and name else written
+    if cursor.accept("USING") or cursor.accept("TYPE"):
+        cursor.name()
+    columns = key_columns(cursor)
+    cursor.skip_item()
+    if kind == "primary":
+        name = None
+    return KeySpec(kind=kind, name=name, columns=columns, if_not_exists=if_not_exists)
+
+
+def _key_kind(cursor: Cursor) -> KeyKind:
+    if cursor.accept("PRIMARY"):
+        cursor.expect("KEY")
+        return "primary"
+    if cursor.accept("FOREIGN"):
+        cursor.expect("KEY")
+        return "foreign"
+    kind: KeyKind = "unique" if cursor.key == "UNIQUE" else "index"
+    cursor.at += 1
+    if kind == "unique" or cursor.following(-1) not in _KEY_WORDS:
+        cursor.accept_any(_KEY_WORDS)
+    return kind
+
+
+def key_columns(cursor: Cursor) -> tuple[str | None, ...]:
+    """Takes the parts of a key in parentheses; None for a part that is an expression."""
+    cursor.expect("(")
+    columns: list[str | None] = []
+    while True:
+        if cursor.key == "(":
+            cursor.skip_parentheses()
+            columns.append(None)
+        else:
+            columns.append(cursor.column_name())
+            if cursor.key == "(":
+                cursor.skip_parentheses()
+        cursor.accept_any(_DIRECTIONS)
+        if cursor.accept("WITHOUT", "OVERLAPS"):
+            columns.pop()
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return tuple(columns)
+
+
+def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str]:
+    """Takes all behind the body: the charset, whether a query follows, and a reason not to follow the table."""
+    charset = CharsetClause()
+    refused = ""
+    while not cursor.at_end():
+        if cursor.accept(","):
+            continue
+        if cursor.accept("PARTITION", "BY"):
+            return charset, _query_follows(cursor), refused
+        if cursor.key in _QUERY_STARTS and not (cursor.key == "WITH" and cursor.following() == "SYSTEM"):
+            return charset, True, refused
+        option = parse_option(cursor)
+        if isinstance(option, TableOptions):
+            charset = _merged(charset, option.charset)
+        elif option is not None:
+            refused = option.reason
+    cursor.expect_end()
+    return charset, False, refused
+
+
+def _merged(old: CharsetClause, new: CharsetClause) -> CharsetClause:
+    if new.charset is None:
+        return CharsetClause(charset=old.charset, collation=new.collation)
+    return new
+
+
+def _query_follows(cursor: Cursor) -> bool:
+    """Whether a query stands behind the partitions, the rest of the statement."""
+    while cursor.key != END:
+        if cursor.key in _LEADING:
+            return True
+        if cursor.key == "(":
+            cursor.skip_parentheses()
+        else:
+            cursor.at += 1
+    return False
+
+
+def parse_option(cursor: Cursor) -> TableOptions | Unsupported | None:
+    """Takes one table option; None where it changes neither schema nor rows."""
+    charset = cursor.charset_options()
+    if charset is not None:
+        return TableOptions(charset=charset)
+    if cursor.accept("WITH", "SYSTEM", "VERSIONING"):
+        return Unsupported(reason=_VERSIONED)
+    if cursor.accept("START", "TRANSACTION") or cursor.accept("STORAGE", "DISK") or cursor.accept("STORAGE", "MEMORY"):
+        return None
+    if not (cursor.accept("DATA", "DIRECTORY") or cursor.accept("INDEX", "DIRECTORY")):
+        word = cursor.name().upper()
+    else:
+        word = "DIRECTORY"
+    cursor.accept("=")
+    if cursor.key == "(":
+        cursor.skip_parentheses()
+    elif cursor.key in (STRING, NUMBER):
+        cursor.at += 1
+    else:
+        value = cursor.name()
+        if word in ("ENGINE", "TYPE") and value.upper() == "BLACKHOLE":
+            return Unsupported(reason="a table of the engine BLACKHOLE holds no rows")
+    return None

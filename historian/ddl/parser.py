@@ -1,0 +1,157 @@
+"""From tokens to what the statement says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from historian.ddl.context import StatementContext
+from historian.ddl.cursor import Cursor
+from historian.ddl.lexer import END, NUMBER, STRING, Tokens
+from historian.ddl.parse_alter import parse_alter_table, parse_create_index, parse_drop_index
+from historian.ddl.parse_tables import parse_create_table, skip_wait
+from historian.ddl.statements import (
+    AlterDatabase,
+    CharsetClause,
+    CreateDatabase,
+    DropDatabase,
+    DropTables,
+    RenameTables,
+    Statement,
+    TruncateTable,
+)
+
+__all__ = ["parse"]
+
+_DATABASE = frozenset(("DATABASE", "SCHEMA"))
+_TABLE = frozenset(("TABLE", "TABLES"))
+_CASCADE = frozenset(("RESTRICT", "CASCADE"))
+
+
+def parse(tokens: Tokens, context: StatementContext, verb: tuple[str, str]) -> Statement:
+    """Parses a DDL statement of that verb. Raises :class:`ParseError` where it is not of the known grammar."""
+    parser = _PARSERS.get(verb)
+    cursor = Cursor(tokens, context)
+    if parser is None:
+        raise cursor.fail("a statement on a table or database")
+    return parser(cursor)
+
+
+def _drop_tables(cursor: Cursor) -> DropTables:
+    cursor.expect("DROP")
+    if not cursor.accept_any(_TABLE):
+        raise cursor.fail("TABLE")
+    if_exists = cursor.accept("IF", "EXISTS")
+    tables = [cursor.table_name()]
+    while cursor.accept(","):
+        tables.append(cursor.table_name())
+    skip_wait(cursor)
+    cursor.accept_any(_CASCADE)
+    cursor.expect_end()
+    return DropTables(tables=tuple(tables), if_exists=if_exists)
+
+
+def _rename_tables(cursor: Cursor) -> RenameTables:
+    cursor.expect("RENAME")
+    if not cursor.accept_any(_TABLE):
+        raise cursor.fail("TABLE")
+    if_exists = cursor.accept("IF", "EXISTS")
+    pairs = []
+    while True:
+        old = cursor.table_name()
+        skip_wait(cursor)
+        cursor.expect("TO")
+        pairs.append((old, cursor.table_name()))
+        if not cursor.accept(","):
+            break
+    cursor.expect_end()
+    return RenameTables(pairs=tuple(pairs), if_exists=if_exists)
+
+
+def _truncate(cursor: Cursor) -> TruncateTable:
+    cursor.expect("TRUNCATE")
+    cursor.accept("TABLE")
+    table = cursor.table_name()
+    skip_wait(cursor)
+    cursor.expect_end()
+    return TruncateTable(table=table)
+
+
+def _database_word(cursor: Cursor) -> None:
+    if not cursor.accept_any(_DATABASE):
+        raise cursor.fail("DATABASE")
+
+
+def _create_database(cursor: Cursor) -> CreateDatabase:
+    cursor.expect("CREATE")
+    or_replace = cursor.accept("OR", "REPLACE")
+    _database_word(cursor)
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.database_name()
+    charset = _database_options(cursor)
+    return CreateDatabase(name=name, charset=charset, if_not_exists=if_not_exists, or_replace=or_replace)
+
+
+def _alter_database(cursor: Cursor) -> AlterDatabase:
+    cursor.expect("ALTER")
+    _database_word(cursor)
+    name = cursor.context.database
+    if not _is_option(cursor):
+        name = cursor.database_name()
+    elif cursor.context.lower_case_table_names == 1:
+        name = name.lower()
+    if cursor.accept("UPGRADE"):
+        raise cursor.fail("no UPGRADE DATA DIRECTORY NAME, which renames the database")
+    return AlterDatabase(name=name, charset=_database_options(cursor))
+
+
+def _is_option(cursor: Cursor) -> bool:
+    key, following = cursor.key, cursor.following()
+    if key in ("DEFAULT", "COLLATE"):
+        return True
+    if key in ("CHARACTER", "CHAR"):
+        return following == "SET"
+    if key in ("CHARSET", "ENCRYPTION", "COMMENT"):
+        return following == "=" or (following not in (END, "DEFAULT", "CHARACTER", "CHARSET", "COLLATE"))
+    return key == "READ" and following == "ONLY"
+
+
+def _database_options(cursor: Cursor) -> CharsetClause:
+    charset = CharsetClause()
+    while not cursor.at_end():
+        found = cursor.charset_options()
+        if found is not None:
+            same = charset.charset if found.charset is None else found.charset
+            charset = CharsetClause(charset=same, collation=found.collation)
+            continue
+        cursor.accept("DEFAULT")
+        if not (cursor.accept("READ", "ONLY") or cursor.accept("ENCRYPTION") or cursor.accept("COMMENT")):
+            raise cursor.fail("an option of a database")
+        cursor.accept("=")
+        if cursor.key in (STRING, NUMBER):
+            cursor.at += 1
+        else:
+            cursor.name()
+    return charset
+
+
+def _drop_database(cursor: Cursor) -> DropDatabase:
+    cursor.expect("DROP")
+    _database_word(cursor)
+    if_exists = cursor.accept("IF", "EXISTS")
+    name = cursor.database_name()
+    cursor.expect_end()
+    return DropDatabase(name=name, if_exists=if_exists)
+
+
+_PARSERS: dict[tuple[str, str], Callable[[Cursor], Statement]] = {
+    ("CREATE", "TABLE"): parse_create_table,
+    ("ALTER", "TABLE"): parse_alter_table,
+    ("DROP", "TABLE"): _drop_tables,
+    ("RENAME", "TABLE"): _rename_tables,
+    ("TRUNCATE", "TABLE"): _truncate,
+    ("CREATE", "DATABASE"): _create_database,
+    ("ALTER", "DATABASE"): _alter_database,
+    ("DROP", "DATABASE"): _drop_database,
+    ("CREATE", "INDEX"): parse_create_index,
+    ("DROP", "INDEX"): parse_drop_index,
+}

@@ -1,0 +1,281 @@
+"""A statement against a catalog: the edits it makes, or why it cannot be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from historian.ddl.context import StatementContext
+from historian.ddl.cursor import ParseError
+from historian.ddl.lexer import LexError, Tokens, tokenize
+from historian.ddl.parser import parse
+from historian.ddl.resolve_alter import altered_table
+from historian.ddl.resolve_create import Refused, copied_table, created_table, made_database
+from historian.ddl.statements import (
+    AlterDatabase,
+    AlterTable,
+    CreateDatabase,
+    CreateTable,
+    DropDatabase,
+    DropTables,
+    RenameTables,
+    RenameTo,
+    Statement,
+    TruncateTable,
+    Unsupported,
+)
+from historian.ddl.table_edits import edits_between
+from historian.ddl.touched import ddl_tables, dml_tables
+from historian.ddl.triage import FIRST_TOKENS, triage
+from historian.edits import CreateTable as CreateTableEdit
+from historian.edits import DropDatabase as DropDatabaseEdit
+from historian.edits import DropTable, Edit, RenameTable, SetDatabase
+from historian.edits import TruncateTable as TruncateTableEdit
+from historian.schema import Catalog, Snapshot, TableName
+
+__all__ = ["SYSTEM_DATABASES", "Resolution", "resolve"]
+
+SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema", "sys", "ndbinfo"))
+"""Databases whose tables are never tracked."""
+
+_DML_TOKENS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What a statement does to a catalog.
+
+    Attributes:
+        edits: resolved, in order; ids come from the catalog's counters. Apply them all, whatever ``kind`` says.
+        kind: "irrelevant": cannot change a table. "ddl": understood. "dml": changes rows without row events.
+            "not_understood": the schema or the rows of ``tables`` are not known behind it; other tables have their edits.
+        tables: of "dml" and "not_understood", those that the statement touches, as far as can be told.
+        conditional: tables in ``edits`` whose CREATE says IF NOT EXISTS and is logged whether it did anything or not; it
+            proves that the table begins here only where the catalog is known to hold every table.
+        reason: of "dml" and "not_understood", a clause for people.
+    """
+
+    edits: tuple[Edit, ...] = ()
+    kind: Literal["irrelevant", "ddl", "dml", "not_understood"]
+    tables: tuple[TableName, ...] = ()
+    conditional: tuple[TableName, ...] = ()
+    reason: str = ""
+
+
+_IRRELEVANT = Resolution(kind="irrelevant")
+_NOTHING = Resolution(kind="ddl")
+
+
+def resolve(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
+    """What the statement does to *catalog*. Pure; never raises, whatever the text.
+
+    A table that the catalog does not know, or knows as unknown, gets no edits and is in ``tables``.
+    """
+    try:
+        first = tokenize(sql, context, limit=FIRST_TOKENS)
+        kind, verb = triage(first)
+        if kind == "irrelevant":
+            return _IRRELEVANT
+        if kind == "dml":
+            return _dml(sql, context)
+        if kind == "unknown":
+            return Resolution(kind="not_understood", reason=f"an unknown statement: {sql[:80]!r}")
+        return _ddl(sql, context, catalog, first, verb)
+    except Exception as error:  # noqa: BLE001 one strange statement must stop its table, never the pipeline
+        return Resolution(kind="not_understood", reason=f"{type(error).__name__}: {error}")
+
+
+def _dml(sql: str, context: StatementContext) -> Resolution:
+    tables = _tracked(dml_tables(tokenize(sql, context, limit=_DML_TOKENS), context))
+    return Resolution(kind="dml", tables=tables, reason=f"rows changed without row events by {sql[:80]!r}")
+
+
+def _ddl(sql: str, context: StatementContext, catalog: Catalog, first: Tokens, verb: tuple[str, str]) -> Resolution:
+    try:
+        statement = parse(tokenize(sql, context), context, verb)
+    except (ParseError, LexError) as error:
+        tables = _named(ddl_tables(first, context, verb), catalog, context)
+        if tables and not _tracked(tables):
+            return _IRRELEVANT
+        return Resolution(kind="not_understood", tables=tables, reason=f"cannot be parsed: {error}")
+    return _RESOLVE[type(statement)](statement, catalog, context)
+
+
+def _tracked(tables: tuple[TableName, ...]) -> tuple[TableName, ...]:
+    return tuple(table for table in tables if table.database.lower() not in SYSTEM_DATABASES)
+
+
+def _named(tables: tuple[TableName, ...], catalog: Catalog, context: StatementContext) -> tuple[TableName, ...]:
+    return tuple(_known_name(table, catalog, context) for table in tables)
+
+
+def _known_name(table: TableName, catalog: Catalog, context: StatementContext) -> TableName:
+    """The name as the catalog has it, where the server compares names without regard to case but keeps it."""
+    if context.lower_case_table_names != 2 or table in catalog.tables:
+        return table
+    wanted = (table.database.lower(), table.table.lower())
+    found = (name for name in catalog.tables if (name.database.lower(), name.table.lower()) == wanted)
+    return next(found, table)
+
+
+def _refused(table: TableName, reason: str, *others: TableName) -> Resolution:
+    return Resolution(kind="not_understood", tables=tuple(dict.fromkeys((table, *others))), reason=reason)
+
+
+def _unknown_reason(table: TableName, catalog: Catalog) -> str:
+    reason = catalog.unknown.get(table)
+    return f"the schema of {table} is not known" + (f": {reason}" if reason else "")
+
+
+def _create_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Resolution:
+    table = _known_name(statement.table, catalog, context)
+    if not _tracked((table,)):
+        return _IRRELEVANT
+    old = catalog.tables.get(table)
+    logs_what_did_nothing = context.flavor == "mysql" and statement.if_not_exists
+    if old is not None and statement.if_not_exists and not statement.or_replace:
+        return _NOTHING
+    if old is not None and not statement.or_replace:
+        return _refused(table, "it is created while the history holds it already: a DROP is missing from the log")
+    if logs_what_did_nothing and table in catalog.unknown:
+        return _refused(
+            table, f"CREATE TABLE IF NOT EXISTS may have done nothing, and {_unknown_reason(table, catalog)}"
+        )
+    if statement.refused or statement.select:
+        query = "its columns come from a query that the log does not spell out"
+        return _refused(table, statement.refused or query)
+    try:
+        snapshot = _new_table(statement, catalog, context)
+    except Refused as refused:
+        return _refused(table, str(refused))
+    edits: list[Edit] = [] if old is None else [DropTable(table=table, table_id=old.table_id)]
+    edits.append(CreateTableEdit(snapshot=snapshot))
+    return Resolution(kind="ddl", edits=tuple(edits), conditional=(table,) if logs_what_did_nothing else ())
+
+
+def _new_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Snapshot:
+    if statement.like is None:
+        return created_table(statement, catalog, context)
+    like = _known_name(statement.like, catalog, context)
+    source = catalog.tables.get(like)
+    if source is None:
+        raise Refused(_unknown_reason(like, catalog))
+    return copied_table(statement.table, source, catalog)
+
+
+def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementContext) -> Resolution:
+    table = _known_name(statement.table, catalog, context)
+    if not _tracked((table,)):
+        return _IRRELEVANT
+    others = [action.table for action in statement.actions if isinstance(action, RenameTo)]
+    for action in statement.actions:
+        if isinstance(action, Unsupported):
+            others.extend(_named(action.others, catalog, context))
+    old = catalog.tables.get(table)
+    if old is None:
+        if statement.if_exists and table not in catalog.unknown:
+            return _NOTHING
+        return _refused(table, _unknown_reason(table, catalog), *others)
+    if not statement.actions:
+        return _NOTHING
+    try:
+        new, moved = altered_table(old, statement, catalog, context)
+    except Refused as refused:
+        return _refused(table, str(refused), *others)
+    if new.name != table and new.name in catalog.tables:
+        return _refused(table, f"it is renamed to {new.name}, which the history holds already", *others)
+    return Resolution(kind="ddl", edits=edits_between(old, new, moved))
+
+
+def _drop_tables(statement: DropTables, catalog: Catalog, context: StatementContext) -> Resolution:
+    edits: list[Edit] = []
+    unknown: list[TableName] = []
+    for table in _named(_tracked(statement.tables), catalog, context):
+        snapshot = catalog.tables.get(table)
+        if snapshot is not None:
+            edits.append(DropTable(table=table, table_id=snapshot.table_id))
+        elif table in catalog.unknown or not statement.if_exists:
+            unknown.append(table)
+    if not unknown:
+        return Resolution(kind="ddl", edits=tuple(edits))
+    reason = "; ".join(_unknown_reason(table, catalog) for table in unknown)
+    return Resolution(kind="not_understood", edits=tuple(edits), tables=tuple(unknown), reason=reason)
+
+
+def _rename_tables(statement: RenameTables, catalog: Catalog, context: StatementContext) -> Resolution:
+    """Pairs take effect one after the other, so that a swap goes over a third name."""
+    present: dict[TableName, Snapshot | None] = {}
+    edits: list[Edit] = []
+    unknown: list[TableName] = []
+    for pair in statement.pairs:
+        old, new = _named(pair, catalog, context)
+        snapshot = present.get(old, catalog.tables.get(old))
+        present[old] = None
+        taken = present.get(new, catalog.tables.get(new)) is not None
+        if snapshot is None or taken:
+            if statement.if_exists and snapshot is None and old not in catalog.unknown:
+                continue
+            unknown += [old, new]
+            continue
+        present[new] = snapshot
+        edits.append(RenameTable(table=old, table_id=snapshot.table_id, new=new))
+    if not unknown:
+        return Resolution(kind="ddl", edits=tuple(edits))
+    reason = f"{_unknown_reason(unknown[0], catalog)}, and it is renamed to {unknown[1]}"
+    return Resolution(kind="not_understood", edits=tuple(edits), tables=tuple(dict.fromkeys(unknown)), reason=reason)
+
+
+def _truncate(statement: TruncateTable, catalog: Catalog, context: StatementContext) -> Resolution:
+    table = _known_name(statement.table, catalog, context)
+    if not _tracked((table,)):
+        return _IRRELEVANT
+    snapshot = catalog.tables.get(table)
+    if snapshot is None:
+        return _refused(table, _unknown_reason(table, catalog))
+    return Resolution(kind="ddl", edits=(TruncateTableEdit(table=table, table_id=snapshot.table_id),))
+
+
+def _create_database(statement: CreateDatabase, catalog: Catalog, context: StatementContext) -> Resolution:
+    old = catalog.databases.get(statement.name)
+    if old is not None and statement.if_not_exists:
+        return _NOTHING
+    edits: list[Edit] = []
+    if statement.or_replace:
+        edits += _emptied(statement.name, catalog)
+    database = made_database(statement.name, statement.charset, None, catalog, context)
+    edits.append(SetDatabase(database=database))
+    return Resolution(kind="ddl", edits=tuple(edits))
+
+
+def _alter_database(statement: AlterDatabase, catalog: Catalog, context: StatementContext) -> Resolution:
+    old = catalog.databases.get(statement.name)
+    clause = statement.charset
+    if clause.charset is None and clause.collation is None:
+        return _NOTHING
+    database = made_database(statement.name, clause, old, catalog, context)
+    return _NOTHING if database == old else Resolution(kind="ddl", edits=(SetDatabase(database=database),))
+
+
+def _drop_database(statement: DropDatabase, catalog: Catalog, _: StatementContext) -> Resolution:
+    edits = _emptied(statement.name, catalog)
+    if statement.name in catalog.databases:
+        edits.append(DropDatabaseEdit(name=statement.name))
+    return Resolution(kind="ddl", edits=tuple(edits))
+
+
+def _emptied(database: str, catalog: Catalog) -> list[Edit]:
+    tables = sorted(table for table in catalog.tables if table.database == database)
+    return [DropTable(table=table, table_id=catalog.tables[table].table_id) for table in tables]
+
+
+_RESOLVE: dict[type[Statement], Callable[[Any, Catalog, StatementContext], Resolution]] = {
+    CreateTable: _create_table,
+    AlterTable: _alter_table,
+    DropTables: _drop_tables,
+    RenameTables: _rename_tables,
+    TruncateTable: _truncate,
+    CreateDatabase: _create_database,
+    AlterDatabase: _alter_database,
+    DropDatabase: _drop_database,
+}
