@@ -59,6 +59,7 @@ lint: sync  ## Lint, check the format, the types and the direction of imports
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
 	@$(python) -m mypy --no-error-summary
+	@MYPYPATH=tests/support $(python) -m mypy --no-error-summary tests/conftest.py tests/support/*.py
 	@mkdir -p build && .venv/bin/lint-imports --no-logo >build/lint-imports.log 2>&1 || { cat build/lint-imports.log; exit 1; }
 	@uv lock --check --quiet
 	@echo "lint: clean"
