@@ -121,6 +121,19 @@ def test_imports_point_at_the_core() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_only_the_composition_knows_sinks() -> None:
+    importers = {
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+        if module.split(".")[0] == "sinks" and not name.startswith("sinks")
+    }
+
+    assert set() == {name for name in importers if not name.startswith(("connectors.pipeline", "connectors.cli"))}
+
+
 def _errors() -> Iterator[type[HistorianError]]:
     for name in MODULES:
         importlib.import_module(name)
