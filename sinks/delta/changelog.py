@@ -1,0 +1,89 @@
+"""The changelog of one table: every change as rows, appended once, offsets given in the commit that adds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from historian.errors import ChainBroken
+from historian.schema import Snapshot
+from sinks.delta import faults
+from sinks.delta.kernel import Commit, DataFile
+from sinks.delta.parts import Part, Step
+from sinks.delta.schema import DeltaSchema, changelog_schema
+from sinks.delta.target import Target
+
+__all__ = ["ChangelogPart", "prepare_changelog"]
+
+_DOMAIN = "historian.changelog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogPart:
+    """What one part does to a changelog.
+
+    Attributes:
+        schema: that the changelog has with the part.
+        first_offset: of the part's first row.
+        written, carried: see :class:`sinks.delta.files.Work`.
+    """
+
+    part: Part
+    target: Target
+    schema: DeltaSchema
+    first_offset: int
+    written: Mapping[int, Snapshot]
+    carried: Mapping[int, Snapshot]
+
+    def commit(self, files: Sequence[DataFile]) -> None:
+        """Adds the part's rows, its schema and the next offset in one commit."""
+        rows = sum(file.rows for file in files)
+        current = self.target.view.schema()
+        self.target.commit(
+            self.part.transaction(Step.ROWS),
+            Commit(
+                schema=None if self.schema.same_as(current) else self.schema,
+                files=files,
+                domains={_DOMAIN: json.dumps({"next_offset": self.first_offset + rows})},
+            ),
+        )
+        faults.reached("changelog_committed")
+
+
+def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
+    """What *part* does to its changelog, which is made where there is none; None where that holds the part."""
+    if target.held >= part.transaction(Step.ROWS):
+        return None
+    exists = target.exists
+    schema = target.view.schema() if exists else None
+    latest = {}
+    for version in part.versions:
+        if version.snapshot is not None:
+            news = version.place is not None and part.base is not None
+            schema = changelog_schema(schema, version.snapshot, version.version if news else 0)
+            latest.update({column.id: column.type for column in version.snapshot.columns})
+    written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
+    carried = {
+        number: replace(s, columns=tuple(replace(c, type=latest[c.id]) for c in s.columns))
+        for number, s in written.items()
+    }
+    if schema is None:
+        return None  # Came and went without ever having had a column.
+    if not exists:
+        target.create(schema, {}, {_DOMAIN: json.dumps({"next_offset": 0})})
+    return ChangelogPart(
+        part=part,
+        target=target,
+        schema=schema,
+        first_offset=_next_offset(target),
+        written=written,
+        carried=carried,
+    )
+
+
+def _next_offset(target: Target) -> int:
+    text = target.view.domain(_DOMAIN)
+    if text is None:
+        raise ChainBroken("a changelog does not say its next offset", where=target.path, expected=f"domain {_DOMAIN}")
+    return int(json.loads(text)["next_offset"])

@@ -1,0 +1,267 @@
+"""Delta Kernel, called in Spark's JVM: tables are created and committed to without a Spark job.
+
+One commit can carry a new schema, removed and added files, domain metadata and a transaction identifier, or nothing.
+Kernel is public but young API, so nothing outside this module touches a Java object.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
+
+from historian.errors import SinkError
+from sinks.delta.schema import DeltaSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Commit", "CommitConflict", "DataFile", "Kernel", "TableView"]
+
+_NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
+_CONFLICTS = (
+    "ConcurrentWriteException",
+    "ConcurrentTransactionException",
+    "MaxCommitRetryLimitReachedException",
+    "FileAlreadyExistsException",
+    "TableAlreadyExistsException",
+)
+
+
+class CommitConflict(SinkError):
+    """Another commit took the version that this one was made for; nothing was written."""
+
+    retryable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A Parquet file that lies in a table's directory: absolute path, size, row count, Delta's statistics as JSON."""
+
+    path: str
+    size_bytes: int
+    rows: int
+    statistics: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What one commit does, besides its transaction identifier.
+
+    Attributes:
+        schema: the whole new schema; None leaves it.
+        clear: whether all files that the table holds go.
+        files: that are added.
+        domains: domain metadata, name to text, that is set.
+    """
+
+    schema: DeltaSchema | None = None
+    clear: bool = False
+    files: Sequence[DataFile] = ()
+    domains: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """One version of a Delta table."""
+
+    path: str
+    version: int
+    _snapshot: Any
+    _engine: Any
+    _jvm: Any
+
+    def schema(self) -> DeltaSchema:
+        """The table's schema."""
+        return DeltaSchema.parse(self._snapshot.getMetadata().getSchemaString())
+
+    def property(self, name: str) -> str | None:
+        """A table property, or None."""
+        value: str | None = self._snapshot.getMetadata().getConfiguration().get(name)
+        return value
+
+    def transaction(self, application: str) -> int:
+        """The last transaction version that *application* committed; 0 where it has none."""
+        return int(_or(self._snapshot.getLatestTransactionVersion(self._engine, application), 0))
+
+    def domain(self, name: str) -> str | None:
+        """The text of a metadata domain, or None."""
+        value: str | None = _or(self._snapshot.getDomainMetadata(name), None)
+        return value
+
+    def files(self) -> list[str]:
+        """Paths of the files that the table holds."""
+        return [f"{self.path}/{unquote(file.getPath())}" for file in self._files()]
+
+    def is_empty(self) -> bool:
+        """Whether the table holds no file."""
+        return next(self._files(), None) is None
+
+    def removals(self) -> list[Any]:
+        """Kernel's actions that take every file out of the table."""
+        actions = self._jvm.io.delta.kernel.internal.actions
+        now = self._jvm.java.util.Optional.of(int(time.time() * 1000))
+        return [actions.SingleAction.createRemoveFileSingleAction(f.toRemoveFileRow(True, now)) for f in self._files()]
+
+    def _files(self) -> Iterator[Any]:
+        add = self._jvm.io.delta.kernel.internal.actions.AddFile
+        for batch in _closing(self._snapshot.getScanBuilder().build().getScanFiles(self._engine)):
+            for row in _closing(batch.getRows()):
+                yield add(row.getStruct(0))
+
+
+class Kernel:
+    """Reads and commits to Delta tables by path. *signature* stands in every commit as the engine that made it."""
+
+    def __init__(self, spark: SparkSession, signature: str) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001 there is no public way to a class of the JVM
+        context: Any = spark._jsc  # noqa: SLF001 same
+        self._jvm = jvm
+        self._kernel = jvm.io.delta.kernel
+        self._hadoop = context.hadoopConfiguration()
+        self._engine = self._kernel.defaults.engine.DefaultEngine.create(self._hadoop)
+        self._signature = signature
+
+    def view(self, path: str) -> TableView | None:
+        """The newest version of the table at *path*; None where there is no Delta table."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            snapshot = self._kernel.TableManager.loadSnapshot(path).build(self._engine)
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getName() == _NOT_FOUND:
+                return None
+            raise _failed("a Delta table cannot be read", path, error) from error
+        return self._view(path, snapshot)
+
+    def create(
+        self, path: str, schema: DeltaSchema, properties: Mapping[str, str], domains: Mapping[str, str]
+    ) -> TableView:
+        """A new, empty table. Raises :class:`CommitConflict` where there is one."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            builder = self._kernel.TableManager.buildCreateTableTransaction(
+                path, self._struct(schema.json()), self._signature
+            )
+            transaction = builder.withTableProperties(dict(properties)).build(self._engine)
+            return self._finish(path, transaction, [], domains)
+        except Py4JJavaError as error:
+            raise _failed("a Delta table cannot be created", path, error) from error
+
+    def commit(self, view: TableView, application: str, version: int, commit: Commit) -> TableView:
+        """The table after *commit*, which stands directly on *view* and carries the transaction identifier.
+
+        Raises:
+            CommitConflict: the table has a newer version than *view*, or holds that identifier already.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        operation = self._kernel.Operation
+        kind = operation.WRITE if commit.files or commit.clear else operation.MANUAL_UPDATE
+        try:
+            builder = view._snapshot.buildUpdateTableTransaction(self._signature, kind)  # noqa: SLF001 our own class
+            builder = builder.withTransactionId(application, version).withMaxRetries(0)
+            if commit.schema is not None:
+                builder = builder.withUpdatedSchema(self._struct(commit.schema.json()))
+            transaction = builder.build(self._engine)
+            actions = view.removals() if commit.clear else []
+            schema = commit.schema or (view.schema() if commit.files else None)
+            if schema is not None:
+                actions += self._additions(view, transaction, schema, commit.files)
+            return self._finish(view.path, transaction, actions, commit.domains)
+        except Py4JJavaError as error:
+            raise _failed("a Delta table cannot be committed to", view.path, error) from error
+
+    def commit_info(self, path: str, version: int) -> dict[str, Any] | None:
+        """What the log says of the commit that made *version*; None where that entry is gone."""
+        name = self._jvm.org.apache.hadoop.fs.Path(f"{path}/_delta_log/{version:020d}.json")
+        system = name.getFileSystem(self._hadoop)
+        if not system.exists(name):
+            return None
+        reader = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(system.open(name), "UTF-8"))
+        try:
+            while (line := reader.readLine()) is not None:
+                if line.startswith('{"commitInfo"'):
+                    info: dict[str, Any] = json.loads(line)["commitInfo"]
+                    return info
+        finally:
+            reader.close()
+        return {}
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Deletes files that no table knows."""
+        for path in paths:
+            name = self._jvm.org.apache.hadoop.fs.Path(path)
+            name.getFileSystem(self._hadoop).delete(name, False)
+
+    def _finish(self, path: str, transaction: Any, actions: list[Any], domains: Mapping[str, str]) -> TableView:
+        for name, text in domains.items():
+            transaction.addDomainMetadata(name, text)
+        iterable = self._kernel.utils.CloseableIterable
+        rows = iterable.emptyIterable()
+        if actions:
+            rows = iterable.inMemoryIterable(self._iterator(actions))
+        result = transaction.commit(self._engine, rows)
+        for hook in result.getPostCommitHooks():
+            hook.threadSafeInvoke(self._engine)
+        after = _or(result.getPostCommitSnapshot(), None)
+        if after is None:
+            after = self._kernel.TableManager.loadSnapshot(path).build(self._engine)
+        return self._view(path, after)
+
+    def _additions(
+        self, view: TableView, transaction: Any, schema: DeltaSchema, files: Sequence[DataFile]
+    ) -> list[Any]:
+        if not files:
+            return []
+        physical = self._struct(json.dumps(schema.physical()))
+        utils, statistics = self._kernel.utils, self._kernel.statistics.DataFileStatistics
+        now = int(time.time() * 1000)
+        # Kernel knows a file as the table's own only under the root as it writes it itself: with a scheme.
+        root = view._snapshot.getDataPath().toString()  # noqa: SLF001 our own class
+        written = self._jvm.java.util.ArrayList()
+        for file in files:
+            parsed = statistics.deserializeFromJson(file.statistics, physical)
+            path = root + file.path.removeprefix(view.path)
+            written.add(utils.DataFileStatus(path, file.size_bytes, now, parsed))
+        state = transaction.getTransactionState(self._engine)
+        api = self._kernel.Transaction
+        context = api.getWriteContext(self._engine, state, {})
+        return list(_closing(api.generateAppendActions(self._engine, state, self._iterator(written), context)))
+
+    def _iterator(self, rows: Any) -> Any:
+        listed = self._jvm.java.util.ArrayList()
+        for row in rows:
+            listed.add(row)
+        return self._kernel.internal.util.Utils.toCloseableIterator(listed.iterator())
+
+    def _struct(self, text: str) -> Any:
+        return self._kernel.internal.types.DataTypeJsonSerDe.deserializeStructType(text)
+
+    def _view(self, path: str, snapshot: Any) -> TableView:
+        return TableView(path, int(snapshot.getVersion()), snapshot, self._engine, self._jvm)
+
+
+def _or(optional: Any, default: Any) -> Any:
+    return optional.get() if optional.isPresent() else default
+
+
+def _closing(iterator: Any) -> Iterator[Any]:
+    try:
+        while iterator.hasNext():
+            yield iterator.next()
+    finally:
+        iterator.close()
+
+
+def _failed(what: str, path: str, error: Any) -> SinkError:
+    cause = error.java_exception
+    kind = cause.getClass().getName()
+    found = f"{kind}: {cause.getMessage()}"
+    if kind.rpartition(".")[2] in _CONFLICTS:
+        return CommitConflict("another commit came in between", where=path, found=found)
+    return SinkError(what, where=path, found=found)

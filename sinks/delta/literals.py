@@ -1,0 +1,29 @@
+"""Values of the core as Spark literals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from historian.schema import Column
+from historian.values import initial_scalar
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+__all__ = ["initial_literal"]
+
+
+def initial_literal(column: Column) -> SparkColumn:
+    """What rows from before *column* was added read in it, as a Spark literal of its type."""
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    value = initial_scalar(column)
+    kind = value.type
+    if pa.types.is_timestamp(kind) and value.is_valid:
+        # Through a number: a Python datetime would pass by the session's time zone.
+        micros = F.timestamp_micros(F.lit(value.value))
+        return micros if kind.tz else F.to_timestamp_ntz(F.to_utc_timestamp(micros, "UTC"))
+    return F.lit(value.as_py()).cast(from_arrow_type(kind, prefer_timestamp_ntz=True))

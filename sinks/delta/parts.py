@@ -1,0 +1,128 @@
+"""A plan cut into parts: one segment of one table, in the order in which they are written to its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from historian.plans import Plan, PlannedVersion
+from historian.schema import Column, Snapshot
+from historian.segments import retracts
+from sinks.delta.tables import Home, Homes, occupants
+
+__all__ = ["STEPS", "ChunkRows", "Part", "Step", "links_of", "parts_of"]
+
+STEPS = 1_000_000
+"""Transaction versions that a plan may use: version = plan * STEPS + step."""
+
+ChunkRows = Mapping[tuple[int, int], Mapping[int, int]]
+"""(table id, segment) to chunk sequence to row count."""
+
+
+class Step:
+    """Steps of a part on one target; the last one is always committed, so that it tells that the part is held."""
+
+    SCHEMA = 0
+    FILL = 1
+    ROWS = 2
+    COUNT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One segment of one table in a plan.
+
+    Attributes:
+        home: where it goes.
+        index: its place among the parts of the same home, from 0.
+        versions: that belong to the segment, in order; a version without place is the one in force before the plan.
+        base: the snapshot in force before the part; None where the table was not there.
+        base_version: the number of that version.
+        chunks: sequence of each chunk of rows to its row count, in order.
+    """
+
+    plan: int
+    home: Home
+    segment: int
+    index: int
+    versions: tuple[PlannedVersion, ...]
+    base: Snapshot | None
+    base_version: int
+    chunks: Mapping[int, int]
+
+    @property
+    def rows(self) -> int:
+        """How many changelog rows the part brings, those taken back by TRUNCATE and DROP not counted."""
+        return sum(self.chunks.values())
+
+    @property
+    def last(self) -> Snapshot | None:
+        """The last snapshot that rows of the part can have; None where the part only ends the table."""
+        return next((v.snapshot for v in reversed(self.versions) if v.snapshot is not None), None)
+
+    @property
+    def clears(self) -> PlannedVersion | None:
+        """The version whose statement takes all rows back before the part's own, if there is one."""
+        for version in self.versions:
+            for edit in version.edits:
+                if retracts(edit):
+                    return version
+        return None
+
+    @property
+    def touches(self) -> bool:
+        """Whether the part commits to its targets."""
+        news = any(version.place is not None for version in self.versions)
+        return self.rows > 0 or news or (self.home.since == self.plan and self.segment == 0)
+
+    @property
+    def filled(self) -> tuple[Column, ...]:
+        """Columns that the part adds and that rows from before it read a value other than NULL in."""
+        if self.base is None or self.last is None:
+            return ()
+        added = (column for column in self.last.columns if self.base.column_by_id(column.id) is None)
+        return tuple(column for column in added if column.initial is not None)
+
+    def transaction(self, step: int) -> int:
+        """The transaction version of one of its steps."""
+        return self.plan * STEPS + self.index * Step.COUNT + step + 1
+
+
+def links_of(parts: list[Part]) -> dict[str, int]:
+    """Directory to the transaction version that its table has when it holds the plan of *parts*."""
+    links: dict[str, int] = {}
+    for part in parts:
+        for directory in part.home.directories:
+            links[directory] = max(links.get(directory, 0), part.transaction(Step.ROWS))
+    return links
+
+
+def parts_of(plan: Plan, homes: Homes, rows: ChunkRows) -> list[Part]:
+    """The parts of *plan* that touch a target, those of one home in order; tables that are stopped have none."""
+    parts: list[Part] = []
+    for tables in occupants(plan, homes):
+        index = 0
+        for table in tables:
+            base: Snapshot | None = None
+            base_version = 0
+            segments = {v.segment for v in table.versions}
+            for segment in sorted(segments):
+                versions = tuple(v for v in table.versions if v.segment == segment)
+                if versions[0].place is None:
+                    base, base_version = versions[0].snapshot, versions[0].version
+                part = Part(
+                    plan=plan.number,
+                    home=homes[table.table_id],
+                    segment=segment,
+                    index=index,
+                    versions=versions,
+                    base=base,
+                    base_version=base_version,
+                    chunks=rows.get((table.table_id, segment), {}),
+                )
+                index += 1
+                base, base_version = versions[-1].snapshot, versions[-1].version
+                # A stop takes hold behind the plan that it happened in, so that a replay does what the first try did.
+                if part.touches and part.home.directories and part.home.stopped_in in (0, plan.number):
+                    parts.append(part)
+    return parts

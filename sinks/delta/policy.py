@@ -1,0 +1,56 @@
+"""What stops a table: changes of its schema that its targets cannot follow without a wrong value."""
+
+from __future__ import annotations
+
+from historian.edits import AddColumn, ChangeAttributes, ChangeType, Edit
+from historian.errors import TableStopped
+from historian.plans import PlannedVersion
+from historian.segments import cuts, retracts
+from sinks.delta.parts import Part
+
+__all__ = ["check"]
+
+
+def check(part: Part) -> None:
+    """Raises :class:`TableStopped`, naming the statement, where *part* holds an edit that is not followed."""
+    for version in part.versions:
+        for edit in version.edits:
+            _check_edit(part, version, edit)
+    before, after = part.base, part.last
+    if part.home.mirror and before and after and before.primary_key != after.primary_key:
+        raise _stop(part, part.versions[-1], "the primary key of a mirrored table changes")
+
+
+def _check_edit(part: Part, version: PlannedVersion, edit: Edit) -> None:
+    if part.base is None or retracts(edit) or not cuts(edit, part.base):
+        return
+    if isinstance(edit, ChangeType):
+        held = part.base.column_by_id(edit.column_id)
+        raise _stop(
+            part,
+            version,
+            "a column's values are rewritten by the server",
+            where=f"id {edit.column_id}" if held is None else held.name,
+            expected=f"a type that holds every value of {edit.old} as it is",
+            found=edit.new,
+        )
+    column = edit.column.name if isinstance(edit, AddColumn | ChangeAttributes) else ""
+    raise _stop(part, version, "the server computes a column's values in rows that are there already", where=column)
+
+
+def _stop(
+    part: Part,
+    version: PlannedVersion,
+    what: str,
+    *,
+    where: str = "",
+    expected: object = None,
+    found: object = None,
+) -> TableStopped:
+    return TableStopped(
+        what,
+        where=f"{part.home.name}{'.' + where if where else ''}: {version.statement}",
+        expected=expected,
+        found=found,
+        next_step="rebuild the table's targets from a new start",
+    )

@@ -1,0 +1,266 @@
+"""Schemas of Delta tables as values, made from snapshots by column id.
+
+A column's id decides everything: its Delta id and its physical name follow from it, so a rename is a change of the name
+only, and a column dropped and added again never shows old values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from historian.changelog import SYSTEM_COLUMNS, physical_name
+from historian.errors import TableStopped
+from historian.schema import Column, Snapshot
+from historian.types import arrow_type
+
+__all__ = ["DeltaField", "DeltaSchema", "changelog_schema", "delta_type", "mirror_schema", "plain_schema", "widens"]
+
+_ID = "delta.columnMapping.id"
+_PHYSICAL = "delta.columnMapping.physicalName"
+_SINCE = "historian.since"
+_RESERVED_IDS = 16
+"""Delta ids of system columns lie below; a column of the history takes its own id plus this."""
+
+_INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""Delta's integer types, and the digits before the point of a decimal that Delta widens them to."""
+
+_ARROW: dict[str, pa.DataType] = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_DELTA = {arrow: name for name, arrow in _ARROW.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaField:
+    """One column of a Delta table; ``metadata`` is kept as the table has it."""
+
+    name: str
+    type: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    nullable: bool = True
+
+    @property
+    def physical(self) -> str:
+        """The column's name in files."""
+        return str(self.metadata.get(_PHYSICAL, self.name))
+
+    @property
+    def column_id(self) -> int | None:
+        """The id of the history's column; None for a system column."""
+        found = int(self.metadata.get(_ID, 0)) - _RESERVED_IDS
+        return found if found > 0 else None
+
+    @property
+    def since(self) -> int:
+        """The schema version that brought the column; 0 where it was there from the table's first version."""
+        return int(self.metadata.get(_SINCE, 0))
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the column's values in files."""
+        if self.type.startswith("decimal"):
+            return pa.decimal128(*_decimal(self.type))
+        return _ARROW[self.type]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSchema:
+    """The columns of a Delta table, in order."""
+
+    fields: tuple[DeltaField, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> DeltaSchema:
+        """The schema of Delta's JSON text."""
+        return cls(
+            tuple(
+                DeltaField(name=f["name"], type=f["type"], metadata=f["metadata"], nullable=f["nullable"])
+                for f in json.loads(text)["fields"]
+            )
+        )
+
+    def json(self) -> str:
+        """Delta's JSON text."""
+        return json.dumps(_struct([(f.name, f) for f in self.fields]))
+
+    def physical(self) -> dict[str, Any]:
+        """The same under the names that files have, as a dictionary."""
+        return _struct([(f.physical, f) for f in self.fields])
+
+    def arrow(self) -> pa.Schema:
+        """The schema of the table's files."""
+        return pa.schema(
+            [
+                pa.field(
+                    f.physical,
+                    f.arrow,
+                    f.nullable,
+                    {"PARQUET:field_id": str(f.metadata[_ID])} if _ID in f.metadata else {},
+                )
+                for f in self.fields
+            ]
+        )
+
+    def names(self) -> list[str]:
+        """The columns' names, in order."""
+        return [f.name for f in self.fields]
+
+    def by_id(self, column_id: int) -> DeltaField | None:
+        """The field of the history's column with that id."""
+        return next((f for f in self.fields if f.column_id == column_id), None)
+
+    def same_as(self, other: DeltaSchema) -> bool:
+        """Whether names, types, order and ids are the same; what Delta notes of earlier types does not count."""
+        return [(f.name, f.type, f.physical) for f in self.fields] == [
+            (f.name, f.type, f.physical) for f in other.fields
+        ]
+
+
+def plain_schema(**columns: str) -> DeltaSchema:
+    """A schema without column mapping: name to Delta type."""
+    return DeltaSchema(tuple(DeltaField(name=name, type=kind) for name, kind in columns.items()))
+
+
+_SYSTEM_TYPES = {
+    "offset": "long",
+    "op": "integer",
+    "system_time": "timestamp",
+    "event_time": "timestamp",
+    "schema_version": "long",
+}
+_SYSTEM_FIELDS = tuple(
+    DeltaField(name=name, type=_SYSTEM_TYPES[name], metadata={_ID: at + 1, _PHYSICAL: name})
+    for at, name in enumerate(SYSTEM_COLUMNS)
+)
+
+
+def mirror_schema(current: DeltaSchema | None, snapshot: Snapshot) -> DeltaSchema:
+    """The schema that a mirror must have for *snapshot*.
+
+    Raises:
+        TableStopped: a column's type cannot be reached from its present one by Delta's type widening.
+    """
+    held = {} if current is None else {f.column_id: f for f in current.fields}
+    fields = tuple(_field(column, held.get(column.id), 0, snapshot) for column in snapshot.columns)
+    return DeltaSchema(_distinct(fields, snapshot))
+
+
+def changelog_schema(current: DeltaSchema | None, snapshot: Snapshot, since: int) -> DeltaSchema:
+    """The schema that a changelog must have to take rows under *snapshot* as well: no column is ever lost.
+
+    Columns that are gone stand last; where a new one took the name of a gone one, that is called ``name__h7`` by its
+    id.
+
+    Args:
+        current: the present schema, None for a new table.
+        snapshot: whose columns it must have.
+        since: version that brings the columns that are new.
+    """
+    _refuse_system_names(snapshot)
+    held = {} if current is None else {f.column_id: f for f in current.fields if f.column_id is not None}
+    live = tuple(_field(column, held.get(column.id), since, snapshot) for column in snapshot.columns)
+    taken = {f.name.lower() for f in live} | set(SYSTEM_COLUMNS)
+    gone = [f for f in held.values() if snapshot.column_by_id(f.column_id or 0) is None]
+    aside = tuple(replace(f, name=f"{f.name}__{f.physical}") if f.name.lower() in taken else f for f in gone)
+    return DeltaSchema((*_SYSTEM_FIELDS, *_distinct((*live, *aside), snapshot)))
+
+
+def delta_type(column: Column) -> str:
+    """Delta's name of the type that holds every value of *column*."""
+    arrow = arrow_type(column.type)
+    if pa.types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    return _DELTA[arrow]
+
+
+def widens(old: str, new: str) -> bool:
+    """Whether Delta's type widening turns *old* into *new* without touching files.
+
+    >>> widens("integer", "long"), widens("integer", "decimal(12,2)"), widens("long", "double")
+    (True, True, False)
+    """
+    if old in _INTEGERS and new in _INTEGERS:
+        return _INTEGERS[old] <= _INTEGERS[new]
+    if old in _INTEGERS and new.startswith("decimal"):
+        digits, scale = _decimal(new)
+        return digits - scale >= max(_INTEGERS[old], 10)
+    if old.startswith("decimal") and new.startswith("decimal"):
+        (digits, scale), (new_digits, new_scale) = _decimal(old), _decimal(new)
+        return new_scale >= scale and new_digits - new_scale >= digits - scale
+    return (old, new) in {
+        ("byte", "double"),
+        ("short", "double"),
+        ("integer", "double"),
+        ("float", "double"),
+        ("date", "timestamp_ntz"),
+    }
+
+
+def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapshot) -> DeltaField:
+    wanted = delta_type(column)
+    if held is None:
+        metadata: dict[str, Any] = {_ID: column.id + _RESERVED_IDS, _PHYSICAL: physical_name(column.id)}
+        if since:
+            metadata[_SINCE] = str(since)
+        return DeltaField(name=column.name, type=wanted, metadata=metadata)
+    if wanted != held.type and not widens(held.type, wanted):
+        raise TableStopped(
+            "a column's new type is no widening that Delta knows",
+            where=f"{snapshot.name}.{column.name}",
+            expected=f"a type that {held.type} widens to",
+            found=f"{wanted} for {column.type}",
+            next_step="rebuild the table's targets from the log or a new start",
+        )
+    return replace(held, name=column.name, type=wanted)
+
+
+def _distinct(fields: tuple[DeltaField, ...], snapshot: Snapshot) -> tuple[DeltaField, ...]:
+    seen: dict[str, str] = {}
+    for f in fields:
+        other = seen.setdefault(f.name.lower(), f.name)
+        if other is not f.name:
+            raise TableStopped(
+                "two columns whose names Delta does not tell apart",
+                where=str(snapshot.name),
+                expected="names that differ by more than letter case",
+                found=[other, f.name],
+            )
+    return fields
+
+
+def _refuse_system_names(snapshot: Snapshot) -> None:
+    clash = [column.name for column in snapshot.columns if column.name.lower() in SYSTEM_COLUMNS]
+    if clash:
+        raise TableStopped(
+            "a data column is named like a column of the changelog",
+            where=str(snapshot.name),
+            expected=f"no column named {', '.join(SYSTEM_COLUMNS)}",
+            found=clash,
+            next_step="rename the column, or leave the table out of the changelog",
+        )
+
+
+def _decimal(kind: str) -> tuple[int, int]:
+    digits, scale = kind[len("decimal(") : -1].split(",")
+    return int(digits), int(scale)
+
+
+def _struct(named: list[tuple[str, DeltaField]]) -> dict[str, Any]:
+    fields = [{"name": name, "type": f.type, "nullable": f.nullable, "metadata": dict(f.metadata)} for name, f in named]
+    return {"type": "struct", "fields": fields}

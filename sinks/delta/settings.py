@@ -1,0 +1,49 @@
+"""What a Delta sink is told: where the lake is and how its tables are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from historian.errors import ConfigError
+from historian.schema import TableName
+
+__all__ = ["DeltaSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSettings:
+    """Settings of a Delta sink.
+
+    Attributes:
+        path: directory of the lake; every table, ours and the data's, is a directory in it.
+        changelog: name of a table's changelog, with ``{database}`` and ``{table}``; None: no changelogs.
+        mirror: the same of its mirror; None: no mirrors.
+    """
+
+    path: str
+    changelog: str | None = "{database}_{table}_changes"
+    mirror: str | None = "{database}_{table}"
+
+    def __post_init__(self) -> None:
+        problems = []
+        probe = TableName("a", "b")
+        for key in ("changelog", "mirror"):
+            pattern = getattr(self, key)
+            try:
+                named = pattern is None or target_name(pattern, probe) != target_name(pattern, TableName("a", "c"))
+            except (KeyError, IndexError, ValueError):
+                named = False
+            if not named:
+                problems.append(f"expected a name with {{database}} and {{table}} @ $.{key} (got {pattern!r})")
+        if self.changelog is None and self.mirror is None:
+            problems.append("expected a changelog, a mirror or both @ $ (got neither)")
+        if self.changelog is not None and self.changelog == self.mirror:
+            problems.append(f"expected another name than the changelog's @ $.mirror (got {self.mirror!r})")
+        if problems:
+            raise ConfigError("a Delta sink that cannot work", problems=tuple(problems), where=self.path)
+
+
+def target_name(pattern: str, name: TableName) -> str:
+    """The directory that *pattern* gives to a table; characters that no path should hold become ``_``."""
+    plain = pattern.format(database=name.database, table=name.table)
+    return "".join(c if c.isalnum() or c in "_-.$" else "_" for c in plain)

@@ -1,0 +1,168 @@
+"""The Delta sink: plans become commits of changelogs and mirrors, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from historian.errors import ChainBroken, SinkError
+from historian.plans import Plan
+from historian.timeline import TimelineEntry
+from sinks.base import Recovered, TargetStatus
+from sinks.delta import faults
+from sinks.delta.kernel import Kernel
+from sinks.delta.parts import STEPS, ChunkRows, links_of, parts_of
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.state import LakeState
+from sinks.delta.tables import assign
+from sinks.delta.target import Target, signature
+from sinks.delta.write import PlanWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DeltaSink"]
+
+_SMALL_BYTES = 32 << 20
+"""Batches up to this size are written by one task: a file a table, and one Python worker to talk to."""
+
+
+class DeltaSink:
+    """Writes changelogs and mirrors into a directory of Delta tables; implements :class:`sinks.base.Sink`.
+
+    A table whose target cannot take its rows is stopped, and says why in :meth:`status`; the others go on.
+    """
+
+    def __init__(self, spark: SparkSession, settings: DeltaSettings) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
+        self._state: LakeState | None = None
+        self._kernel: Kernel | None = None
+        self._targets: dict[str, Target] = {}
+
+    def recover(self) -> Recovered | None:
+        """See :class:`sinks.base.Sink`."""
+        return self._lake("").recover()
+
+    def open(self, connector: str) -> int:
+        """See :class:`sinks.base.Sink`."""
+        self._targets = {}
+        state = self._state = self._lake(connector)
+        state.claim()
+        if state.last is None:
+            return 0
+        if any(self._held(state, directory) < link for directory, link in state.live_links().items()):
+            return state.last.number - 1
+        state.advance()
+        return state.last.number
+
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:
+        """See :class:`sinks.base.Sink`."""
+        state = self._opened(plan)
+        held = 0 if state.last is None else state.last.number
+        if plan.number < held:
+            state.check_earlier(plan)
+            return
+        rows, size_bytes = _count(chunks)
+        _check_planned(plan, rows)
+        homes = assign(state.homes, plan, self._settings)
+        parts = parts_of(plan, homes, rows)
+        if plan.number == held:
+            state.check_last(plan, rows)
+        else:
+            state.record_changes(plan, [e for e in timeline(state.recorded_version) if e.number <= plan.version])
+            faults.reached("schema_changes_recorded")
+            state.record_plan(plan, rows, links_of(parts))
+            faults.reached("plan_recorded")
+        state.record_homes(homes, plan.number)
+        faults.reached("tables_recorded")
+        writer = PlanWriter(Kernel(self._spark, signature(plan.connector)), state, self._targets, plan)
+        writer.write(parts, chunks.coalesce(1) if size_bytes <= _SMALL_BYTES else chunks)
+        state.advance()
+        faults.reached("plan_written")
+
+    def status(self) -> Sequence[TargetStatus]:
+        """See :class:`sinks.base.Sink`."""
+        state = self._state
+        if state is None:
+            state = self._lake("")
+            if not state.load():
+                return ()
+        return tuple(self._statuses(state))
+
+    def _lake(self, connector: str) -> LakeState:
+        return LakeState(Kernel(self._spark, signature(connector)), self._settings, self._root, connector)
+
+    def _opened(self, plan: Plan) -> LakeState:
+        state = self._state
+        if state is None or plan.connector != state.connector:
+            raise SinkError(
+                "a plan of a connector that the sink was not opened for",
+                where=self._root,
+                expected=None if state is None else state.connector,
+                found=plan.connector,
+            )
+        held = 0 if state.last is None else state.last.number
+        if plan.number > held + 1 or (not state.complete and plan.number > held):
+            raise ChainBroken(
+                "a plan is missing in the lake",
+                where=self._root,
+                expected=f"plan {held + 1 if state.complete else held}",
+                found=f"plan {plan.number}",
+                next_step="write the plans in between, or start a new lake",
+            )
+        return state
+
+    def _held(self, state: LakeState, directory: str) -> int:
+        view = state.kernel.view(state.path(directory))
+        return 0 if view is None else view.transaction(f"{state.connector}/{directory}")
+
+    def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
+        positions: dict[int, str] = {}
+        for home in state.homes.values():
+            for kind, directory in (("changelog", home.changelog), ("mirror", home.mirror)):
+                if not directory:
+                    continue
+                held = self._held(state, directory)
+                number = held // STEPS
+                if state.last is not None and held >= {**state.links, **state.last_links}.get(directory, 0):
+                    number = state.last.number
+                if number not in positions:
+                    plan = state.plan(number)
+                    positions[number] = "" if plan is None else str(plan.end)
+                yield TargetStatus(
+                    table=home.name,
+                    target=directory,
+                    kind=kind,
+                    plan=number,
+                    position=positions[number],
+                    stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
+                )
+
+
+def _count(chunks: DataFrame) -> tuple[ChunkRows, int]:
+    """Row counts of the chunks, and how many bytes they have."""
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    found: dict[tuple[int, int], dict[int, int]] = {}
+    size_bytes = 0
+    columns = ("table_id", "segment", "sequence", "row_count", F.length("rows").alias("size_bytes"))
+    for row in chunks.select(*columns).collect():
+        found.setdefault((row.table_id, row.segment), {})[row.sequence] = row.row_count
+        size_bytes += row.size_bytes
+    return found, size_bytes
+
+
+def _check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:
+    """Rows of a table or segment that the plan does not name must not be lost on the quiet."""
+    planned = {(table.table_id, version.segment) for table in plan.tables for version in table.versions}
+    stray = sorted(set(rows) - planned)
+    if stray:
+        raise SinkError(
+            "rows of a table or segment that the plan does not name",
+            where=f"plan {plan.number}",
+            expected=f"(table, segment) of {sorted(planned)}",
+            found=stray,
+        )

@@ -1,0 +1,402 @@
+"""The lake's own tables: which plans were written, under which schema changes, and where each table's rows are.
+
+``historian_plans`` and ``historian_schema_changes`` grow by the plan; ``historian_tables`` holds the present state
+only. They are ordinary Delta tables, for people to read and for a lost store to be rebuilt from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from historian import codec
+from historian.errors import ChainBroken, SinkError
+from historian.plans import Plan
+from historian.positions import GtidSet
+from historian.timeline import TimelineEntry
+from sinks.base import Recovered
+from sinks.delta.files import FileWriter
+from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
+from sinks.delta.parts import ChunkRows
+from sinks.delta.schema import DeltaSchema, plain_schema
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.tables import Home, Homes, assign
+
+__all__ = ["LakeState", "Links"]
+
+Links = Mapping[str, int]
+"""Target directory to the transaction version that it has when it holds the plan."""
+
+PLANS, CHANGES, TABLES = "historian_plans", "historian_schema_changes", "historian_tables"
+
+_SCHEMAS = {
+    PLANS: plain_schema(
+        plan="long",
+        connector="string",
+        start_gtids="string",
+        start_file="string",
+        start_offset="long",
+        end_gtids="string",
+        end_file="string",
+        end_offset="long",
+        server="string",
+        gtids="string",
+        version="long",
+        schema_versions="string",
+        rows="string",
+        links="string",
+        system_time="timestamp",
+        revision="string",
+        plan_json="string",
+    ),
+    CHANGES: plain_schema(
+        number="long",
+        gtid="string",
+        file="string",
+        offset="long",
+        ordinal="integer",
+        server="string",
+        position="string",
+        statement="string",
+        database="string",
+        edits="string",
+        event_time="timestamp",
+        entry_json="string",
+    ),
+    TABLES: plain_schema(
+        table_id="integer",
+        name="string",
+        changelog="string",
+        mirror="string",
+        since="long",
+        dropped="long",
+        stopped="string",
+        stopped_in="long",
+        quarantined="string",
+    ),
+}
+_OWNER = "historian.connector"
+_KINDS = "historian.kinds"
+_AS_OF = "historian.tables"
+_REWRITES = "historian.rewrites"
+_MANY_FILES = 200
+
+
+class LakeState:
+    """Reads and writes the lake's own tables; holds what the next plan needs in memory.
+
+    Attributes:
+        homes: where each table's rows go.
+        last: the newest plan that is recorded; None where none is.
+        links: what each target has, as a transaction version, before the last plan, or with it once it is complete.
+        complete: whether every target is known to hold the last plan.
+    """
+
+    def __init__(self, kernel: Kernel, settings: DeltaSettings, root: str, connector: str) -> None:
+        self._settings = settings
+        self._root = root
+        self._views: dict[str, TableView] = {}
+        self._changes_upto = 0
+        self._rows = "{}"
+        self.kernel = kernel
+        self.connector = connector
+        self.homes: Homes = {}
+        self.last: Plan | None = None
+        self.last_links: Links = {}
+        self.links: dict[str, int] = {}
+        self.complete = True
+
+    def path(self, directory: str) -> str:
+        """The absolute path of a directory of the lake."""
+        return f"{self._root}/{directory}"
+
+    def recover(self) -> Recovered | None:
+        """See :class:`sinks.base.Sink`."""
+        if not self.load() or self.last is None:
+            return None
+        plans = sorted(
+            (codec.load(Plan, text) for text in self._read(PLANS, "plan_json").column(0).to_pylist()),
+            key=lambda plan: plan.number,
+        )
+        entries = (codec.load(TimelineEntry, text) for text in self._read(CHANGES, "entry_json").column(0).to_pylist())
+        covered = sorted((e for e in entries if e.number <= self.last.version), key=lambda entry: entry.number)
+        return Recovered(connector=self.connector, timeline=tuple(covered), plans=tuple(plans))
+
+    def claim(self) -> None:
+        """Takes the lake for the connector and reads what it holds. Raises :class:`SinkError` where it is another's."""
+        for name, schema in _SCHEMAS.items():
+            self._views[name] = self.kernel.view(self.path(name)) or self._create(name, schema)
+        self._check_owner()
+        self._read_plans()
+        self._read_homes()
+        self._drop_unplanned_changes()
+        self._compact()
+        if self.last is not None and int(self._views[TABLES].domain(_AS_OF) or 0) < self.last.number:
+            # What the last plan made of them follows from the plan; where it changed nothing, nothing is written.
+            self.record_homes(assign(self.homes, self.last, self._settings), self.last.number)
+
+    def load(self) -> bool:
+        """Reads what the lake holds, whoever's it is; False where there is no lake. Writes nothing."""
+        for name in _SCHEMAS:
+            view = self.kernel.view(self.path(name))
+            if view is None:
+                return False
+            self._views[name] = view
+        self.connector = self._views[PLANS].property(_OWNER) or ""
+        self._read_plans()
+        self._read_homes()
+        return True
+
+    def plan(self, number: int) -> Plan | None:
+        """The plan that the lake has under *number*, or None."""
+        if self.last is not None and number == self.last.number:
+            return self.last
+        plans = self._read(PLANS, "plan_json", filters=[("plan", "=", number)]).column(0).to_pylist()
+        return codec.load(Plan, plans[0]) if plans else None
+
+    @property
+    def recorded_version(self) -> int:
+        """Number of the last schema change that a recorded plan covers."""
+        return 0 if self.last is None else self.last.version
+
+    def live_links(self) -> Links:
+        """What the last plan leaves in those of its targets that are still written."""
+        closed = {d for home in self.homes.values() if home.stopped for d in home.directories}
+        return {directory: link for directory, link in self.last_links.items() if directory not in closed}
+
+    def record_changes(self, plan: Plan, entries: Sequence[TimelineEntry]) -> None:
+        """Appends the schema changes that *plan* is the first to need."""
+        expected = list(range(self.recorded_version + 1, plan.version + 1))
+        if [entry.number for entry in entries] != expected:
+            raise SinkError(
+                "schema changes of a plan are missing",
+                where=f"plan {plan.number}",
+                expected=f"numbers {expected}",
+                found=[entry.number for entry in entries],
+            )
+        news = [_change_row(entry) for entry in entries if entry.number > self._changes_upto]
+        if news:
+            self._append(CHANGES, self._serial(CHANGES), news)
+            self._changes_upto = plan.version
+
+    def record_plan(self, plan: Plan, rows: ChunkRows, links: Links) -> None:
+        """Appends *plan*; it is the last one from here on."""
+        text = _row_counts(rows)
+        self._append(PLANS, plan.number, [_plan_row(plan, text, links)])
+        self.last, self._rows, self.last_links, self.complete = plan, text, links, False
+
+    def check_last(self, plan: Plan, rows: ChunkRows) -> None:
+        """Raises :class:`ChainBroken` where the lake has something else under the last plan's number."""
+        if plan != self.last:
+            raise self._other(plan, "another plan")
+        if _row_counts(rows) != self._rows:
+            raise self._other(plan, f"rows {_row_counts(rows)} instead of {self._rows}")
+
+    def check_earlier(self, plan: Plan) -> None:
+        """The same for a plan before the last one."""
+        if plan != self.plan(plan.number):
+            raise self._other(plan, "another plan")
+
+    def advance(self) -> None:
+        """Every target holds the last plan from here on."""
+        self.links.update(self.last_links)
+        self.complete = True
+
+    def record_homes(self, homes: Homes, plan: int) -> None:
+        """Replaces ``historian_tables``, where something changed."""
+        if homes == self.homes:
+            return
+        rows = [asdict(home) for _, home in sorted(homes.items())]
+        commit = Commit(clear=True, files=self._write(TABLES, self._table(TABLES, rows)), domains={_AS_OF: str(plan)})
+        self._commit(TABLES, self._serial(TABLES), commit)
+        self.homes = dict(homes)
+
+    def stop(self, table_id: int, reason: str, plan: int) -> None:
+        """Records that a table is not written any more."""
+        stopped = replace(self.homes[table_id], stopped=reason, stopped_in=plan)
+        self.record_homes({**self.homes, table_id: stopped}, plan)
+
+    def _other(self, plan: Plan, found: str) -> ChainBroken:
+        return ChainBroken(
+            "a plan is not the one that the lake recorded under its number",
+            where=f"plan {plan.number} in {self._root}",
+            found=found,
+            next_step="use the store that wrote this lake, or start a new lake",
+        )
+
+    def _create(self, name: str, schema: DeltaSchema) -> TableView:
+        properties = {_OWNER: self.connector, _KINDS: self._kinds(), "delta.feature.domainMetadata": "supported"}
+        return self.kernel.create(self.path(name), schema, properties, {})
+
+    def _check_owner(self) -> None:
+        view = self._views[PLANS]
+        for setting, wanted in ((_OWNER, self.connector), (_KINDS, self._kinds())):
+            found = view.property(setting)
+            if found != wanted:
+                raise SinkError(
+                    "the lake was made by another connector, or for other kinds of tables",
+                    where=f"{setting} of {self._root}",
+                    expected=wanted,
+                    found=found,
+                    next_step="give this connector a path of its own, or go on with the settings that made the lake",
+                )
+
+    def _kinds(self) -> str:
+        kinds = {"changelog": self._settings.changelog, "mirror": self._settings.mirror}
+        return ",".join(kind for kind, pattern in kinds.items() if pattern is not None)
+
+    def _read_plans(self) -> None:
+        self.last, self._rows, self.last_links, self.links, self.complete = None, "{}", {}, {}, True
+        links = self._read(PLANS, "plan", "links").sort_by("plan").to_pylist()
+        if not links:
+            return
+        for row in links[:-1]:
+            self.links.update(json.loads(row["links"]))
+        number = links[-1]["plan"]
+        newest = self._read(PLANS, "plan_json", "rows", filters=[("plan", "=", number)]).to_pylist()[0]
+        self.last, self._rows = codec.load(Plan, newest["plan_json"]), newest["rows"]
+        self.last_links, self.complete = json.loads(links[-1]["links"]), False
+
+    def _read_homes(self) -> None:
+        rows = self._read(TABLES, *_SCHEMAS[TABLES].names()).sort_by("table_id").to_pylist()
+        self.homes = {row["table_id"]: Home(**row) for row in rows}
+
+    def _drop_unplanned_changes(self) -> None:
+        """A crash before the plan was recorded leaves changes of a plan that may never come."""
+        self._changes_upto = self.recorded_version
+        changes = self._read(CHANGES, *_SCHEMAS[CHANGES].names())
+        planned = changes.filter(pc.less_equal(changes.column("number"), self.recorded_version))
+        if planned.num_rows < changes.num_rows:
+            self._replace(CHANGES, planned)
+
+    def _compact(self) -> None:
+        """A plan is a file of its own at first; many of them make the next start slow."""
+        for name in (PLANS, CHANGES):
+            if len(self._views[name].files()) > _MANY_FILES:
+                self._replace(name, self._read(name, *_SCHEMAS[name].names()))
+
+    def _replace(self, name: str, rows: pa.Table) -> None:
+        self._commit(
+            name,
+            self._views[name].transaction(_REWRITES) + 1,
+            Commit(clear=True, files=self._write(name, rows)),
+            _REWRITES,
+        )
+
+    def _append(self, name: str, version: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        if self._views[name].transaction(self.connector) < version:
+            self._commit(name, version, Commit(files=self._write(name, self._table(name, rows))))
+
+    def _commit(self, name: str, version: int, commit: Commit, application: str = "") -> None:
+        application = application or self.connector
+        try:
+            self._views[name] = self.kernel.commit(self._views[name], application, version, commit)
+        except CommitConflict:
+            # OPTIMIZE may have come in between; who else writes here is the lease's business.
+            self._views[name] = self.kernel.commit(self._refreshed(name), application, version, commit)
+
+    def _serial(self, name: str) -> int:
+        return self._views[name].transaction(self.connector) + 1
+
+    def _refreshed(self, name: str) -> TableView:
+        view = self.kernel.view(self.path(name))
+        if view is None:
+            raise ChainBroken("a table of the lake's own is gone", where=self.path(name))
+        return view
+
+    def _table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+        return pa.Table.from_pylist(list(rows), _SCHEMAS[name].arrow())
+
+    def _write(self, name: str, rows: pa.Table) -> list[DataFile]:
+        writer = FileWriter(self.path(name), rows.schema)
+        for batch in rows.to_batches():
+            writer.write(batch)
+        return writer.close()
+
+    def _read(self, name: str, *columns: str, filters: Any = None) -> pa.Table:
+        files = self._views[name].files()
+        if not files:
+            return self._table(name, []).select(list(columns))
+        system, _ = pafs.FileSystem.from_uri(self._root)
+        paths = [pafs.FileSystem.from_uri(file)[1] for file in files]
+        return pq.read_table(paths, columns=list(columns), filesystem=system, filters=filters)
+
+
+def _plan_row(plan: Plan, rows: str, links: Links) -> dict[str, Any]:
+    versions = {
+        str(snapshot.name): [v.version for v in table.versions]
+        for table in plan.tables
+        for snapshot in [v.snapshot for v in table.versions if v.snapshot is not None][-1:]
+    }
+    return {
+        "plan": plan.number,
+        "connector": plan.connector,
+        "start_gtids": plan.start.gtids,
+        "start_file": plan.start.file,
+        "start_offset": plan.start.offset,
+        "end_gtids": plan.end.gtids,
+        "end_file": plan.end.file,
+        "end_offset": plan.end.offset,
+        "server": plan.end.server,
+        "gtids": _gtids_between(plan),
+        "version": plan.version,
+        "schema_versions": _canonical(versions),
+        "rows": rows,
+        "links": _canonical(links),
+        "system_time": _time(plan.system_time_us),
+        "revision": plan.revision,
+        "plan_json": codec.dump(Plan, plan),
+    }
+
+
+def _gtids_between(plan: Plan) -> str:
+    """The transactions of *plan*: a GTID set; for MariaDB by domain the first sequence number and the last."""
+    start, end = plan.start.gtid_set, plan.end.gtid_set
+    if isinstance(start, GtidSet) and isinstance(end, GtidSet):
+        return str(end.subtract(start))
+    before = {domain: sequence for domain, _, sequence in getattr(start, "last", ())}
+    news = [(d, server, before.get(d, 0), s) for d, server, s in getattr(end, "last", ()) if s > before.get(d, 0)]
+    return ",".join(f"{d}-{server}-{first + 1}..{last}" for d, server, first, last in news)
+
+
+def _change_row(entry: TimelineEntry) -> dict[str, Any]:
+    place = entry.place
+    whole = json.loads(codec.dump(TimelineEntry, entry))
+    return {
+        "number": entry.number,
+        "gtid": "" if place is None else place.gtid,
+        "file": entry.position.file if place is None else place.file,
+        "offset": entry.position.offset if place is None else place.offset,
+        "ordinal": 0 if place is None else place.ordinal,
+        "server": entry.server,
+        "position": str(entry.position),
+        "statement": entry.statement,
+        "database": entry.database,
+        "edits": json.dumps(whole["edits"]),
+        "event_time": _time(entry.event_time_us),
+        "entry_json": json.dumps(whole),
+    }
+
+
+def _row_counts(rows: ChunkRows) -> str:
+    """Changelog rows by table id, as the log gave them; a replay must give the same."""
+    counts: dict[str, int] = {}
+    for (table_id, _), chunks in rows.items():
+        counts[str(table_id)] = counts.get(str(table_id), 0) + sum(chunks.values())
+    return _canonical(counts)
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _time(us: int) -> datetime:
+    return datetime.fromtimestamp(us // 1_000_000, tz=timezone.utc).replace(microsecond=us % 1_000_000)

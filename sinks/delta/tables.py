@@ -1,0 +1,128 @@
+"""Which directories of the lake a table's rows go to. Directories follow table ids and are never moved or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from historian.edits import DropTable
+from historian.plans import Plan, PlannedTable, PlannedVersion
+from historian.schema import Snapshot, TableName
+from sinks.delta.settings import DeltaSettings, target_name
+
+__all__ = ["Home", "Homes", "assign", "occupants"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where one table's rows go, and how the table stands.
+
+    Attributes:
+        table_id: of the history.
+        name: its present name, or its last one.
+        changelog, mirror: directories in the lake; "" where there is none: not wanted, or a mirror without a key.
+        since: plan that brought the table into the lake.
+        dropped: plan that dropped it; 0 while it lives.
+        stopped: why it is not written any more; "" while it is.
+        stopped_in: the plan in which that happened.
+        quarantined: why the newest plan that names it leaves rows out; "" where it does not.
+    """
+
+    table_id: int
+    name: str
+    changelog: str
+    mirror: str
+    since: int
+    dropped: int = 0
+    stopped: str = ""
+    stopped_in: int = 0
+    quarantined: str = ""
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The directories that it has."""
+        return tuple(filter(None, (self.changelog, self.mirror)))
+
+
+NO_TARGET = "a table without a key has no mirror, and this lake keeps no changelogs"
+
+Homes = Mapping[int, Home]
+"""Table id to home."""
+
+
+def assign(homes: Homes, plan: Plan, settings: DeltaSettings) -> Homes:
+    """The homes after *plan*; pure, and the same when it is asked again.
+
+    A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
+    own.
+    Where another table has a directory already, the newcomer's end in ``__t`` and its id.
+    """
+    after = dict(homes)
+    for _, _, table, version in sorted(_events(plan, homes), key=lambda event: event[:2]):
+        known = after.get(table.table_id)
+        if known is None and version.snapshot is not None:
+            after[table.table_id] = _newcomer(after, version.snapshot, plan.number, settings)
+        elif known is not None and not known.dropped and not known.stopped:
+            gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
+            name = known.name if version.snapshot is None else str(version.snapshot.name)
+            after[table.table_id] = replace(known, name=name, dropped=plan.number if gone else 0)
+    for table in plan.tables:
+        known = after.get(table.table_id)
+        if known is not None:
+            reason = "" if table.quarantine is None else table.quarantine.reason
+            after[table.table_id] = replace(known, quarantined=reason)
+    return after
+
+
+def occupants(plan: Plan, homes: Homes) -> list[list[PlannedTable]]:
+    """The tables of *plan* by home; tables that have one home after each other stand in their order."""
+    groups: dict[tuple[str, ...], list[PlannedTable]] = {}
+    for table in sorted(plan.tables, key=lambda t: t.versions[0].version):
+        home = homes.get(table.table_id)
+        if home is not None:
+            groups.setdefault(home.directories[:1], []).append(table)
+    return list(groups.values())
+
+
+def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, PlannedVersion]]:
+    for table in plan.tables:
+        known = table.table_id in homes
+        for version in table.versions:
+            yield (version.version if version.place else 0), (0 if known else 1), table, version
+            known = True
+
+
+def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, settings: DeltaSettings) -> Home:
+    name = str(snapshot.name)
+    wanted = Home(
+        table_id=snapshot.table_id,
+        name=name,
+        changelog=_directory(settings.changelog, snapshot.name),
+        mirror=_directory(settings.mirror, snapshot.name) if snapshot.primary_key else "",
+        since=plan,
+    )
+    if not wanted.directories:
+        return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
+    lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}
+    before = [h for h in homes.values() if h.name == name and h.dropped and not lived_in.intersection(h.directories)]
+    taken = {d for home in homes.values() for d in home.directories}
+    if before:
+        heir = max(before, key=lambda h: (h.dropped, h.table_id))
+        taken -= set(heir.directories)
+        mirror = (heir.mirror or wanted.mirror) if wanted.mirror else ""
+        wanted = replace(wanted, changelog=heir.changelog, mirror=mirror)
+    if taken.intersection(wanted.directories):
+        wanted = replace(
+            wanted,
+            changelog=_suffixed(wanted.changelog, wanted.table_id),
+            mirror=_suffixed(wanted.mirror, wanted.table_id),
+        )
+    return wanted
+
+
+def _directory(pattern: str | None, name: TableName) -> str:
+    return "" if pattern is None else target_name(pattern, name)
+
+
+def _suffixed(directory: str, table_id: int) -> str:
+    return f"{directory}__t{table_id}" if directory else ""

@@ -1,0 +1,152 @@
+"""Writes one plan: round by round, the n-th part of every table at once, so that one Spark job serves all of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from historian.errors import ChainBroken, TableStopped
+from historian.plans import Plan
+from sinks.delta import faults
+from sinks.delta.changelog import ChangelogPart, prepare_changelog
+from sinks.delta.files import CHANGELOG, DELETES, UPSERTS, Work, WrittenFile, write_files
+from sinks.delta.kernel import DataFile, Kernel
+from sinks.delta.mirror import prepare_mirror, write_mirror
+from sinks.delta.parts import Part
+from sinks.delta.policy import check
+from sinks.delta.retract import write_retractions
+from sinks.delta.schema import DeltaSchema
+from sinks.delta.state import LakeState
+from sinks.delta.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["PlanWriter"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A part whose targets are ready for it; a target that holds the part already is None."""
+
+    part: Part
+    changelog: ChangelogPart | None
+    retractions: Sequence[DataFile]
+    mirror: Target | None
+    mirror_schema: DeltaSchema | None
+
+
+class PlanWriter:
+    """Writes the parts of one plan to their targets; what a target holds is skipped."""
+
+    def __init__(self, kernel: Kernel, state: LakeState, targets: dict[str, Target], plan: Plan) -> None:
+        self._kernel = kernel
+        self._state = state
+        self._targets = targets
+        self._plan = plan
+        self._checked: set[str] = set()
+        self._closed: dict[str, str] = {}
+
+    def write(self, parts: Sequence[Part], chunks: DataFrame) -> None:
+        """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state."""
+        for index in sorted({part.index for part in parts}):
+            self._write_round([part for part in parts if part.index == index], chunks)
+
+    def _write_round(self, parts: Sequence[Part], chunks: DataFrame) -> None:
+        spark = chunks.sparkSession
+        prepared: list[_Prepared] = []
+        for part in parts:
+            with self._stopping(part):
+                prepared.append(self._prepare(part, spark))
+        works = [work for work in map(self._work, prepared) if work is not None]
+        files = write_files(chunks, works)
+        faults.reached("files_written")
+        for ready in prepared:
+            with self._stopping(ready.part):
+                self._commit(ready, files, spark)
+
+    def _prepare(self, part: Part, spark: SparkSession) -> _Prepared:
+        for directory in part.home.directories:
+            if directory in self._closed:
+                raise TableStopped(
+                    "a table's targets are those of a stopped one", where=part.home.name, found=self._closed[directory]
+                )
+            self._check(directory, part)
+        check(part)
+        changelog = mirror_schema = mirror = None
+        if part.home.changelog:
+            changelog = prepare_changelog(part, self._targets[part.home.changelog])
+        if part.home.mirror:
+            mirror = self._targets[part.home.mirror]
+            mirror_schema = prepare_mirror(part, mirror)
+        retractions: Sequence[DataFile] = ()
+        if changelog is not None and part.clears is not None:
+            retractions = write_retractions(spark, changelog, mirror, self._plan.system_time_us)
+        return _Prepared(
+            part=part, changelog=changelog, retractions=retractions, mirror=mirror, mirror_schema=mirror_schema
+        )
+
+    def _check(self, directory: str, part: Part) -> None:
+        """Looks once a plan whether a target stands where the plan follows."""
+        if directory in self._checked:
+            return
+        if directory not in self._targets:
+            kind = "changelog" if directory == part.home.changelog else "mirror"
+            path = self._state.path(directory)
+            self._targets[directory] = Target(self._kernel, self._plan.connector, directory, path, kind)
+        target = self._targets[directory]
+        target.refresh()
+        link = self._state.last_links[directory]
+        target.check_link(self._state.links.get(directory, 0), self._plan.number, link)
+        self._checked.add(directory)
+
+    def _work(self, ready: _Prepared) -> Work | None:
+        part, changelog = ready.part, ready.changelog
+        wants_mirror = ready.mirror_schema is not None and part.last is not None
+        if not part.rows or (changelog is None and not wants_mirror):
+            return None
+        first = 0 if changelog is None else changelog.first_offset + sum(file.rows for file in ready.retractions)
+        sequences = sorted(part.chunks)
+        offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=first)
+        return Work(
+            table_id=part.home.table_id,
+            segment=part.segment,
+            written={v.version: v.snapshot for v in part.versions if v.snapshot is not None},
+            carried={} if changelog is None else changelog.carried,
+            changelog=None if changelog is None else changelog.schema.arrow(),
+            changelog_directory=self._state.path(part.home.changelog),
+            offsets=dict(zip(sequences, offsets, strict=True)),
+            system_time_us=self._plan.system_time_us,
+            target=part.last if wants_mirror else None,
+            mirror=ready.mirror_schema.arrow() if ready.mirror_schema is not None else None,
+            mirror_directory=self._state.path(part.home.mirror),
+        )
+
+    def _commit(self, ready: _Prepared, files: Sequence[WrittenFile], spark: SparkSession) -> None:
+        def of(kind: str) -> list[DataFile]:
+            mine = ready.part.home.table_id, ready.part.segment
+            return [f.file for f in files if f.kind == kind and (f.table_id, f.segment) == mine]
+
+        if ready.changelog is not None:
+            ready.changelog.commit([*ready.retractions, *of(CHANGELOG)])
+        if ready.mirror is None or ready.mirror_schema is None:
+            return
+        upserts, deletes = of(UPSERTS), of(DELETES)
+        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, upserts, deletes)
+        self._kernel.delete_files([file.path for file in (deletes if kept else [*upserts, *deletes])])
+
+    @contextmanager
+    def _stopping(self, part: Part) -> Iterator[None]:
+        """Lets the other tables go on where this one cannot."""
+        try:
+            yield
+        except (TableStopped, ChainBroken) as error:
+            _log.error("table %s is stopped: %s", part.home.name, error)
+            self._closed |= dict.fromkeys(part.home.directories, str(error))
+            self._state.stop(part.home.table_id, str(error), self._plan.number)
