@@ -79,6 +79,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         chunk.last_position,
         json.dumps(chunk.sources),
         chunk.rows.num_rows,
+        (chunk.rows.schema.metadata or {}).get(b"zero_dates", b"").decode(),
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
     body = sink.getvalue()
