@@ -156,14 +156,11 @@ class Dump:
                         yield window
                 if code == END:
                     return
-                if code == SPECIAL:
-                    left = gatherer.file
-                    self._special()
-                    if end is not None and gatherer.file != left and left:
-                        return
-                elif code in (ERROR, BAD_SIZE, BAD_POSITION):
+                if code == SPECIAL and not self._special(stay=end is not None):
+                    return
+                if code in (ERROR, BAD_SIZE, BAD_POSITION):
                     raise self._failure(code)
-                elif not code:
+                if not code:
                     break
         window = gatherer.window(end=end)
         if window is not None:
@@ -194,8 +191,8 @@ class Dump:
             )
         gatherer.fill += taken
 
-    def _special(self) -> None:
-        """Takes an event about the file or the connection."""
+    def _special(self, *, stay: bool) -> bool:
+        """Takes an event about the file or the connection; False where it leaves the file, but the caller wants to *stay*."""
         gatherer = self._gatherer
         event = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
         first = header(event)
@@ -208,10 +205,13 @@ class Dump:
         elif first.type == EventType.ROTATE:
             file, offset = rotate(_without_checksum(event))
             if file != gatherer.file:
+                if stay and gatherer.file:
+                    return False
                 gatherer.begin_file(file, offset)
         elif first.type == EventType.HEARTBEAT:
             # It says how far the server has come over transactions that were not to be sent.
             gatherer.pass_to(max(gatherer.offset, first.next_offset))
+        return True
 
     def _failure(self, code: int) -> SourceError:
         gatherer = self._gatherer

@@ -1,7 +1,8 @@
 """Statements in the log: QUERY events with their status variables.
 
 Codes and layouts: ``Query_event`` in MySQL's libs/mysql/binlog/event/statement_events.h and ``Query_log_event`` in MariaDB's
-sql/log_event.cc. MariaDB does not keep the codes in ascending order (131 stands before 4), so each length must be known.
+sql/log_event.cc. MySQL writes the codes in ascending order, so that a reader may stop at the first one that it does not know, as its
+replicas do; MariaDB does not (131 stands before 4).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def logged_statement(event: bytes, written_by: FormatDescription, *, lower_case_
     text_at = behind + database_bytes + 1
     if text_at > len(body):
         raise LogCorrupt("a QUERY event is too short", expected=f"more than {text_at} bytes", found=len(body))
-    variables = _variables(body[begin:behind])
+    variables = _variables(body[begin:behind], written_by.flavor)
     client, connection, server = (
         struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     )
@@ -113,7 +114,7 @@ def logged_statement(event: bytes, written_by: FormatDescription, *, lower_case_
 _UTF8MB4 = 45
 
 
-def _variables(data: bytes) -> _Variables:
+def _variables(data: bytes, flavor: str) -> _Variables:
     found = _Variables()
     at = 0
     while at < len(data):
@@ -125,15 +126,20 @@ def _variables(data: bytes) -> _Variables:
         elif code == 5:
             width = 1 + data[at]
             found.time_zone = data[at + 1 : at + width].decode("ascii", "replace")
+        elif (variable := _width(code, data, at, found)) is not None:
+            width = variable
+        elif flavor == "mysql":
+            return found
         else:
-            width = _width(code, data, at, found)
+            raise UnsupportedEvent("a QUERY event has a status variable that this release does not know", found=f"code {code}")
         at += width
     if at > len(data):
         raise LogCorrupt("status variables of a QUERY event are cut off", expected=f"{at} bytes", found=len(data))
     return found
 
 
-def _width(code: int, data: bytes, at: int, found: _Variables) -> int:
+def _width(code: int, data: bytes, at: int, found: _Variables) -> int | None:
+    """Bytes of a variable whose length is not fixed; None where the code is not known."""
     if code == 2:
         return data[at] + 2
     if code == 6:
@@ -152,7 +158,7 @@ def _width(code: int, data: bytes, at: int, found: _Variables) -> int:
         pairs = struct.iter_unpack("<HH", data[at + 1 : at + 1 + 4 * data[at]])
         found.collations.update(pairs)
         return 1 + 4 * data[at]
-    raise UnsupportedEvent("a QUERY event holds a status variable that this release does not know", found=f"code {code}")
+    return None
 
 
 def _modes(number: int, flavor: str) -> frozenset[str]:
