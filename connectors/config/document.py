@@ -24,7 +24,16 @@ from connectors.config.filters import TableFilter, check_pattern
 from historian.errors import PositionError
 from historian.positions import parse_position
 
-__all__ = ["SOURCE_TYPES", "Document"]
+__all__ = [
+    "SOURCE_TYPES",
+    "BinlogFilesDocument",
+    "DeltaDocument",
+    "Document",
+    "HistoryDocument",
+    "RunDocument",
+    "ServerDocument",
+    "TlsDocument",
+]
 
 SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
 
@@ -66,18 +75,17 @@ def _parsed(parse: Callable[[Any], object]) -> BeforeValidator:
     return BeforeValidator(convert)
 
 
-SomePath = Annotated[Any, BeforeValidator(_path), _texts("string")]
-ExistingPath = Annotated[Any, BeforeValidator(_existing), _texts("string")]
-Location = Annotated[Any, BeforeValidator(_location), _texts("string")]
+_ExistingPath = Annotated[Any, BeforeValidator(_existing), _texts("string")]
+_Location = Annotated[Any, BeforeValidator(_location), _texts("string")]
 
 
 def _trigger(text: str | int) -> float | str:
     return values.ONCE if text == values.ONCE else values.parse_duration_s(str(text))
 
 
-Trigger = Annotated[Any, _parsed(_trigger), _texts("string")]
-Bytes = Annotated[Any, _parsed(values.parse_bytes), _texts("string", "integer")]
-Ids = Annotated[Any, _parsed(values.parse_server_ids), _texts("string", "integer")]
+_Trigger = Annotated[Any, _parsed(_trigger), _texts("string")]
+_Bytes = Annotated[Any, _parsed(values.parse_bytes), _texts("string", "integer")]
+_Ids = Annotated[Any, _parsed(values.parse_server_ids), _texts("string", "integer")]
 
 
 def _patterns(patterns: list[str]) -> list[str]:
@@ -118,10 +126,10 @@ def _target(pattern: str) -> str:
     return pattern
 
 
-Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
-Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
-TableNames = list[Annotated[str, AfterValidator(_table_name)]]
-Target = Annotated[str, AfterValidator(_target)]
+_Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
+_Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
+_TableNames = list[Annotated[str, AfterValidator(_table_name)]]
+_Target = Annotated[str, AfterValidator(_target)]
 
 _TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
 _START = "where to begin: earliest, latest, a GTID set, or file:offset"
@@ -139,9 +147,9 @@ class TlsDocument(_Model):
         default="preferred",
         description="preferred: where the server offers it",
     )
-    ca: ExistingPath = Field(default=None, description="PEM file of authorities to verify with")
-    cert: ExistingPath = Field(default=None, description="PEM file of our own certificate")
-    key: ExistingPath = Field(default=None, description="PEM file of its key")
+    ca: _ExistingPath = Field(default=None, description="PEM file of authorities to verify with")
+    cert: _ExistingPath = Field(default=None, description="PEM file of our own certificate")
+    key: _ExistingPath = Field(default=None, description="PEM file of its key")
 
     @model_validator(mode="after")
     def _whole(self) -> TlsDocument:
@@ -165,11 +173,11 @@ class ServerDocument(_Model):
     user: str = Field(min_length=1, description="needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT")
     password: SecretStr = Field(default=SecretStr(""), description="best a reference: ${env:NAME}")
     tls: TlsDocument = TlsDocument()
-    server_id: Ids = Field(default=None, description="one id a connection; by default derived from the name")
-    tables: Patterns = Field(default=["*.*"], description=_TABLES)
-    start: Start = Field(default="earliest", description=_START)
-    schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
-    accept_cascades: TableNames = Field(
+    server_id: _Ids = Field(default=None, description="one id a connection; by default derived from the name")
+    tables: _Patterns = Field(default=["*.*"], description=_TABLES)
+    start: _Start = Field(default="earliest", description=_START)
+    schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
+    accept_cascades: _TableNames = Field(
         default=[],
         description="child tables that may change by cascades the log does not show",
     )
@@ -196,11 +204,11 @@ class BinlogFilesDocument(_Model):
 
     type: Literal["binlog-files"]
     flavor: Literal["mysql", "mariadb"] = Field(default="mysql", description="whose files they are")
-    directory: ExistingPath = Field(default=None, description="directory of the files; a number is their suffix")
-    files: list[ExistingPath] = Field(default=[], description="the files, oldest first, instead of a directory")
-    tables: Patterns = Field(default=["*.*"], description=_TABLES)
-    start: Start = Field(default="earliest", description=_START)
-    schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
+    directory: _ExistingPath = Field(default=None, description="directory of the files; a number is their suffix")
+    files: list[_ExistingPath] = Field(default=[], description="the files, oldest first, instead of a directory")
+    tables: _Patterns = Field(default=["*.*"], description=_TABLES)
+    start: _Start = Field(default="earliest", description=_START)
+    schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
 
     @model_validator(mode="after")
     def _one_place(self) -> BinlogFilesDocument:
@@ -238,9 +246,11 @@ class DeltaDocument(_Model):
     """A lake of Delta tables."""
 
     type: Literal["delta"]
-    path: Location = Field(description="directory or URL of the lake")
-    changelog: Target | None = Field(default="{database}_{table}_changes", description="a changelog's name; null: none")
-    mirror: Target | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
+    path: _Location = Field(description="directory or URL of the lake")
+    changelog: _Target | None = Field(
+        default="{database}_{table}_changes", description="a changelog's name; null: none"
+    )
+    mirror: _Target | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
 
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
@@ -256,9 +266,9 @@ class DeltaDocument(_Model):
 class RunDocument(_Model):
     """How a run goes."""
 
-    checkpoint: Location = Field(default=None, description="directory or URL; by default state/NAME-checkpoint")
-    trigger: Trigger = Field(default=2.0, description="time between micro-batches; once: up to the log's end")
-    max_batch_bytes: Bytes = Field(default=256_000_000, description="of log in one micro-batch, such as 256 MB")
+    checkpoint: _Location = Field(default=None, description="directory or URL; by default state/NAME-checkpoint")
+    trigger: _Trigger = Field(default=2.0, description="time between micro-batches; once: up to the log's end")
+    max_batch_bytes: _Bytes = Field(default=256_000_000, description="of log in one micro-batch, such as 256 MB")
 
     def plain(self, name: str, base: Path) -> settings.RunConfig:
         """The plain value."""
@@ -271,18 +281,18 @@ class RunDocument(_Model):
         )
 
 
-Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]
+_Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]
 # One kind so far; a second one turns this into a union told apart by ``type``.
-Sink = DeltaDocument
+_Sink = DeltaDocument
 
 
 class Document(_Model):
     """A connector's configuration."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100, description="the connector's; keep it")
-    source: Source
+    source: _Source
     history: HistoryDocument = HistoryDocument()
-    sinks: list[Sink] = Field(default=[], description="where the rows go")
+    sinks: list[_Sink] = Field(default=[], description="where the rows go")
     run: RunDocument = RunDocument()
 
     def plain(self, path: Path) -> settings.PipelineConfig:

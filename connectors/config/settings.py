@@ -74,11 +74,8 @@ class BinlogFilesSource:
     schema: Path | None = None
 
     def paths(self) -> tuple[Path, ...]:
-        """The binlog files that are there now, oldest first: in a directory those with a number for a suffix."""
-        if self.directory is None:
-            return self.files
-        named = [path for path in self.directory.glob("*.*") if path.suffix[1:].isdigit()]
-        return tuple(sorted(named, key=lambda path: (path.stem, int(path.suffix[1:]))))
+        """Where the files are: the directory, or the files one by one."""
+        return self.files if self.directory is None else (self.directory,)
 
 
 SourceConfig = ServerSource | BinlogFilesSource

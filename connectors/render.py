@@ -1,0 +1,167 @@
+"""Changelog rows for people and for programs that read lines: ndjson, and tables for a terminal.
+
+One ndjson line is ``{"table", "position", "op", "event_time", "schema_version", "data"}``. In ``data`` integers, BIT,
+YEAR and floats are numbers (floats the shortest that read back the same); binary values are base64; everything else is
+the server's own text. TIMESTAMP and ``event_time`` are UTC.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator
+from json.encoder import encode_basestring
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from historian.changelog import CHUNK_COLUMNS, Op
+from historian.chunks import Chunk
+from historian.errors import ValueUnrepresentable
+from historian.schema import Column, Snapshot
+
+__all__ = ["ndjson_rows", "rich_table"]
+
+_SIGNS = [op.sign for op in Op]
+_STYLES = ("green", "red", "yellow", "cyan")
+_MARIADB_SOURCE = re.compile(r"\d+-\d+")
+_WIDEST_CELL = 40
+# Arrow writes a decimal of a larger scale with an exponent where it is small.
+_PLAIN_SCALE = 6
+
+
+def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
+    """The rows of *chunk*, read with ``as_text=True``, as JSON texts without line ends, in order.
+
+    Raises:
+        ValueUnrepresentable: a column of a type that has no text here.
+    """
+    names = [encode_basestring(column.name) for column in snapshot.columns]
+    # A template of constants and places is filled in once a row, which is quicker than building objects for json.dumps.
+    data = ", ".join(f"{_escaped(name)}: %s" for name in names)
+    template = (
+        f'{{"table": {_escaped(encode_basestring(str(snapshot.name)))}, "position": "%s", "op": "%s", '
+        f'"event_time": "%s", "schema_version": {chunk.version}, "data": {{{data}}}}}'
+    )
+    columns = [_json_texts(chunk, at, column) for at, column in enumerate(snapshot.columns)]
+    for row in zip(_positions(chunk), _signs(chunk), _event_times(chunk), *columns, strict=True):
+        yield template % row
+
+
+def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
+    """The rows of *chunk*, read with ``as_text=True``, as a table for a terminal; long values are cut."""
+    title = Text(f"{snapshot.name}  schema version {chunk.version}  {chunk.first_position}", style="bold")
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("op")
+    for column in snapshot.columns:
+        table.add_column(Text(column.name), overflow="fold")
+    columns = [_cells(_json_texts(chunk, at, column)) for at, column in enumerate(snapshot.columns)]
+    for op, *row in zip(chunk.rows.column("op").to_pylist(), *columns, strict=True):
+        table.add_row(_SIGNS[op], *row, style=_STYLES[op])
+    return Group(title, table, "")
+
+
+def _cells(texts: list[str]) -> list[Text]:
+    """JSON texts as cells: strings without their quotes, NULL told apart from a string, control characters escaped."""
+    plain = (text[1:-1] if text.startswith('"') else text for text in texts)
+    return [
+        Text("NULL", style="dim") if text == "null" else Text(_cut(cell))
+        for text, cell in zip(texts, plain, strict=True)
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 1]}…"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _positions(chunk: Chunk) -> list[str]:
+    """GTID of each row's transaction, else file and offset."""
+    joined = [f"{source}-" if _MARIADB_SOURCE.fullmatch(source) else f"{source}:" for source in chunk.sources]
+    # -1, the last one, marks a transaction without GTID.
+    joined.append(f"{chunk.file}:")
+    sources, numbers = chunk.rows.column("source").to_pylist(), chunk.rows.column("sequence").to_pylist()
+    return [f"{joined[source]}{number}" for source, number in zip(sources, numbers, strict=True)]
+
+
+def _signs(chunk: Chunk) -> list[str]:
+    return [_SIGNS[op] for op in chunk.rows.column("op").to_pylist()]
+
+
+def _event_times(chunk: Chunk) -> list[str]:
+    naive = chunk.rows.column("event_time").cast(pa.int64()).cast(pa.timestamp("us"))
+    texts: list[str] = pc.replace_substring(naive.cast(pa.string()), " ", "T").to_pylist()
+    return [f"{text}Z" for text in texts]
+
+
+_Texts: TypeAlias = Callable[[pa.Array], list[str]]
+
+
+def _json_texts(chunk: Chunk, at: int, column: Column) -> list[str]:
+    values = chunk.rows.column(len(CHUNK_COLUMNS) + at)
+    make = _texts_of(values.type, column)
+    if make is None:
+        raise ValueUnrepresentable("no text for a column", where=f"{column.name} {column.type}", found=values.type)
+    if not values.null_count:
+        return make(values)
+    present = iter(make(values.drop_null()))
+    return [next(present) if valid else "null" for valid in values.is_valid().to_pylist()]
+
+
+def _texts_of(kind: pa.DataType, column: Column) -> _Texts | None:
+    if pa.types.is_string(kind):
+        return _strings
+    if pa.types.is_binary(kind):
+        return _bits if column.type.name == "bit" else _base64
+    if pa.types.is_boolean(kind):
+        return _booleans
+    if pa.types.is_floating(kind):
+        return _floats
+    if pa.types.is_integer(kind):
+        return _numbers
+    if pa.types.is_decimal(kind):
+        # Unsigned BIGINT travels as a decimal; it is a number all the same.
+        return _numbers if column.type.name == "bigint" else _decimals
+    return None
+
+
+def _numbers(values: pa.Array) -> list[str]:
+    texts: list[str] = values.cast(pa.string()).to_pylist()
+    return texts
+
+
+def _floats(values: pa.Array) -> list[str]:
+    if values.type == pa.float32():
+        # Arrow's text is the shortest that gives the same float32; as a float64 it is the shortest of that too.
+        return [repr(float(text)) for text in values.cast(pa.string()).to_pylist()]
+    return [repr(value) for value in values.to_pylist()]
+
+
+def _strings(values: pa.Array) -> list[str]:
+    return list(map(encode_basestring, values.to_pylist()))
+
+
+def _decimals(values: pa.Array) -> list[str]:
+    if values.type.scale <= _PLAIN_SCALE:
+        return [f'"{text}"' for text in values.cast(pa.string()).to_pylist()]
+    return [f'"{value:f}"' for value in values.to_pylist()]
+
+
+def _booleans(values: pa.Array) -> list[str]:
+    return ["1" if value else "0" for value in values.to_pylist()]
+
+
+def _bits(values: pa.Array) -> list[str]:
+    return [str(int.from_bytes(value, "big")) for value in values.to_pylist()]
+
+
+def _base64(values: pa.Array) -> list[str]:
+    found: list[Any] = values.to_pylist()
+    return [f'"{base64.b64encode(value).decode()}"' for value in found]

@@ -1,0 +1,288 @@
+"""One YAML file: every problem at once, each by its path, and never a secret."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.config import (
+    BinlogFilesSource,
+    DeltaSinkConfig,
+    PipelineConfig,
+    ServerIds,
+    ServerSource,
+    TableFilter,
+    load_config,
+    revision,
+)
+from connectors.config.json_schema import json_schema
+from historian.errors import ConfigError
+from historian.schema import TableName
+
+ROOT = Path(__file__).parents[2]
+SHOP = """
+    name: shop
+    source:
+      type: mysql
+      host: db.internal
+      user: cdc
+      password: ${env:SHOP_DB_PASSWORD}
+      tls: {mode: verify_identity, ca: ca.pem}
+      server_id: 5400-5499
+      tables: ["shop.*", "!shop.audit_*"]
+    history:
+      store: sqlite:///state/shop.db
+    sinks:
+      - type: delta
+        path: lake
+    run:
+      checkpoint: state/checkpoint
+      trigger: 2 seconds
+      max_batch_bytes: 256 MB
+"""
+SOURCE = "{type: mysql, host: db, user: cdc}"
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def _load(directory: Path, text: str, **environment: str) -> PipelineConfig:
+    (directory / "ca.pem").touch()
+    file = directory / "pipeline.yaml"
+    file.write_text(textwrap.dedent(text))
+    return load_config(file, environment=environment)
+
+
+def _problems(directory: Path, text: str, **environment: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        _load(directory, text, **environment)
+    return caught.value.problems
+
+
+def _source(directory: Path, text: str, **environment: str) -> Any:
+    return _load(directory, f"name: shop\nsource: {text}\n", **environment).source
+
+
+def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
+    config = _load(tmp_path, SHOP, SHOP_DB_PASSWORD="s3cret")
+
+    source = config.source
+    assert isinstance(source, ServerSource)
+    assert (source.flavor, source.host, source.port, source.password) == ("mysql", "db.internal", 3306, "s3cret")
+    assert (source.tls.mode, source.tls.ca) == ("verify_identity", tmp_path / "ca.pem")
+    assert source.server_ids == ServerIds(first=5400, last=5499)
+    assert source.start == "earliest"
+    assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"
+    assert config.sinks == (
+        DeltaSinkConfig(
+            path=str(tmp_path / "lake"), changelog="{database}_{table}_changes", mirror="{database}_{table}"
+        ),
+    )
+    assert config.run.checkpoint == str(tmp_path / "state" / "checkpoint")
+    assert (config.run.once, config.run.trigger_s, config.run.max_batch_bytes) == (False, 2.0, 256_000_000)
+
+
+def test_what_is_left_out_has_a_default_beside_the_file(tmp_path: Path) -> None:
+    config = _load(tmp_path, f"name: shop\nsource: {SOURCE}\n")
+
+    assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"
+    assert config.run.checkpoint == str(tmp_path / "state" / "shop-checkpoint")
+    assert config.sinks == ()
+
+
+def test_the_default_server_ids_depend_on_the_name_alone(tmp_path: Path) -> None:
+    ids = {name: _load(tmp_path, f"name: {name}\nsource: {SOURCE}").source for name in ("shop", "shop2")}
+    again = _source(tmp_path, "{type: mysql, host: other, user: cdc}")
+
+    assert len({source.server_ids for source in ids.values() if isinstance(source, ServerSource)}) == 2
+    assert again.server_ids == ids["shop"].server_ids  # type: ignore[union-attr]
+    assert len(again.server_ids) == 100
+
+
+def test_binlog_files_need_no_server(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    source = _source(tmp_path, "{type: binlog-files, directory: logs, flavor: mariadb, start: 0-5-812}")
+
+    assert isinstance(source, BinlogFilesSource)
+    assert (source.paths(), source.flavor, source.start) == ((tmp_path / "logs",), "mariadb", "0-5-812")
+
+
+@pytest.mark.parametrize(
+    "kind, start, expected",
+    [
+        ("mysql", "latest", "latest"),
+        ("mysql", "binlog.000003:4711", "binlog.000003:4711"),
+        ("mysql", f"{UUID.upper()}:3:1-2", f"{UUID}:1-3"),
+        ("mariadb", "1-5-3,0-5-812", "0-5-812,1-5-3"),
+        ("mariadb", "1000-1-12", "1000-1-12"),  # YAML takes it for a date
+    ],
+)
+def test_a_start_is_read_in_the_words_of_its_flavor(tmp_path: Path, kind: str, start: str, expected: str) -> None:
+    assert _source(tmp_path, f"\n  type: {kind}\n  host: db\n  user: cdc\n  start: {start}").start == expected
+
+
+def test_every_problem_is_listed_by_its_path(tmp_path: Path) -> None:
+    text = """
+        name: shop
+        source:
+          type: mysql
+          prot: 3307
+          port: x
+          user: cdc
+          password: ${env:SHOP_DB_PASSWORD}
+          tls: {mode: verify}
+          server_id: 5499-5400
+          tables: [orders]
+          start: 3e11fa47
+        sinks:
+          - {type: delta, path: lake, mirror: "{database}"}
+        run: {trigger: 2, max_batch_bytes: 256 XB}
+    """
+
+    start = "expected earliest, latest, FILE:OFFSET, or GTIDs of mysql: UUID[:TAG]:N[-M][:N[-M]]..., comma separated"
+    target = "expected a name with {table}, and {database} where tables of several are wanted"
+    assert set(_problems(tmp_path, text)) == {
+        "unknown key; did you mean port? @ $.source.prot",
+        "missing @ $.source.host",
+        "expected a whole number @ $.source.port (got 'x')",
+        "environment variable SHOP_DB_PASSWORD is not set @ $.source.password",
+        "expected disabled, preferred, required, verify_ca or verify_identity @ $.source.tls.mode (got 'verify')",
+        "expected ids from 1 to 4294967295, the lower one first @ $.source.server_id (got '5499-5400')",
+        "expected DATABASE.TABLE, like shop.* or !shop.audit_* @ $.source.tables[0] (got 'orders')",
+        f"{start} @ $.source.start (got '3e11fa47')",
+        f"{target} @ $.sinks[0].mirror (got '{{database}}')",
+        "expected a duration such as 2 seconds (units: ms, seconds, minutes, hours) @ $.run.trigger (got 2)",
+        "expected a size such as 256 MB (units: b, kb, mb, gb, kib, mib, gib) @ $.run.max_batch_bytes (got '256 XB')",
+    }
+
+
+WRONG = {
+    "name: shop\nsorce: {}": ("missing @ $.source", "unknown key; did you mean source? @ $.sorce"),
+    "name: shop\nsource: {host: db}": ("missing; expected mysql, mariadb, binlog-files @ $.source.type",),
+    "name: shop\nsource: {type: mysqll}": (
+        "unknown type; did you mean mysql?; expected mysql, mariadb, binlog-files @ $.source.type (got 'mysqll')",
+    ),
+    f"name: a/b\nsource: {SOURCE}": (
+        "expected letters, digits, _, . and -, a letter or digit first @ $.name (got 'a/b')",
+    ),
+    f"name: 1\nsource: {SOURCE}": ("expected a text; put it in quotes @ $.name (got 1)",),
+    "name: shop\nsource: {type: mysql, host: db, user: u, tables: ['!a.b']}": (
+        "no pattern takes a table in; begin with *.* or a database's tables @ $.source.tables",
+    ),
+    "name: shop\nsource: {type: mysql, host: db, user: u, tls: {mode: verify_ca}}": (
+        "mode verify_ca needs ca, the file to verify the server's certificate with @ $.source.tls",
+    ),
+    "name: shop\nsource: {type: binlog-files}": ("expected either directory or files @ $.source",),
+    "- a\n- b": ("expected a mapping with name and source @ $",),
+    "name: a\nname: b": ("not YAML: key name stands twice @ line 2, column 1",),
+    "name: [": ("not YAML: expected the node content, but found '<stream end>' @ line 1, column 8",),
+}
+
+
+@pytest.mark.parametrize("text, expected", WRONG.items())
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, expected: tuple[str, ...]) -> None:
+    assert _problems(tmp_path, text) == expected
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path / "none.yaml")
+
+    assert str(caught.value) == (
+        f"the configuration cannot be read ({tmp_path}/none.yaml)\n  - No such file or directory"
+    )
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    problems = _problems(tmp_path, "name: shop\nsource: {type: binlog-files, directory: logs}")
+
+    assert problems == (f"no such file or directory, seen from {tmp_path} @ $.source.directory (got 'logs')",)
+
+
+def test_a_missing_variable_does_not_hide_other_problems_and_a_default_helps(tmp_path: Path) -> None:
+    text = "name: shop\nsource: {type: mysql, host: '${env:HOST:-db}', port: '${env:PORT}', user: 1}"
+
+    assert _problems(tmp_path, text) == (
+        "environment variable PORT is not set @ $.source.port (got '${env:PORT}')",
+        "expected a text; put it in quotes @ $.source.user (got 1)",
+    )
+
+
+def test_values_from_the_environment_are_checked_but_not_printed(tmp_path: Path) -> None:
+    text = "name: shop\nsource: {type: mysql, host: '${env:HOST:-db}', port: '${env:PORT}', user: cdc}"
+
+    assert _problems(tmp_path, text, PORT="hidden") == ("expected a whole number @ $.source.port (got '${env:PORT}')",)
+    assert _load(tmp_path, text, PORT="3307").source == replace(_source(tmp_path, SOURCE), port=3307)
+
+
+def test_a_reference_of_another_form_is_refused(tmp_path: Path) -> None:
+    text = "name: shop\nsource: {type: mysql, host: '${HOST}', user: cdc}"
+
+    assert _problems(tmp_path, text, HOST="db") == (
+        "not a reference; expected ${env:NAME} or ${env:NAME:-default}, found ${HOST} @ $.source.host (got '${HOST}')",
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{type: mysql, host: db, user: cdc, pasword: hunter2}",
+        "{type: mysql, host: db, user: [], password: hunter2}",
+        "{type: mysql, host: db, user: cdc, password: [hunter2]}",
+        "{type: mysql, host: db, user: cdc, port: x, password: '${env:SECRET}'}",
+        "{type: mysql, host: hunter2, user: cdc, port: x, password: '${env:SECRET}'}",
+    ],
+)
+def test_no_message_holds_a_secret(tmp_path: Path, source: str) -> None:
+    text = f"name: shop\nsource: {source}\nhistory: {{store: 'postgresql://u:hunter2@h/db', x: 1}}"
+
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text, SECRET="hunter2")
+
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_no_repr_holds_a_secret(tmp_path: Path) -> None:
+    text = "name: shop\nsource: {type: mysql, host: db, user: cdc, password: hunter2}\n"
+    config = _load(tmp_path, text + "history: {store: 'postgresql://u:hunter2@h/db'}")
+
+    assert config.source.password == "hunter2"  # type: ignore[union-attr]
+    assert "hunter2" not in repr(config)
+
+
+def test_the_revision_follows_what_a_batch_means(tmp_path: Path) -> None:
+    config = _load(tmp_path, SHOP, SHOP_DB_PASSWORD="a")
+    other_password = _load(tmp_path, SHOP, SHOP_DB_PASSWORD="b")
+    other_host = _load(tmp_path, SHOP.replace("db.internal", "replica"), SHOP_DB_PASSWORD="a")
+    other_tables = _load(tmp_path, SHOP.replace("!shop.audit_*", "!shop.log"), SHOP_DB_PASSWORD="a")
+    other_lake = _load(tmp_path, SHOP.replace("path: lake", "path: pond"), SHOP_DB_PASSWORD="a")
+
+    assert revision(config) == revision(other_password) == revision(other_host)
+    assert len({revision(each) for each in (config, other_tables, other_lake)}) == 3
+
+
+@pytest.mark.parametrize(
+    "patterns, database, table, wanted",
+    [
+        (("shop.*",), "shop", "orders", True),
+        (("shop.*",), "shop2", "orders", False),
+        (("shop.*",), "shop", "a.b", True),
+        (("shop.order?",), "shop", "orders", True),
+        (("shop.order?",), "shop", "order", False),
+        (("shop.Orders",), "shop", "orders", False),
+        (("shop.[a]",), "shop", "a", False),
+        (("!shop.audit_*", "shop.*"), "shop", "audit_log", False),
+        (("shop.*", "!shop.audit_*", "shop.audit_log"), "shop", "audit_log", False),
+        (("*.*",), "mysql", "user", False),
+        (("mysql.*",), "MYSQL", "user", False),
+    ],
+)
+def test_a_table_is_wanted_by_pattern(patterns: tuple[str, ...], database: str, table: str, wanted: bool) -> None:
+    assert TableFilter(patterns)(TableName(database, table)) is wanted
+
+
+def test_the_schema_for_editors_is_the_one_in_the_docs() -> None:
+    assert (ROOT / "docs" / "config.schema.json").read_text() == json_schema()
