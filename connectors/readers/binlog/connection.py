@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import SourceError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "take_server_id"]
 
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
+_TRIES = 200
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
 
 
@@ -22,6 +25,15 @@ class ConnectionLost(SourceError):
     """The server cannot be reached, or the connection broke."""
 
     retryable = True
+
+
+class _NoTls(SourceError):
+    """TLS cannot be had as asked."""
+
+
+def _is_about_tls(error: Exception) -> bool:
+    text = str(error).lower()
+    return "ssl" in text or "tls" in text or "certificate" in text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +50,26 @@ class TlsSettings:
     cert: str | None = None
     key: str | None = None
 
-    def arguments(self) -> dict[str, Any]:
-        """What PyMySQL's ``connect`` takes."""
+    def __post_init__(self) -> None:
         if self.mode not in _TLS_MODES:
             raise SourceError("not a TLS mode", expected=", ".join(_TLS_MODES), found=self.mode)
-        if self.mode == "disabled":
-            return {"ssl_disabled": True}
-        if self.mode == "preferred":
-            return {}
-        context = ssl.create_default_context(cafile=self.ca)
+
+
+@lru_cache(maxsize=16)
+def _context(tls: TlsSettings) -> ssl.SSLContext:
+    """Made once a process: reading the system's authorities takes a tenth of a second."""
+    if tls.mode in ("preferred", "required"):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        context = ssl.create_default_context(cafile=tls.ca)
         # Servers make certificates for themselves that break the strict profile, which Python 3.13 switches on.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        context.check_hostname = self.mode == "verify_identity"
-        if self.mode == "required":
-            context.verify_mode = ssl.CERT_NONE
-        if self.cert is not None:
-            context.load_cert_chain(self.cert, self.key)
-        return {"ssl": context}
+        context.check_hostname = tls.mode == "verify_identity"
+    if tls.cert is not None:
+        context.load_cert_chain(tls.cert, tls.key)
+    return context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +100,16 @@ class ServerAddress:
             ConnectionLost: nobody answers there.
             SourceError: the user or its password is refused, or TLS cannot be had as asked.
         """
+        if self.tls.mode == "disabled":
+            return self._connect(ssl_disabled=True)
+        try:
+            return self._connect(ssl=_context(self.tls))
+        except _NoTls:
+            if self.tls.mode == "preferred":
+                return self._connect(ssl_disabled=True)
+            raise
+
+    def _connect(self, **tls: Any) -> Connection[Any]:
         import pymysql
 
         try:
@@ -98,7 +123,7 @@ class ServerAddress:
                 connect_timeout=self.timeout_s,
                 read_timeout=self.timeout_s,
                 write_timeout=self.timeout_s,
-                **self.tls.arguments(),
+                **tls,
             )
         except pymysql.err.MySQLError as error:
             raise self._failure(error) from error
@@ -112,8 +137,8 @@ class ServerAddress:
                 found=f"error {number}: {text}",
                 next_step="correct user and password, or CREATE USER and GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT",
             )
-        if "ssl" in str(text).lower() or "certificate" in str(text).lower():
-            return SourceError(
+        if _is_about_tls(error):
+            return _NoTls(
                 "no TLS connection can be made as asked",
                 where=str(self),
                 expected=f"tls mode {self.tls.mode}",
@@ -131,11 +156,8 @@ def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str
     Raises:
         SourceError: all are taken.
     """
-    first, last = ids
-    count = last - first + 1
-    tried = random.sample(range(first, last + 1), min(count, 1000))
     with connection.cursor() as cursor:
-        for server_id in tried:
+        for server_id in _draw(*ids):
             cursor.execute("SELECT GET_LOCK(%s, 0)", (f"historian server id {server_id}",))
             row = cursor.fetchone()
             if row is not None and row[0] == 1:
@@ -144,6 +166,15 @@ def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str
         "no server id is free",
         where=where,
         expected="one for each connection",
-        found=f"{count} ids from {first} to {last}, all in use",
+        found=f"ids {ids[0]} to {ids[1]}, all in use",
         next_step="widen source.server_id",
     )
+
+
+def _draw(first: int, last: int) -> Iterator[int]:
+    """The ids of a small range in any order; of a large one as many as it is worth to try."""
+    if last - first < _TRIES:
+        yield from random.sample(range(first, last + 1), last - first + 1)
+    else:
+        for _ in range(_TRIES):
+            yield random.randint(first, last)  # noqa: S311 - to be spread, not secret
