@@ -74,6 +74,11 @@ def test_spark_finds_our_source() -> None:
     assert pyspark_historian.DefaultSource.name() == "historian"
 
 
+def test_format_needs_no_registration(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"missing @ \$\.config"):
+        spark.read.format("historian").load()
+
+
 def test_source_that_cannot_be_imported_says_why_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.cloudpickle import dumps
 
