@@ -44,7 +44,7 @@ class GtidSet:
 
     @classmethod
     def of(cls, intervals: Mapping[str, Iterable[tuple[int, int]]]) -> GtidSet:
-        """The set of these intervals, in any order and overlapping as they may be."""
+        """The set of these intervals, in any order, overlapping or not; one that ends before it begins is empty."""
         merged = ((source, _merge(ranges)) for source, ranges in sorted(intervals.items()))
         return cls(tuple((source, ranges) for source, ranges in merged if ranges))
 
@@ -67,8 +67,7 @@ class GtidSet:
                     first, last = int(interval[1]), int(interval[2] or interval[1])
                     if not 1 <= first <= _MAX_NUMBER or last > _MAX_NUMBER:
                         raise _bad(text, piece)
-                    if first <= last:
-                        found.setdefault(source, []).append((first, last))
+                    found.setdefault(source, []).append((first, last))
                 elif _TAG.fullmatch(piece):
                     source = f"{uuid}:{piece}"
                 else:
@@ -143,7 +142,7 @@ def _bad(text: str, part: str) -> PositionError:
 
 def _merge(ranges: Iterable[tuple[int, int]]) -> Intervals:
     merged: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
+    for first, last in sorted(pair for pair in ranges if pair[0] <= pair[1]):
         if merged and first <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:

@@ -1,0 +1,110 @@
+"""The server's text as values."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from historian.errors import ValueUnrepresentable
+from historian.schema import Column, ColumnType
+from historian.types import arrow_type
+from historian.values import Value, initial_scalar, initial_value
+
+
+def column(name: str, initial: str | None, **of_type: object) -> Column:
+    return Column(id=1, name="n", type=ColumnType(name=name, **of_type), initial=initial)  # type: ignore[arg-type]
+
+
+HOUR_US = 3_600_000_000
+
+CASES: list[tuple[Column, Value]] = [
+    (column("int", None), None),
+    (column("tinyint", "-128"), -128),
+    (column("int", "4294967295", unsigned=True), 4294967295),
+    (column("bigint", "18446744073709551615", unsigned=True), Decimal(2**64 - 1)),
+    (column("bigint", "-9223372036854775808"), -(2**63)),
+    (column("year", "2024", length=4), 2024),
+    (column("year", "0000", length=4), 0),
+    (column("decimal", "-12.50", precision=10, scale=2), Decimal("-12.50")),
+    (column("decimal", "1" * 39 + ".5", precision=41, scale=1), "1" * 39 + ".5"),
+    (column("double", "-0.1"), -0.1),
+    (column("double", "1e300"), 1e300),
+    (column("float", "0.1"), 0.1),
+    (column("bit", "b'1'", length=1), True),
+    (column("bit", "b'0'"), False),
+    (column("bit", "b'100000001'", length=9), b"\x01\x01"),
+    (column("bit", "0x41", length=8), b"A"),
+    (column("bit", "0b101", length=3), b"\x05"),
+    (column("bit", "b''", length=3), b"\x00"),
+    (column("date", "2024-02-29"), date(2024, 2, 29)),
+    (column("date", "0000-00-00"), None),
+    (column("date", "2024-00-10"), None),
+    (column("datetime", "2024-02-29 23:59:58"), datetime(2024, 2, 29, 23, 59, 58)),
+    (column("datetime", "0001-01-01 00:00:00.5", fraction=1), datetime(1, 1, 1, 0, 0, 0, 500_000)),
+    (column("datetime", "0000-00-00 00:00:00"), None),
+    (column("timestamp", "2024-02-29 23:59:58.000001", fraction=6), datetime(2024, 2, 29, 23, 59, 58, 1, timezone.utc)),
+    (column("time", "12:00:00"), 12 * HOUR_US),
+    (column("time", "-838:59:59"), -(839 * HOUR_US - 1_000_000)),
+    (column("time", "00:00:00.000007", fraction=6), 7),
+    (column("varchar", "", length=5), ""),
+    (column("varchar", "0x41", length=5), "0x41"),
+    (column("enum", "b", members=("a", "b")), "b"),
+    (column("set", "a,b", members=("a", "b")), "a,b"),
+    (column("json", "null"), "null"),
+    (column("binary", "0x41", length=3), b"A\0\0"),
+    (column("binary", "", length=2), b"\0\0"),
+    (column("varbinary", "0x00ff", length=3), b"\x00\xff"),
+    (column("blob", "é"), "é".encode()),
+    (column("point", "0x"), b""),
+]
+
+
+@pytest.mark.parametrize("of,expected", CASES, ids=lambda case: str(case.type) if isinstance(case, Column) else "")
+def test_text_of_the_server_becomes_a_value_of_the_columns_type(of: Column, expected: Value) -> None:
+    value, scalar = initial_value(of), initial_scalar(of)
+
+    assert (type(expected), expected) == (type(value), value)
+    assert arrow_type(of.type) == scalar.type
+    assert scalar == pa.scalar(expected, arrow_type(of.type))
+
+
+def test_a_float_is_rounded_to_what_the_server_stores() -> None:
+    assert pa.array([0.1], pa.float32())[0] == initial_scalar(column("float", "0.1"))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        column("int", "x"),
+        column("decimal", "x", precision=5, scale=0),
+        column("date", "2024-02-30"),
+        column("date", "yesterday"),
+        column("datetime", "2024-02-29"),
+        column("time", "12:60:00"),
+        column("time", "noon"),
+        column("bit", "b'111'", length=2),
+        column("bit", "two", length=2),
+    ],
+    ids=lambda of: f"{of.type} {of.initial}",
+)
+def test_text_that_is_no_value_of_the_type_is_refused(of: Column) -> None:
+    with pytest.raises(ValueUnrepresentable, match="none of its type") as caught:
+        initial_value(of)
+
+    assert repr(of.initial) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "of", [column("tinyint", "300"), column("decimal", "1000", precision=3, scale=0)], ids=lambda of: str(of.type)
+)
+def test_a_value_that_the_type_cannot_hold_is_refused(of: Column) -> None:
+    with pytest.raises(ValueUnrepresentable, match="does not fit"):
+        initial_scalar(of)
+
+
+def test_a_value_that_only_the_server_knows_is_refused() -> None:
+    with pytest.raises(ValueUnrepresentable, match="only the server knows"):
+        initial_value(Column(id=1, name="n", type=ColumnType(name="int"), initial_known=False))
