@@ -20,7 +20,7 @@ from connectors.spark import MARKER_TABLE_ID, HistorianSource
 from historian.changelog import column_id
 from historian.errors import HistorianError, StoreError
 from historian.plans import Plan
-from historian.store import Store
+from historian.store import Lease, Store
 from historian.timeline import TimelineEntry
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class Pipeline:
         store: Store,
         sinks: Sequence[Sink],
         held: int,
+        lease: Lease,
         report: Report,
     ) -> None:
         self._config = config
@@ -111,6 +112,7 @@ class Pipeline:
         self._store = store
         self._sinks = sinks
         self._held = held
+        self._lease = lease
         self._report = report
         self._stopping = threading.Event()
         self._writing = threading.Lock()
@@ -123,9 +125,9 @@ class Pipeline:
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
         try:
-            with store.lease(config.name):
+            with store.lease(config.name) as lease:
                 held = min((sink.open(connector) for sink in sinks), default=0)
-                yield cls(config, spark, store, sinks, held, report)
+                yield cls(config, spark, store, sinks, held, lease, report)
         finally:
             store.close()
 
@@ -161,16 +163,21 @@ class Pipeline:
         )
         return (
             stream.writeStream.queryName(self._config.name)
-            .option("checkpointLocation", str(run.checkpoint))
+            .option("checkpointLocation", self._checkpoint())
             .foreachBatch(self._write)
             .trigger(**trigger)
             .start()
         )
 
+    def _checkpoint(self) -> str:
+        """A directory of the store's own: offsets are plan numbers, which mean something only in the store that gave them."""
+        return f"{self._config.run.checkpoint}/{self._store.generation()}"
+
     def _write(self, rows: DataFrame, batch_id: int) -> None:  # noqa: ARG002 Spark's signature; plans have numbers of their own
         with self._writing:
             rows = rows.persist()
             try:
+                self._lease.check()
                 seen = (
                     rows.where(f"{_IS_MARKER} or zero_dates <> ''").select("plan", "table_id", "zero_dates").collect()
                 )

@@ -30,7 +30,6 @@ from historian.chunks import CHUNK_STREAM, chunk_row
 from historian.errors import ConfigError
 from historian.plans import LogRange, Plan, PlannedTable
 from historian.positions import LogPosition
-from historian.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -109,6 +108,7 @@ class SourceSettings:
         """A tracker on the configured store, or on one in memory for a batch read."""
         from connectors.config import load_config
         from connectors.sources import make_tracker
+        from historian.store import Store
 
         url = self.store if self.store is not None else "sqlite://" if ephemeral else None
         return make_tracker(load_config(self.config), store=None if url is None else Store.open(url), start=self.begin)

@@ -91,7 +91,18 @@ class Tracker:
 
     def end_of(self, number: int) -> LogPosition:
         """Where plan *number* ends; of 0: where the connector begins."""
-        return self.history.origin if number == 0 else self.stored(number).end
+        if number == 0:
+            return self.history.origin
+        plan, following = self.store.plan(number), self.store.plan(number + 1)
+        if plan is None and following is not None:
+            return following.start
+        return self.stored(number).end
+
+    def _last_with_tables(self, number: int) -> int:
+        if number == 0:
+            return 0
+        plan = self.stored(number)
+        return plan.number if plan.tables else plan.previous
 
     def stored(self, number: int) -> Plan:
         """The stored plan of that number. Raises :class:`StoreError` where there is none."""
@@ -181,6 +192,7 @@ class Tracker:
         )
         plan = Plan(
             number=number + 1,
+            previous=self._last_with_tables(number),
             connector=self._connector,
             start=start,
             end=end,

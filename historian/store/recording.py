@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
+
 from sqlalchemy import Connection, delete, func, insert, inspect, select, update
 
 from historian import codec
 from historian.errors import StoreError
-from historian.plans import Place, Plan
+from historian.plans import Place, Plan, Quarantine
 from historian.positions import LogPosition
 from historian.prefix import covers
 from historian.store.contents import pack, references
-from historian.store.tables import SCHEMA_FORMAT, facts, gaps, metadata, plans, snapshots, timeline
+from historian.store.tables import SCHEMA_FORMAT, facts, gaps, metadata, plans, quarantines, snapshots, timeline
+from historian.schema import TableName
 from historian.timeline import Gap, TimelineEntry
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "prepare",
     "record_entry",
     "record_gap",
+    "record_quarantine",
     "record_resolved",
     "set_fact",
 ]
@@ -30,6 +34,7 @@ def prepare(connection: Connection, where: str) -> None:
     if not inspect(connection).has_table(facts.name):
         metadata.create_all(connection)
         set_fact(connection, "schema_format", str(SCHEMA_FORMAT))
+        set_fact(connection, "generation", str(uuid.uuid4()))
     found = fact(connection, "schema_format")
     if found != str(SCHEMA_FORMAT):
         raise StoreError(
@@ -95,8 +100,8 @@ def record_resolved(connection: Connection, position: LogPosition) -> None:
         raise StoreError("two readings of the log diverge", where="resolved position", expected=held, found=position)
 
 
-def append_plan(connection: Connection, plan: Plan, *, first: int = 1) -> None:
-    """Stores *plan*, unless it is there; *first* is the number that an empty store begins with."""
+def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) -> None:
+    """Stores *plan*, unless it is there; what a sink gives back when *restoring* has holes where plans had no tables."""
     body, parts = pack(plan)
     held = connection.execute(select(plans.c.body).where(plans.c.number == plan.number)).scalar()
     if held == body:
@@ -110,13 +115,21 @@ def append_plan(connection: Connection, plan: Plan, *, first: int = 1) -> None:
             next_step="another run made it; start again from what the store holds",
         )
     newest = connection.execute(select(func.max(plans.c.number))).scalar()
-    following = first if newest is None else newest + 1
-    if plan.number != following:
+    following = 1 if newest is None else newest + 1
+    if plan.number != following and not (restoring and plan.number > following):
         raise StoreError("the plans have a hole", where="the next plan", expected=following, found=plan.number)
     present = set(connection.execute(select(snapshots.c.digest).where(snapshots.c.digest.in_(parts))).scalars())
     for digest in parts.keys() - present:
         connection.execute(insert(snapshots).values(digest=digest, body=parts[digest]))
     connection.execute(insert(plans).values(number=plan.number, body=body))
+
+
+def record_quarantine(connection: Connection, table_id: int, name: TableName, quarantine: Quarantine) -> None:
+    """Notes that a table stopped; the first reason stays."""
+    key = {"table_id": table_id, "database_name": name.database, "table_name": name.table}
+    held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in key.items()))
+    if connection.execute(held).one_or_none() is None:
+        connection.execute(insert(quarantines).values(**key, body=codec.dump(Quarantine, quarantine)))
 
 
 def forget_plans(connection: Connection, before: int) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 from historian import codec
 from historian.errors import StoreError
 from historian.history import History
-from historian.plans import Plan, Quarantine
+from historian.plans import Plan, PlannedTable, Quarantine
 from historian.positions import LogPosition
 from historian.schema import Catalog, TableName
 from historian.store.contents import references, unpack
@@ -26,6 +26,7 @@ from historian.store.recording import (
     prepare,
     record_entry,
     record_gap,
+    record_quarantine,
     record_resolved,
     set_fact,
 )
@@ -70,6 +71,10 @@ class Store:
             StoreError: the store is another connector's.
         """
         return self._transactions.write(lambda connection: self._identity(connection, name, str(uuid.uuid4())))
+
+    def generation(self) -> str:
+        """An identity of this very store: one made anew, or rebuilt, has another. Plan numbers mean something only in one."""
+        return self._transactions.read(lambda connection: fact(connection, "generation")) or ""
 
     def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:
         """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
@@ -150,16 +155,8 @@ class Store:
         return self._transactions.write(lambda connection: forget_plans(connection, before))
 
     def quarantine(self, table_id: int, name: TableName, quarantine: Quarantine) -> None:
-        """Notes that a table stopped; *table_id* 0 where its schema was never known. The first reason stays."""
-        key = {"table_id": table_id, "database_name": name.database, "table_name": name.table}
-        body = codec.dump(Quarantine, quarantine)
-
-        def work(connection: Connection) -> None:
-            held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in key.items()))
-            if connection.execute(held).one_or_none() is None:
-                connection.execute(insert(quarantines).values(**key, body=body))
-
-        self._transactions.write(work)
+        """Notes that the table *name* stopped; the first reason stays. *table_id* 0: its schema was never known."""
+        self._transactions.write(lambda connection: record_quarantine(connection, table_id, name, quarantine))
 
     def quarantines(self) -> dict[int, Quarantine]:
         """Stopped tables whose schema is known, by table id."""
@@ -238,7 +235,10 @@ class Store:
             for entry in held_entries:
                 record_entry(connection, entry)
             for plan in held_plans:
-                append_plan(connection, plan, first=held_plans[0].number)
+                append_plan(connection, plan, restoring=True)
+                for table in plan.tables:
+                    if table.quarantine is not None:
+                        record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
             if held_plans or held_entries:
                 record_resolved(connection, held_plans[-1].end if held_plans else held_entries[-1].position)
 
@@ -272,3 +272,8 @@ class Store:
             return tuple(unpack(body, found) for body in bodies)
 
         return self._transactions.read(work)
+
+
+def _last_name(table: PlannedTable) -> TableName:
+    names = [version.snapshot.name for version in table.versions if version.snapshot is not None]
+    return names[-1] if names else TableName("", "")
