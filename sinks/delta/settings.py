@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from historian.errors import ConfigError
 from historian.schema import TableName
 
-__all__ = ["DeltaSettings"]
+__all__ = ["DeltaSettings", "target_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

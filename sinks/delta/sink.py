@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaSink"]
 
 _SMALL_BYTES = 32 << 20
-"""Batches up to this size are written by one task: a file a table, and one Python worker to talk to."""
+"""Batches up to this size are written by one task: one file a table, one Python worker to wake."""
 
 
 class DeltaSink:
@@ -54,7 +54,7 @@ class DeltaSink:
         if state.last is None:
             return 0
         if any(self._held(state, directory) < link for directory, link in state.live_links().items()):
-            return state.last.number - 1
+            return state.last.previous
         state.advance()
         return state.last.number
 
@@ -79,7 +79,7 @@ class DeltaSink:
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")
         writer = PlanWriter(Kernel(self._spark, signature(plan.connector)), state, self._targets, plan)
-        writer.write(parts, chunks.coalesce(1) if size_bytes <= _SMALL_BYTES else chunks)
+        writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)
         state.advance()
         faults.reached("plan_written")
 
@@ -105,12 +105,13 @@ class DeltaSink:
                 found=plan.connector,
             )
         held = 0 if state.last is None else state.last.number
-        if plan.number > held + 1 or (not state.complete and plan.number > held):
+        wanted = held if state.complete or state.last is None else state.last.previous
+        if plan.number > held and plan.previous != wanted:
             raise ChainBroken(
                 "a plan is missing in the lake",
                 where=self._root,
-                expected=f"plan {held + 1 if state.complete else held}",
-                found=f"plan {plan.number}",
+                expected=f"a plan that follows plan {wanted}",
+                found=f"plan {plan.number}, which follows plan {plan.previous}",
                 next_step="write the plans in between, or start a new lake",
             )
         return state

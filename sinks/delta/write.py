@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -53,19 +53,32 @@ class PlanWriter:
         self._checked: set[str] = set()
         self._closed: dict[str, str] = {}
 
-    def write(self, parts: Sequence[Part], chunks: DataFrame) -> None:
-        """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state."""
-        for index in sorted({part.index for part in parts}):
-            self._write_round([part for part in parts if part.index == index], chunks)
+    def write(self, parts: Sequence[Part], chunks: DataFrame, *, small: bool) -> None:
+        """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.
 
-    def _write_round(self, parts: Sequence[Part], chunks: DataFrame) -> None:
+        Args:
+            parts: of the plan, of tables that are not stopped.
+            chunks: of the plan, persisted.
+            small: whether one task does all of a round; else the tasks that hold the chunks write the changelogs, and
+                a table's net change is one task's.
+        """
+        for index in sorted({part.index for part in parts}):
+            self._write_round([part for part in parts if part.index == index], chunks, small=small)
+
+    def _write_round(self, parts: Sequence[Part], chunks: DataFrame, *, small: bool) -> None:
         spark = chunks.sparkSession
         prepared: list[_Prepared] = []
         for part in parts:
             with self._stopping(part):
                 prepared.append(self._prepare(part, spark))
         works = [work for work in map(self._work, prepared) if work is not None]
-        files = write_files(chunks, works)
+        if small:
+            files = write_files(chunks.coalesce(1), works)
+        else:
+            files = write_files(chunks, [replace(w, target=None) for w in works if w.changelog is not None])
+            files += write_files(
+                chunks.repartition("table_id"), [replace(w, changelog=None) for w in works if w.target is not None]
+            )
         faults.reached("files_written")
         for ready in prepared:
             with self._stopping(ready.part):

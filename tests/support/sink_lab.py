@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ class Lab:
         self._clock = 0
         self._sequence = 0
         self._start = self._position()
-        self._touched: set[int] = set()
+        self._snapshots: dict[int, list[Snapshot]] = {}
 
     # ---- statements -------------------------------------------------------------------------------------------------
 
@@ -198,6 +198,7 @@ class Lab:
         end = self._position()
         plan = Plan(
             number=number,
+            previous=number - 1,
             connector=self.connector,
             start=self._start,
             end=end,
@@ -242,6 +243,19 @@ class Lab:
     def table_id(self, name: str) -> int:
         return self.catalog.tables[_name(name)].table_id
 
+    def key_columns(self, name: str) -> list[str]:
+        """The names of a table's key columns, in the table's order."""
+        snapshot = self.catalog.tables[_name(name)]
+        return [c.name for c in snapshot.columns if c.id in snapshot.primary_key]
+
+    def columns_at(self, version: int, physical: Collection[str]) -> dict[str, str]:
+        """Physical name to the name that a column had at a version of the table whose columns are all in *physical*."""
+        for snapshot in self._snapshots[version]:
+            columns = {physical_name(c.id): c.name for c in snapshot.columns}
+            if set(columns) <= set(physical):
+                return columns
+        raise AssertionError(f"no table of version {version} has its columns there")
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _statement(self, statement: str, *edits: Edit, cut: bool = False) -> None:
@@ -274,6 +288,7 @@ class Lab:
                 continue
             table = self.tables.setdefault(table_id, Table(table_id))
             table.segment += cut
+            self._snapshots.setdefault(number, []).extend(s for s in (after.get(table_id),) if s is not None)
             table.versions.append(
                 PlannedVersion(
                     version=number,
@@ -300,6 +315,11 @@ class Lab:
                 table.live[self._key(name, row)] = whole
             else:
                 table.live.pop(self._key(name, row), None)
+
+    def flush(self) -> None:
+        """Ends the chunks at this point."""
+        for table in self.tables.values():
+            self._flush(table)
 
     def _flush(self, table: Table) -> None:
         if not table.pending:
@@ -384,6 +404,3 @@ def _spark_schema() -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(CHUNK_STREAM)
-
-
-Fault = Callable[[str], None]

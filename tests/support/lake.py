@@ -1,0 +1,113 @@
+"""Reads a lake's tables for comparison, and writes a lab's plans into one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from historian.changelog import Op, physical_name
+from historian.plans import Plan
+from sink_lab import Lab, Written
+from sinks.delta import DeltaSettings, DeltaSink
+from sinks.delta.kernel import Kernel
+from sinks.delta.schema import DeltaSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Lake"]
+
+
+class Lake:
+    """A lake in a directory, its sink opened for the lab's connector."""
+
+    def __init__(self, spark: SparkSession, path: Path, lab: Lab, **settings: Any) -> None:
+        self.spark = spark
+        self.path = path
+        self.lab = lab
+        self.settings = DeltaSettings(path=str(path), **settings)
+        self.sink = self.reopen()
+
+    def reopen(self) -> DeltaSink:
+        """A new sink, as a new process has it."""
+        self.sink = DeltaSink(self.spark, self.settings)
+        self.held = self.sink.open(self.lab.connector)
+        return self.sink
+
+    def cut(self, partitions: int = 1) -> Plan:
+        """Ends the lab's plan and writes it."""
+        plan = self.lab.cut()
+        self.write(plan, partitions)
+        return plan
+
+    def write(self, plan: Plan, partitions: int = 1) -> None:
+        """Writes a plan of the lab, or writes it again."""
+        chunks = self.lab.frame(self.spark, plan, partitions).persist()
+        try:
+            self.sink.write(plan, self.lab.timeline, chunks)
+        finally:
+            chunks.unpersist()
+
+    def catch_up(self) -> None:
+        """Reopens the lake and writes what it does not hold, as a restarted connector does."""
+        self.reopen()
+        for plan in self.lab.plans[self.held :]:
+            self.write(plan)
+
+    def mirror(self, directory: str) -> list[dict[str, Any]]:
+        """A mirror's rows as Spark reads them, columns in order."""
+        return [row.asDict() for row in self._read(directory).collect()]
+
+    def columns(self, directory: str) -> list[str]:
+        """Names and types of a table's columns, as Spark reads them."""
+        return [f"{name} {kind}" for name, kind in self._read(directory).dtypes]
+
+    def raw_log(self, directory: str) -> list[dict[str, Any]]:
+        """A changelog's rows by offset, all columns."""
+        return [row.asDict() for row in self._read(directory).orderBy("offset").collect()]
+
+    def log(self, directory: str) -> list[Written]:
+        """A changelog's rows by offset, each with the columns of the version it was written under; offsets are checked."""
+        rows = self.raw_log(directory)
+        assert [row["offset"] for row in rows] == list(range(len(rows)))
+        names = {physical_name(f.column_id): f.name for f in self.schema(directory).fields if f.column_id}
+        return [self._written(row, names) for row in rows]
+
+    def schema(self, directory: str) -> DeltaSchema:
+        """The schema in Delta's log."""
+        view = Kernel(self.spark, "tests").view(str(self.path / directory))
+        assert view is not None
+        return view.schema()
+
+    def versions(self, directory: str) -> int:
+        """The newest Delta version of a table."""
+        view = Kernel(self.spark, "tests").view(str(self.path / directory))
+        assert view is not None
+        return view.version
+
+    def stopped(self) -> dict[str, str]:
+        """Table to why it was stopped."""
+        return {s.table: s.stopped for s in self.sink.status() if s.stopped is not None}
+
+    def check(self, *tables: str) -> None:
+        """The mirror and the changelog of each table are what the lab says."""
+        for name in tables:
+            base = name.replace(".", "_")
+            key = self.lab.key_columns(name)
+            found, expected = (_ordered(rows, key) for rows in (self.mirror(base), self.lab.rows(name)))
+            assert found == expected
+            assert self.log(f"{base}_changes") == self.lab.log(self.lab.table_id(name))
+
+    def _written(self, row: dict[str, Any], names: dict[str, str]) -> Written:
+        """The row under the names of its own version; what that version does not have must be NULL."""
+        columns = self.lab.columns_at(row["schema_version"], names)
+        assert all(row[name] is None for physical, name in names.items() if physical not in columns)
+        data = tuple((then, row[names[physical]]) for physical, then in columns.items())
+        return Written(Op(row["op"]).sign, row["schema_version"], data)
+
+    def _read(self, directory: str) -> Any:
+        return self.spark.read.format("delta").load(str(self.path / directory))
+
+
+def _ordered(rows: list[dict[str, Any]], key: list[str]) -> list[list[tuple[str, Any]]]:
+    return [list(row.items()) for row in sorted(rows, key=lambda row: repr([row[name] for name in key]))]
