@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from historian.ddl import SYSTEM_DATABASES
 from historian.schema import TableName
 
-__all__ = ["EVERY_TABLE", "SYSTEM_DATABASES", "TableFilter", "check_pattern"]
-
-SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema", "sys"))
-"""Databases whose tables are never captured."""
+__all__ = ["EVERY_TABLE", "TableFilter", "check_pattern"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,83 @@
+"""Preflight: can this configuration run, and would the data be right? Each failed check names what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from connectors.check.result import CheckResult, failed, ok
+from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource
+from historian.errors import SourceError
+
+__all__ = ["CheckResult", "require", "run_checks"]
+
+
+def run_checks(config: PipelineConfig) -> tuple[CheckResult, ...]:
+    """Every check that applies, in the order they are shown. Reads only; never raises for what a check is about."""
+    results: list[CheckResult] = []
+    try:
+        results.extend(_results(config))
+    except SourceError as error:
+        expected = "a server that answers, and lets the user in"
+        results.append(failed("server", str(error), expected, error.next_step or "correct source.host and source.port"))
+    return tuple(results)
+
+
+def require(config: PipelineConfig) -> None:
+    """Lets a run begin whose data would be right.
+
+    Raises:
+        SourceError: with each failed check; or what kept the server from being asked, retryable where that is.
+    """
+    wrong = [result for result in _results(config) if result.status == "failed"]
+    if wrong:
+        lines = [f"\n  {r.name}: {r.found}\n    expected {r.expected}\n    mend: {r.mend}" for r in wrong]
+        raise SourceError(
+            "the source does not meet what a right copy needs",
+            where=config.name,
+            found="".join(lines),
+            next_step="mend it, then look again with `historian check`",
+        )
+
+
+def _results(config: PipelineConfig) -> Iterator[CheckResult]:
+    from connectors.check.log import file_checks, position_check
+    from connectors.sources import make_reader
+
+    source = config.source
+    results = tuple(file_checks(source) if isinstance(source, BinlogFilesSource) else _server_results(source))
+    yield from results
+    if any(result.status == "failed" and result.name in _NO_LOG for result in results):
+        return
+    reader = make_reader(source)
+    try:
+        yield position_check(config, reader)
+    finally:
+        reader.close()
+
+
+_NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps")
+"""Checks without which the log cannot be asked for a position."""
+
+
+def _server_results(source: ServerSource) -> Iterator[CheckResult]:
+    from connectors.check.privileges import privilege_checks
+    from connectors.check.server import ServerView
+    from connectors.check.settings import SETTINGS_CHECKS
+    from connectors.check.tables import table_checks
+    from connectors.sources import server_address
+
+    address = server_address(source)
+    with closing(address.connect()) as connection:
+        server = ServerView.of(source, connection)
+        yield ok("server", f"{server.version_text} at {address}")
+        if server.flavor != source.flavor:
+            yield failed("flavor", server.flavor, source.flavor, f"source.type: {server.flavor}")
+            return
+        if server.variable("log_bin") != "ON":
+            mend = "log_bin=binlog among the server's options, then restart it"
+            yield failed("log_bin", "OFF", "ON: without a binlog there is nothing to read", mend)
+            return
+        yield from privilege_checks(server)
+        yield from (result for check in SETTINGS_CHECKS if (result := check(server)) is not None)
+        yield from table_checks(server)

@@ -1,0 +1,84 @@
+"""Checks of the log itself: whether what a run would read first is still there, and whether files make one log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.check.result import CheckResult, failed, ok, warning
+from connectors.config import BinlogFilesSource, PipelineConfig
+from historian.errors import HistorianError
+from historian.positions import LogPosition, parse_position
+from historian.store import Store
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Reader
+
+__all__ = ["file_checks", "position_check"]
+
+_START = "start position"
+
+
+def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
+    """Whether the log holds everything behind the place where a run would go on, or else begin."""
+    try:
+        recorded = _recorded(config)
+    except HistorianError as error:
+        return failed("history store", str(error), "a store that can be opened", "correct history.store")
+    expected = "a position whose log is all there"
+    try:
+        if recorded is not None:
+            reader.locate(recorded)
+            return ok(_START, f"goes on behind {recorded}, which the log holds")
+        start = config.source.start
+        if start not in ("earliest", "latest"):
+            reader.locate(parse_position(start, config.source.flavor))
+            return ok(_START, f"begins behind {start}, which the log holds")
+        place = reader.start() if start == "earliest" else reader.end()
+        return ok(_START, f"{start}: {place.at}{f', {place.gtids}' if place.gtids else ''}")
+    except HistorianError as error:
+        mend = "restore the missing binlogs" if recorded is not None else "choose another source.start"
+        return failed(_START, str(error), expected, mend)
+
+
+def _recorded(config: PipelineConfig) -> LogPosition | None:
+    """Where the last plan ended, by the store; no store is made where there is none."""
+    url = config.history.store
+    scheme, _, path = url.partition(":///")
+    if scheme.startswith("sqlite") and not (path and Path(path).exists()):
+        return None
+    store = Store.open(url)
+    try:
+        plan = store.last_plan()
+        return None if plan is None else plan.end
+    finally:
+        store.close()
+
+
+def file_checks(source: BinlogFilesSource) -> Iterator[CheckResult]:
+    """Whether the files are binlogs of the flavor configured, and follow each other without a gap."""
+    from connectors.readers.binlog.files import list_files, read_head
+
+    name = "binlog files"
+    try:
+        files = list_files(source.paths())
+        heads = [read_head(file) for file in files]
+    except HistorianError as error:
+        yield failed(name, str(error), "binlog files that can be read", "copy them from the server anew")
+        return
+    yield ok(name, f"{len(files)}, {files[0].name} to {files[-1].name}, of {heads[-1].format.server_version}")
+    for file, head in zip(files, heads, strict=True):
+        if head.format.flavor != source.flavor:
+            mend = f"source.flavor: {head.format.flavor}"
+            yield failed("flavor", f"{file.name} is of {head.format.server_version}", source.flavor, mend)
+            break
+    for before, after in pairwise(files):
+        if after.number != before.number + 1:
+            found = f"{after.name} follows {before.name}"
+            yield failed("gaps", found, "consecutive numbers", "add the files between them")
+    if heads[0].gtids and source.schema is None:
+        found = f"{files[0].name} is not the server's first: {heads[0].gtids} came before"
+        expected = "all binlogs from the first, or the tables' schemas: those whose CREATE is earlier are not known"
+        yield warning("first file", found, expected, "source.schema: an SQL file with the tables at that point")

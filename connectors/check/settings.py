@@ -1,0 +1,181 @@
+"""Checks of a server's global settings. Each takes a server and gives one result, or None where it does not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from connectors.check.result import CheckResult, failed, ok, warning
+from connectors.check.server import ServerView
+
+__all__ = ["SETTINGS_CHECKS"]
+
+_DAY_S = 86_400
+_SESSIONS = "a session that may set its own is not seen here; a captured table that it changes is stopped"
+
+
+def _row_format(server: ServerView) -> CheckResult | None:
+    found = server.variable("binlog_format")
+    if found is None:
+        return None
+    if found == "ROW":
+        return ok("binlog_format", f"ROW ({_SESSIONS})")
+    mend = server.set_global("binlog_format", "ROW") + "; then let clients connect anew"
+    return failed("binlog_format", found, "ROW: other formats log statements, which say nothing of rows", mend)
+
+
+def _row_image(server: ServerView) -> CheckResult | None:
+    found = server.variable("binlog_row_image")
+    if found is None or found == "FULL":
+        return None if found is None else ok("binlog_row_image", found)
+    mend = server.set_global("binlog_row_image", "FULL") + "; then let clients connect anew"
+    return failed("binlog_row_image", found, "FULL: partial row images are not read yet", mend)
+
+
+def _gtid_mode(server: ServerView) -> CheckResult | None:
+    if server.flavor != "mysql":
+        return None
+    found = server.variable("gtid_mode") or "OFF"
+    steps = "SET GLOBAL enforce_gtid_consistency = ON, then gtid_mode = OFF_PERMISSIVE, ON_PERMISSIVE, ON, one by one"
+    if found == "ON":
+        return ok("gtid_mode", found)
+    if found == "OFF":
+        return warning("gtid_mode", found, "ON: file and offset hold on this server only, so no failover", steps)
+    return failed("gtid_mode", found, "ON or OFF: the log may mix transactions with and without GTID", steps)
+
+
+def _gtid_strict_mode(server: ServerView) -> CheckResult | None:
+    if server.flavor != "mariadb":
+        return None
+    found = server.variable("gtid_strict_mode") or "OFF"
+    if found == "ON":
+        return ok("gtid_strict_mode", found)
+    expected = "ON: a position stands for all sequence numbers before it only while they ascend"
+    return warning("gtid_strict_mode", found, expected, server.set_global("gtid_strict_mode", "ON"))
+
+
+def _compression(server: ServerView) -> CheckResult | None:
+    name = "log_bin_compress" if server.flavor == "mariadb" else "binlog_transaction_compression"
+    found = server.variable(name)
+    if found is None or found == "OFF":
+        return None if found is None else ok(name, found)
+    mend = server.set_global(name, "OFF") + "; then let clients connect anew"
+    return failed(name, found, "OFF: compressed events are not read yet", mend)
+
+
+def _row_value_options(server: ServerView) -> CheckResult | None:
+    found = server.variable("binlog_row_value_options")
+    if not found:
+        return None if found is None else ok("binlog_row_value_options", "empty")
+    mend = server.set_global("binlog_row_value_options", "''") + "; then let clients connect anew"
+    return failed("binlog_row_value_options", found, "empty: partial JSON is not read yet", mend)
+
+
+def _sync_binlog(server: ServerView) -> CheckResult:
+    found = server.variable("sync_binlog") or "0"
+    if found == "1":
+        return ok("sync_binlog", found)
+    expected = "1: else a crash can take transactions out of the log that were read from it"
+    return warning("sync_binlog", found, expected, server.set_global("sync_binlog", "1"))
+
+
+def _checksum(server: ServerView) -> CheckResult:
+    found = server.variable("binlog_checksum") or "NONE"
+    if found == "CRC32":
+        return ok("binlog_checksum", found)
+    expected = "CRC32: without it damaged events are not noticed"
+    return warning("binlog_checksum", found, expected, server.set_global("binlog_checksum", "CRC32"))
+
+
+def _retention(server: ServerView) -> CheckResult:
+    name = "binlog_expire_logs_seconds"
+    seconds = float(server.variable(name) or 0)
+    if not seconds:
+        days = float(server.variable("expire_logs_days") or 0)
+        name, seconds = ("expire_logs_days", days * _DAY_S) if days else (name, 0.0)
+    size_bytes = server.variable("max_binlog_total_size") or "0"
+    if size_bytes != "0":
+        found = f"max_binlog_total_size {size_bytes}"
+        expected = "0: with a limit, a busy hour can purge what was not read yet"
+        return warning("retention", found, expected, server.set_global("max_binlog_total_size", "0"))
+    if not seconds:
+        return ok("retention", "binlogs are kept until someone purges them")
+    if seconds >= _DAY_S:
+        return ok("retention", f"{name}: {seconds / _DAY_S:g} days")
+    expected = "a day or more: a pause longer than this loses the place in the log"
+    value = "7" if name == "expire_logs_days" else str(7 * _DAY_S)
+    return warning("retention", f"{name}: {seconds / 3600:g} hours", expected, server.set_global(name, value))
+
+
+def _log_filters(server: ServerView) -> CheckResult | None:
+    names = {"binlog_do_db": "binlog-do-db", "binlog_ignore_db": "binlog-ignore-db"}
+    question = (
+        "SHOW BINARY LOG STATUS" if server.flavor == "mysql" and server.version >= (8, 2) else "SHOW MASTER STATUS"
+    )
+    answer = server.rows_if_allowed(question)
+    if answer is None:
+        return None  # the check of privileges has said why
+    status = next(iter(answer), {})
+    found = [f"{option}={status[column]}" for column, option in names.items() if status.get(column)]
+    if not found:
+        return ok("log_filters", "all databases are logged")
+    expected = "no filter: DDL on a captured table can be missing from the log"
+    return failed(
+        "log_filters", ", ".join(found), expected, f"take {', '.join(names.values())} out of the server's options"
+    )
+
+
+def _replica_updates(server: ServerView) -> CheckResult | None:
+    logged = server.variable("log_replica_updates") or server.variable("log_slave_updates")
+    if logged != "OFF":
+        return None
+    new = server.flavor == "mysql" and server.version >= (8, 0, 22)
+    name = "log_replica_updates" if new else "log_slave_updates"
+    upstream = server.rows_if_allowed("SHOW REPLICA STATUS" if new else "SHOW SLAVE STATUS")
+    expected, mend = "ON: what it replicates is not in its own log", f"{name}=ON among the server's options"
+    if upstream is None:
+        return warning(name, "OFF; the user cannot see whether this is a replica", f"if it is one, {expected}", mend)
+    return failed(name, "OFF on a replica", expected, mend) if upstream else None
+
+
+def _server_ids(server: ServerView) -> CheckResult:
+    ids = server.source.server_ids
+    own = int(server.variable("server_id") or 0)
+    expected = "ids that nobody else uses: the server cuts off the older of two connections with one id"
+    mend = "choose another range for source.server_id"
+    if own in ids:
+        return failed("server_id", f"{ids} holds the server's own id, {own}", expected, mend)
+    new = server.flavor == "mysql" and server.version >= (8, 0, 22)
+    replicas = server.rows_if_allowed("SHOW REPLICAS" if new else "SHOW SLAVE HOSTS") or ()
+    taken = [number for number in (int(row["server_id"]) for row in replicas) if number in ids]
+    if taken:
+        found = f"{ids}; connected with such an id: {', '.join(map(str, taken))}"
+        return warning("server_id", found, f"{expected} (a run of this connector is no harm)", mend)
+    return ok("server_id", str(ids))
+
+
+def _encrypted_connection(server: ServerView) -> CheckResult:
+    cipher = next(iter(server.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")), {}).get("value")
+    if cipher:
+        return ok("tls", f"{cipher}, mode {server.source.tls.mode}")
+    if server.source.host in ("127.0.0.1", "localhost", "::1"):
+        return ok("tls", "not encrypted, on this machine")
+    expected = "an encrypted connection: rows and statements are readable on the way"
+    return warning("tls", f"not encrypted, mode {server.source.tls.mode}", expected, "source.tls.mode: verify_identity")
+
+
+SETTINGS_CHECKS: tuple[Callable[[ServerView], CheckResult | None], ...] = (
+    _encrypted_connection,
+    _row_format,
+    _row_image,
+    _gtid_mode,
+    _gtid_strict_mode,
+    _compression,
+    _row_value_options,
+    _log_filters,
+    _replica_updates,
+    _sync_binlog,
+    _checksum,
+    _retention,
+    _server_ids,
+)
+"""In the order they are shown. They need a server that writes a binlog."""

@@ -1,0 +1,93 @@
+"""Checks of the captured tables: their columns, keys, and changes that never reach the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from connectors.capture import capture_catalog
+from connectors.check.result import CheckResult, failed, ok, warning
+from connectors.check.server import ServerView
+from historian.schema import Snapshot, TableName
+from historian.types import is_readable
+
+__all__ = ["table_checks"]
+
+_LOGS_CASCADES = (9, 6, 0)
+_ACTIONS = ("CASCADE", "SET NULL", "SET DEFAULT")
+_FOREIGN_KEYS = """
+    SELECT constraint_schema AS child_database, table_name AS child, constraint_name AS name,
+        unique_constraint_schema AS parent_database, referenced_table_name AS parent,
+        delete_rule AS on_delete, update_rule AS on_update
+    FROM information_schema.referential_constraints ORDER BY 1, 2, 3
+"""
+_SHOWN = 10
+
+
+def table_checks(server: ServerView) -> Iterator[CheckResult]:
+    """Checks of the tables that the filter takes in and the user can see."""
+    wanted = server.source.tables
+    catalog = capture_catalog(server.connection, 1, 1)
+    tables = [snapshot for name, snapshot in sorted(catalog.tables.items()) if wanted(name)]
+    patterns = ", ".join(wanted.patterns)
+    if tables:
+        yield ok("tables", f"{len(tables)} match {patterns}")
+    else:
+        yield warning("tables", f"none of {len(catalog.tables)} matches {patterns}", "tables, unless they come later")
+    yield from _unreadable(tables)
+    yield from _without_key(tables)
+    yield from _cascades(server)
+
+
+def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    for snapshot in tables:
+        columns = [f"{c.name} {c.type}" for c in snapshot.columns if not is_readable(c.type)]
+        if columns:
+            name = f"column types of {snapshot.name}"
+            mend = f'leave the table out: "!{snapshot.name}" in source.tables'
+            yield failed(name, ", ".join(columns), "types that this release reads", mend)
+
+
+def _without_key(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    without = [str(snapshot.name) for snapshot in tables if not snapshot.primary_key]
+    if without:
+        more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
+        found = f"none on {', '.join(without[:_SHOWN])}{more}"
+        mend = f"ALTER TABLE {without[0]} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
+        yield warning("primary keys", found, "one on each table: without it there is a changelog and no mirror", mend)
+
+
+def _cascades(server: ServerView) -> Iterator[CheckResult]:
+    """Rows that a foreign key changes in a child are changed by the storage engine, which older servers do not log."""
+    native = server.variable("innodb_native_foreign_keys") == "ON"
+    if server.flavor == "mysql" and server.version >= _LOGS_CASCADES and not native:
+        yield ok("cascades", "are logged as row events by this server")
+        return
+    accepted = server.source.accept_cascades
+    found = ok("cascades", "no captured table is the child of one")
+    for row in server.rows(_FOREIGN_KEYS):
+        child = TableName(str(row["child_database"]), str(row["child"]))
+        actions = [f"{word} {row[key]}" for word, key in (("ON DELETE", "on_delete"), ("ON UPDATE", "on_update"))
+                   if row[key] in _ACTIONS]  # fmt: skip
+        if not actions or not server.source.tables(child):
+            continue
+        text = f"{row['name']} to {row['parent_database']}.{row['parent']} {' '.join(actions)}"
+        if str(child) in accepted:
+            yield ok(f"cascades into {child}", f"{text}, accepted in source.accept_cascades")
+        else:
+            yield failed(f"cascades into {child}", text, _expected(server), _mend(child, str(row["name"])))
+        found = ok("cascades", "those listed")
+    yield found
+
+
+def _expected(server: ServerView) -> str:
+    if server.flavor == "mysql" and server.version >= _LOGS_CASCADES:
+        return "innodb_native_foreign_keys=OFF: with ON the rows that it changes are not in the log"
+    return "no action of that kind: the rows that it changes are not in the log"
+
+
+def _mend(child: TableName, key: str) -> str:
+    database, table = (part.replace("`", "``") for part in child)
+    return (
+        f"ALTER TABLE `{database}`.`{table}` DROP FOREIGN KEY `{key}`, and add it again without the action;"
+        f' or live with a wrong copy: source.accept_cascades: ["{child}"]'
+    )
