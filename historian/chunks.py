@@ -30,8 +30,8 @@ CHUNK_STREAM = pa.schema(
 )
 """A chunk as one row of a many-table stream.
 
-``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``zero_dates`` what its schema metadata says under that
-key: a JSON object from a column's physical name to how many zero dates became NULL; "" where there are none.
+``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``zero_dates`` what its schema metadata says
+under that key: a JSON object from a column's physical name to how many zero dates became NULL; "" where there are none.
 """
 
 

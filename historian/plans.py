@@ -94,8 +94,8 @@ class Plan:
 
     Attributes:
         number: from 1, without holes, given by the store once and for all.
-        previous: number of the last plan before it with tables, 0: none. Plans without tables never reach a sink, so this is what
-            a sink must hold before it takes the plan.
+        previous: number of the last plan before it with tables, 0: none. Plans without tables never reach a sink, so
+            this is what a sink must hold before it takes the plan.
         connector: identity of the connector.
         start, end: the rows behind ``start`` up to and including ``end``.
         tables: every captured table that exists somewhere in the range, has rows or edits there.

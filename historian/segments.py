@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["carries", "cuts", "planned_tables", "retracts"]
 
-Captured = Callable[[TableName], bool]
+_Captured = Callable[[TableName], bool]
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _TEXT_BYTES = {"tinytext": 2**8 - 1, "text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
@@ -192,7 +192,7 @@ def planned_tables(
     *,
     base: int,
     last: int,
-    captured: Captured,
+    captured: _Captured,
     touched: Collection[int],
     quarantines: Mapping[int, Quarantine],
     start: LogPosition | None = None,
@@ -229,7 +229,7 @@ def _is_behind(start: LogPosition, place: Place) -> bool:
         return True
 
 
-def _planned(chain: list[Version], base: int, captured: Captured, stop: Quarantine | None) -> PlannedTable | None:
+def _planned(chain: list[Version], base: int, captured: _Captured, stop: Quarantine | None) -> PlannedTable | None:
     held = [version for version in chain if version.number <= base]
     versions: list[PlannedVersion] = []
     in_force: Snapshot | None = None
@@ -261,11 +261,11 @@ def _planned(chain: list[Version], base: int, captured: Captured, stop: Quaranti
     return PlannedTable(table_id=chain[0].table_id, versions=tuple(versions), quarantine=stop) if versions else None
 
 
-def _is_wanted(version: Version, captured: Captured) -> bool:
+def _is_wanted(version: Version, captured: _Captured) -> bool:
     return version.snapshot is not None and captured(version.name)
 
 
-def _left(version: Version, captured: Captured) -> str | None:
+def _left(version: Version, captured: _Captured) -> str | None:
     """Why a captured table stops at *version*, if it does."""
     if version.unknown is not None:
         return version.unknown

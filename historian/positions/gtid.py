@@ -14,7 +14,7 @@ from historian.errors import PositionError
 
 __all__ = ["GtidSet"]
 
-Intervals = tuple[tuple[int, int], ...]
+_Intervals = tuple[tuple[int, int], ...]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
@@ -29,16 +29,16 @@ class GtidSet:
     Equal sets are equal values and hash alike.
     """
 
-    sources: tuple[tuple[str, Intervals], ...] = ()
-    _by_source: Mapping[str, Intervals] = field(init=False, repr=False, compare=False, default_factory=dict)
+    sources: tuple[tuple[str, _Intervals], ...] = ()
+    _by_source: Mapping[str, _Intervals] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_source", dict(self.sources))
 
-    def __getstate__(self) -> tuple[tuple[str, Intervals], ...]:
+    def __getstate__(self) -> tuple[tuple[str, _Intervals], ...]:
         return self.sources
 
-    def __setstate__(self, state: tuple[tuple[str, Intervals], ...]) -> None:
+    def __setstate__(self, state: tuple[tuple[str, _Intervals], ...]) -> None:
         object.__setattr__(self, "sources", state)
         object.__setattr__(self, "_by_source", dict(state))
 
@@ -90,7 +90,7 @@ class GtidSet:
     def __bool__(self) -> bool:
         return bool(self.sources)
 
-    def __iter__(self) -> Iterator[tuple[str, Intervals]]:
+    def __iter__(self) -> Iterator[tuple[str, _Intervals]]:
         return iter(self.sources)
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ def _bad(text: str, part: str) -> PositionError:
     )
 
 
-def _merge(ranges: Iterable[tuple[int, int]]) -> Intervals:
+def _merge(ranges: Iterable[tuple[int, int]]) -> _Intervals:
     merged: list[tuple[int, int]] = []
     for first, last in sorted(pair for pair in ranges if pair[0] <= pair[1]):
         if merged and first <= merged[-1][1] + 1:
@@ -150,7 +150,7 @@ def _merge(ranges: Iterable[tuple[int, int]]) -> Intervals:
     return tuple(merged)
 
 
-def _subtract(left: Intervals, right: Intervals) -> Intervals:
+def _subtract(left: _Intervals, right: _Intervals) -> _Intervals:
     result: list[tuple[int, int]] = []
     at = 0
     for first, last in left:

@@ -11,9 +11,9 @@ from historian.errors import StoreError
 from historian.plans import Place, Plan, Quarantine
 from historian.positions import LogPosition
 from historian.prefix import covers
+from historian.schema import TableName
 from historian.store.contents import pack, references
 from historian.store.tables import SCHEMA_FORMAT, facts, gaps, metadata, plans, quarantines, snapshots, timeline
-from historian.schema import TableName
 from historian.timeline import Gap, TimelineEntry
 
 __all__ = [
@@ -101,7 +101,7 @@ def record_resolved(connection: Connection, position: LogPosition) -> None:
 
 
 def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) -> None:
-    """Stores *plan*, unless it is there; what a sink gives back when *restoring* has holes where plans had no tables."""
+    """Stores *plan*, unless it is there. When *restoring*, plans without tables are missing: no sink got them."""
     body, parts = pack(plan)
     held = connection.execute(select(plans.c.body).where(plans.c.number == plan.number)).scalar()
     if held == body:

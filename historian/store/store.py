@@ -73,7 +73,7 @@ class Store:
         return self._transactions.write(lambda connection: self._identity(connection, name, str(uuid.uuid4())))
 
     def generation(self) -> str:
-        """An identity of this very store: one made anew, or rebuilt, has another. Plan numbers mean something only in one."""
+        """The identity of this very store; one made anew or rebuilt has another. Plan numbers hold in one store."""
         return self._transactions.read(lambda connection: fact(connection, "generation")) or ""
 
     def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:

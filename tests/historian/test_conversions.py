@@ -56,7 +56,9 @@ def test_an_upsert_stream_has_the_last_word_only() -> None:
 
 
 def test_single_events_hold_both_images() -> None:
-    events = to_single_events(table((0, "a", None, b"1"), (2, "a", None, b"1"), (3, "a", None, b"2"), (1, "a", None, b"2")), DATA)
+    events = to_single_events(
+        table((0, "a", None, b"1"), (2, "a", None, b"1"), (3, "a", None, b"2"), (1, "a", None, b"2")), DATA
+    )
 
     assert ["event", "offset", "before", "after"] == events.column_names
     assert [("create", 0, None, b"1"), ("update", 2, b"1", b"2"), ("delete", 3, b"2", None)] == [
@@ -143,8 +145,8 @@ def test_corrections_that_do_not_pair_are_refused(ops: tuple[int, ...]) -> None:
 
 
 def test_words_of_another_system_are_refused() -> None:
-    with pytest.raises(HistorianError, match="not a row kind.*'-X'"):
+    with pytest.raises(HistorianError, match=r"not a row kind.*'-X'"):
         from_row_kinds(pa.table({"row_kind": ["+I", "-X"]}))
     events = to_single_events(UPDATE, DATA)
-    with pytest.raises(HistorianError, match="not an event.*'merge'"):
+    with pytest.raises(HistorianError, match=r"not an event.*'merge'"):
         from_single_events(events.set_column(0, "event", pa.array(["create", "merge", "delete"])))

@@ -1,5 +1,6 @@
 """Folding against models that go row by row."""
 
+# ruff: noqa: DTZ001 a DATETIME has no time zone
 from __future__ import annotations
 
 from collections import Counter
@@ -74,7 +75,11 @@ def test_folding_parts_first_is_the_same(seed: int, steps: int, more: int) -> No
         (pa.float32(), 0.5, -0.5),
         (pa.bool_(), True, False),
         (pa.date32(), date(1970, 1, 1), date(1969, 12, 31)),
-        (pa.timestamp("us", tz="UTC"), datetime(2024, 1, 1, tzinfo=timezone.utc), datetime(1, 1, 1, tzinfo=timezone.utc)),
+        (
+            pa.timestamp("us", tz="UTC"),
+            datetime(2024, 1, 1, tzinfo=timezone.utc),
+            datetime(1, 1, 1, tzinfo=timezone.utc),
+        ),
         (pa.timestamp("us"), datetime(2024, 1, 1), datetime(2024, 1, 1, 0, 0, 0, 1)),
     ],
     ids=str,

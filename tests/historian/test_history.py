@@ -165,7 +165,7 @@ def test_inside_a_gap_is_unknown_and_around_it_is_not() -> None:
     assert 1 == number_at(history, position(f"{A}:1-5", 5000), gtid=f"{A}:5", ordinal=9)
     assert 1 == number_at(history, position(f"{A}:1-8", 8000))
     for inside in ({"where": position(f"{A}:1-6", 6000)}, {"where": position(f"{A}:1-5", 5000), "gtid": f"{A}:6"}):
-        with pytest.raises(PositionUnknown, match="gap of the history.*purged"):
+        with pytest.raises(PositionUnknown, match=r"gap of the history.*purged"):
             number_at(history, **inside)  # type: ignore[arg-type]
 
 
@@ -221,9 +221,7 @@ def test_swapped_tables_keep_their_ids_under_the_other_name() -> None:
         RenameTable(table=other, table_id=2, new=T),
         RenameTable(table=spare, table_id=1, new=other),
     )
-    history = made_of(
-        capture(create(1, "t", "a"), create(2, "u", "b", first=2)), statement(2, f"{A}:5", *swap)
-    )
+    history = made_of(capture(create(1, "t", "a"), create(2, "u", "b", first=2)), statement(2, f"{A}:5", *swap))
     before, after = position(f"{A}:1-4", 1900), position(f"{A}:1-5", 2500)
 
     assert [(1, 2), (2, 1)] == [(history.at(T, at).table_id, history.at(other, at).table_id) for at in (before, after)]
@@ -299,7 +297,7 @@ def test_same_number_with_other_content_is_refused() -> None:
 
 
 def test_a_hole_in_the_numbers_is_refused() -> None:
-    with pytest.raises(StoreError, match="hole.*expected 2; found 3"):
+    with pytest.raises(StoreError, match=r"hole.*expected 2; found 3"):
         made_of(capture()).record(statement(3, f"{A}:5", create(1, "t", "a")))
 
 

@@ -78,7 +78,9 @@ def test_no_rows_project_to_no_rows() -> None:
     projected = project(chunk(written), written, target)
 
     assert (0, pa.int64(), pa.int32()) == (
-        projected.num_rows, projected.schema.field("h1").type, projected.schema.field("h2").type
+        projected.num_rows,
+        projected.schema.field("h1").type,
+        projected.schema.field("h2").type,
     )
 
 
@@ -171,7 +173,10 @@ def test_projection_between_versions_equals_a_model_row_by_row(seed: int) -> Non
         versions += [t for t in catalog.tables.values() if t.columns]
     written = random.choice(versions)
     target = random.choice([v for v in versions if v.table_id == written.table_id])
-    rows = [tuple(random.choice((None, random.randint(-9, 9))) for _ in written.columns) for _ in range(random.randint(0, 6))]
+    rows = [
+        tuple(random.choice((None, random.randint(-9, 9))) for _ in written.columns)
+        for _ in range(random.randint(0, 6))
+    ]
 
     projected = project(chunk(written, *rows), written, target)
 

@@ -26,7 +26,7 @@ from historian.plans import Place, PlannedTable, Quarantine
 from historian.schema import Column, ColumnType
 from historian.segments import carries, planned_tables, retracts
 from historian.timeline import TimelineEntry
-from timelines import A, BIGINT, FILE, INT, capture, create, position, statement, table
+from timelines import BIGINT, FILE, INT, A, capture, create, position, statement, table
 
 T = table("t")
 TRUNCATE = TruncateTable(table=T, table_id=1)
@@ -171,7 +171,10 @@ def test_a_table_that_left_the_filter_and_comes_back_is_stopped() -> None:
 
     assert [(3, 0, True)] == shape(planned)
     assert planned.quarantine is not None
-    assert (planned.versions[0].place, True) == (planned.quarantine.place, "captured again" in planned.quarantine.reason)
+    assert (planned.versions[0].place, True) == (
+        planned.quarantine.place,
+        "captured again" in planned.quarantine.reason,
+    )
 
 
 def test_rows_of_a_table_that_is_not_captured_are_not_planned() -> None:
@@ -260,18 +263,20 @@ bit(9) -> bit(16) | point -> geometry | geomcollection -> geometrycollection
 
 REWRITTEN = """
 smallint -> tinyint | int -> int unsigned | int -> bigint unsigned | int unsigned -> int | bigint unsigned -> bigint
-int -> varchar(20) utf8mb4 | int -> decimal(10,0) | int -> double | year -> smallint | bit(1) -> bit(8) | bit(8) -> bit(9)
-bit(16) -> bit(9)
+int -> varchar(20) utf8mb4 | int -> decimal(10,0) | int -> double | year -> smallint | bit(1) -> bit(8)
+bit(8) -> bit(9) | bit(16) -> bit(9)
 double -> float | float -> float(7,4) | float(7,4) -> double(9,3) | double -> double unsigned
 decimal(10,2) -> decimal(10,3) | decimal(10,2) -> decimal(12,1) | decimal(10,2) -> decimal(10,2) unsigned
 decimal(38,2) -> decimal(40,2) | decimal(40,2) -> decimal(42,4)
-varchar(20) latin1 -> varchar(10) latin1 | varchar(10) utf8mb4 -> varchar(10) latin1 | varchar(10) latin1 -> char(10) latin1
-text latin1 -> tinytext latin1 | varchar(64) utf8mb4 -> tinytext utf8mb4 | text latin1 -> text utf8mb4
+varchar(20) latin1 -> varchar(10) latin1 | varchar(10) utf8mb4 -> varchar(10) latin1
+varchar(10) latin1 -> char(10) latin1 | text latin1 -> tinytext latin1
+varchar(64) utf8mb4 -> tinytext utf8mb4 | text latin1 -> text utf8mb4
 text latin1 -> varchar(255) latin1 | varchar(9) utf8mb4 -> varchar(9) utf8mb3 | varchar(9) ascii -> varchar(9) swe7
 varchar(9) latin1 -> varchar(9) latin2 | varchar(9) latin1 -> varbinary(9) | varbinary(9) -> varchar(9) latin1
 binary(4) -> binary(5) | varbinary(4) -> binary(4) | blob -> tinyblob | varbinary(256) -> tinyblob
 enum('a','b') utf8mb4 -> enum('a') utf8mb4 | enum('a','b') utf8mb4 -> enum('A','b') utf8mb4
-enum('a') utf8mb4 -> set('a') utf8mb4 | set('a','b') utf8mb4 -> set('b','a') utf8mb4 | enum('a') utf8mb4 -> enum('a') latin1
+enum('a') utf8mb4 -> set('a') utf8mb4 | set('a','b') utf8mb4 -> set('b','a') utf8mb4
+enum('a') utf8mb4 -> enum('a') latin1
 datetime(3) -> datetime | date -> datetime | datetime -> timestamp | timestamp -> datetime | time -> datetime
 geometry -> point | json -> text utf8mb4
 """
@@ -289,5 +294,3 @@ def test_type_changes_that_keep_every_value(old: str, new: str) -> None:
 @pytest.mark.parametrize("old,new", changes(REWRITTEN))
 def test_type_changes_that_may_rewrite_a_value(old: str, new: str) -> None:
     assert not carries(kind(old), kind(new))
-
-

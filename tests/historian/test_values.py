@@ -1,5 +1,6 @@
 """The server's text as values."""
 
+# ruff: noqa: DTZ001 a DATETIME has no time zone
 from __future__ import annotations
 
 from datetime import date, datetime, timezone

@@ -50,7 +50,9 @@ def rows_of(random: Random, steps: int, held: dict[Row, Row]) -> list[Row]:
 def batch(rows: list[Row], first_offset: int = 0) -> pa.RecordBatch:
     """Rows as an Arrow batch of :data:`SCHEMA`."""
     columns = [range(first_offset, first_offset + len(rows)), *([row[i] for row in rows] for i in range(5))]
-    arrays = [pa.array([int(v) if isinstance(v, Op) else v for v in c], f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    arrays = [
+        pa.array([int(v) if isinstance(v, Op) else v for v in c], f.type) for c, f in zip(columns, SCHEMA, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 

@@ -70,7 +70,9 @@ def test_contains_is_membership(model: Numbers, source: str, number: int) -> Non
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from(SOURCES), st.integers(1, 30), st.integers(0, 6)), max_size=12))
 def test_intervals_may_come_in_any_order_and_overlap(parts: list[tuple[str, int, int]]) -> None:
-    text = ", ".join(f"{source.upper()} : {first} - {first + more}".replace(" - ", "-") for source, first, more in parts)
+    text = ", ".join(
+        f"{source.upper()} : {first} - {first + more}".replace(" - ", "-") for source, first, more in parts
+    )
 
     expected = {(source, n) for source, first, more in parts for n in range(first, first + more + 1)}
     assert expected == expand(GtidSet.parse(text))
@@ -97,7 +99,17 @@ def test_empty_text_is_the_empty_set() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [U, f"{U}:", f"{U}:0", f"{U}:1-", f"{U}:-1", f"{U}:1:Tag-x:2", f"{U}:{'t' * 33}:1", f"{U[:-1]}:1", f"{U}:{2**63 - 1}"],
+    [
+        U,
+        f"{U}:",
+        f"{U}:0",
+        f"{U}:1-",
+        f"{U}:-1",
+        f"{U}:1:Tag-x:2",
+        f"{U}:{'t' * 33}:1",
+        f"{U[:-1]}:1",
+        f"{U}:{2**63 - 1}",
+    ],
 )
 def test_text_that_is_no_set_is_refused_by_name(text: str) -> None:
     with pytest.raises(PositionError, match="not a GTID set") as caught:

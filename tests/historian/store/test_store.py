@@ -22,7 +22,7 @@ from historian.errors import StoreError
 from historian.plans import LogRange, Place, Plan, PlannedTable, PlannedVersion, Quarantine
 from historian.store import Store
 from historian.timeline import Gap, TimelineEntry
-from timelines import A, B, FILE, capture, create, position, random_log, snapshot, statement, table
+from timelines import FILE, A, B, capture, create, position, random_log, snapshot, statement, table
 
 T = table("t")
 START = capture(create(1, "t", "a"))
@@ -79,7 +79,7 @@ def test_identity_is_made_once(store: Store) -> None:
 def test_a_store_is_of_one_connector(store: Store) -> None:
     store.connector("shop")
 
-    with pytest.raises(StoreError, match="another connector's.*expected bank; found shop"):
+    with pytest.raises(StoreError, match=r"another connector's.*expected bank; found shop"):
         store.connector("bank")
 
 
@@ -141,7 +141,7 @@ def test_a_plan_is_stored_once_and_for_all(store: Store) -> None:
     assert [plan, None, plan, (plan,)] == [store.plan(1), store.plan(2), store.last_plan(), store.plans()]
     with pytest.raises(StoreError, match=r"other content \(plan 1\)"):
         store.append_plan(replace(plan, system_time_us=2))
-    with pytest.raises(StoreError, match="hole.*expected 2; found 3"):
+    with pytest.raises(StoreError, match=r"hole.*expected 2; found 3"):
         store.append_plan(a_plan(3))
     assert (plan,) == store.plans()
 
@@ -254,7 +254,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
         database.execute("UPDATE historian_facts SET body = '99' WHERE name = 'schema_format'")
         database.commit()
 
-    with pytest.raises(StoreError, match="another release.*expected format 1; found format 99"):
+    with pytest.raises(StoreError, match=r"another release.*expected format 1; found format 99"):
         Store.open(url)
 
 
@@ -280,13 +280,14 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 def test_a_locked_store_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historian.store.engine._BUSY_S", 0.05)
-    with closing(Store.open(f"sqlite:///{tmp_path}/s.db")) as store, closing(
-        sqlite3.connect(tmp_path / "s.db", isolation_level=None)
-    ) as other:
+    with (
+        closing(Store.open(f"sqlite:///{tmp_path}/s.db")) as store,
+        closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other,
+    ):
         other.execute("BEGIN IMMEDIATE")
 
         assert store.resolved() is None  # reading goes on
-        with pytest.raises(StoreError, match="locked.*try again"):
+        with pytest.raises(StoreError, match=r"locked.*try again"):
             store.record([START], END)
 
 
@@ -310,7 +311,7 @@ def test_a_timeline_recorded_in_pieces_again_and_again_reads_back(seed: int, tra
 def test_writers_that_record_the_same_do_not_disturb_each_other(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     entries = [START, *(statement(n, f"{A}:{n}", TruncateTable(table=T, table_id=1)) for n in range(2, 30))]
-    failures: list[BaseException] = []
+    failures: list[StoreError] = []
 
     def work() -> None:
         try:
@@ -319,7 +320,7 @@ def test_writers_that_record_the_same_do_not_disturb_each_other(tmp_path: Path) 
                 for number, entry in enumerate(entries, 1):
                     store.record([entry], position(f"{A}:1-{number}", 1000 * number))
                     store.append_plan(a_plan(number))
-        except BaseException as error:
+        except StoreError as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
@@ -357,7 +358,8 @@ from historian.store import Store
 store = Store.open(sys.argv[1])
 store.record([capture(create(1, "t", "a"))], position(f"{A}:1", 1000))
 for n in range(2, 100_000):
-    pair = [statement(2 * n - 2 + i, f"{A}:{n}", TruncateTable(table=table("t"), table_id=1), ordinal=i) for i in (0, 1)]
+    edit = TruncateTable(table=table("t"), table_id=1)
+    pair = [statement(2 * n - 2 + i, f"{A}:{n}", edit, ordinal=i) for i in (0, 1)]
     store.record(pair, position(f"{A}:1-{n}", 1000 * n))
     print(n, flush=True)
 """
