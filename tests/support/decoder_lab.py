@@ -96,9 +96,9 @@ def decode(
     numbers = VERSION.match(server.version)
     assert numbers is not None
     version = (int(numbers[1]) * 100 + int(numbers[2])) * 100 + int(numbers[3])
-    decoder = RangeDecoder(tables, flavor=server.flavor, server_version=version, **options)
+    decoder = RangeDecoder(tables, flavor=server.flavor, **options)
     chunks: list[Chunk] = []
-    for window in file_windows(path, start=start, events=events):
+    for window in file_windows(path, start=start, events=events, version=version):
         chunks += decoder.feed(window)
     return [*chunks, *decoder.finish()]
 

@@ -17,7 +17,9 @@ HEADER = struct.Struct("<IBIIIH")
 CHECKSUM_BYTES = 4
 
 
-def file_windows(path: Path, *, start: int = MAGIC_BYTES, events: int | None = None) -> Iterator[Window]:
+def file_windows(
+    path: Path, *, start: int = MAGIC_BYTES, events: int | None = None, version: int = 0
+) -> Iterator[Window]:
     """The events of a file from byte *start*, *events* a window; checksums are assumed, as servers write by default."""
     raw = path.read_bytes()
     bounds: list[tuple[int, int]] = []
@@ -33,7 +35,7 @@ def file_windows(path: Path, *, start: int = MAGIC_BYTES, events: int | None = N
         some = np.array(bounds[first : first + step], np.int64)
         starts = np.ascontiguousarray(some[:, 0])
         ends = np.ascontiguousarray(some[:, 1] - CHECKSUM_BYTES)
-        yield Window(buffer=buffer, starts=starts, ends=ends, offsets=starts, file=path.name)
+        yield Window(buffer=buffer, starts=starts, ends=ends, offsets=starts, file=path.name, server_version=version)
 
 
 def window_of(events: list[bytes], *, file: str = "binlog.000001", offset: int = 4) -> Window:

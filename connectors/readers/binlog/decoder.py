@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ __all__ = ["RangeDecoder"]
 
 _MAX_SOURCES = 2**15 - 1
 _NEVER = 2**63 - 1
+_JSON_WITH_POINT = 80000  # the first version that prints whole doubles as such
 
 
 class RangeDecoder:
@@ -36,7 +38,6 @@ class RangeDecoder:
         flavor: "mysql" or "mariadb".
         sequence: number of the first chunk.
         as_text: temporal columns are text as the server prints it, zero dates included.
-        server_version: that wrote the log, like 50722, where known: before 80000 JSON is printed as 5.7 did.
         max_chunk_rows: at least 2.
         max_chunk_bytes: measured as the rows' bytes in the log and what Arrow needs besides.
     """
@@ -48,12 +49,11 @@ class RangeDecoder:
         flavor: str,
         sequence: int = 0,
         as_text: bool = False,
-        server_version: int = 0,
         max_chunk_rows: int = 128 * 1024,
         max_chunk_bytes: int = 24 * 1024 * 1024,
     ) -> None:
         self._flavor = flavor
-        self._style = Style(as_text=as_text, bare_json=0 < server_version < 80000)
+        self._style = Style(as_text=as_text)
         self._next = sequence
         self._max_rows = max(2, max_chunk_rows)
         self._file: str | None = None
@@ -87,14 +87,16 @@ class RangeDecoder:
         if window.file != self._file:
             yield from self._flush_all()
             self._file = window.file
+            self._style = replace(self._style, bare_json=0 < window.server_version < _JSON_WITH_POINT)
             self._rebind(0)
         state = self._state
         state[at.EVENT] = state[at.AT] = 0
+        index = [np.ascontiguousarray(part, np.int64) for part in (window.starts, window.ends, window.offsets)]
         arguments = (
             state.ctypes.data,
             window.buffer.ctypes.data,
             len(window.buffer),
-            *(np.ascontiguousarray(part).ctypes.data for part in (window.starts, window.ends, window.offsets)),
+            *(part.ctypes.data for part in index),
             len(window.starts),
         )
         while code := walk(*arguments):

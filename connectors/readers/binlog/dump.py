@@ -200,6 +200,7 @@ class Dump:
             described = format_description(event)
             self.formats[gatherer.file] = described
             gatherer.checksum_bytes = CHECKSUM_BYTES if described.checksum else 0
+            gatherer.server_version = described.version
             if first.next_offset and not first.artificial:
                 gatherer.pass_to(first.next_offset)
         elif first.type == EventType.ROTATE:

@@ -212,6 +212,7 @@ class FileStream:
         begin = max(self.offset, head.first_event)
         gatherer = Gatherer(file.name, begin)
         gatherer.checksum_bytes = CHECKSUM_BYTES if head.format.checksum else 0
+        gatherer.server_version = head.format.version
         with file.path.open("rb", buffering=0) as stream:
             size = stream.seek(0, 2)
             if size < self.offset:

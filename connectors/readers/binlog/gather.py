@@ -30,6 +30,7 @@ class Gatherer:
         state: words of :mod:`kernels.finding`.
         fill: index behind the bytes read.
         checksum_bytes: that end each event, 4 or 0.
+        server_version: that wrote the file, see :class:`Window`.
         given: offset behind the last event that was in a window.
     """
 
@@ -43,6 +44,7 @@ class Gatherer:
         self.file = file
         self.fill = 0
         self.checksum_bytes = 0
+        self.server_version = 0
         self.given = offset
         self._look_up_addresses()
 
@@ -110,6 +112,7 @@ class Gatherer:
             ends=self.ends[:count],
             offsets=self.offsets[:count],
             file=self.file,
+            server_version=self.server_version,
         )
         last = count - 1
         self.given = int(self.offsets[last] + self.ends[last] - self.starts[last]) + self.checksum_bytes

@@ -24,6 +24,7 @@ class Window:
         ends: index behind each event's body, its checksum left out.
         offsets: each event's first byte in ``file``.
         file: the binlog file that the events are of; a window never crosses files.
+        server_version: of the server that wrote the file, as a number like 80031; 0: not known.
     """
 
     buffer: NDArray[np.uint8]
@@ -31,6 +32,7 @@ class Window:
     ends: NDArray[np.int64]
     offsets: NDArray[np.int64]
     file: str
+    server_version: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a window is a view of a reader's buffer and does not travel")
