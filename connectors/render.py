@@ -8,7 +8,6 @@ the server's own text. TIMESTAMP and ``event_time`` are UTC.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
@@ -20,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from historian.changelog import CHUNK_COLUMNS, Op
-from historian.chunks import Chunk
+from historian.chunks import Chunk, positions
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, Snapshot
 
@@ -28,7 +27,6 @@ __all__ = ["ndjson_rows", "rich_table"]
 
 _SIGNS = [op.sign for op in Op]
 _STYLES = ("green", "red", "yellow", "cyan")
-_MARIADB_SOURCE = re.compile(r"\d+-\d+")
 _WIDEST_CELL = 40
 # Arrow writes a decimal of a larger scale with an exponent where it is small.
 _PLAIN_SCALE = 6
@@ -48,7 +46,7 @@ def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
         f'"event_time": "%s", "schema_version": {chunk.version}, "data": {{{data}}}}}'
     )
     columns = [_json_texts(chunk, at, column) for at, column in enumerate(snapshot.columns)]
-    for row in zip(_positions(chunk), _signs(chunk), _event_times(chunk), *columns, strict=True):
+    for row in zip(positions(chunk).to_pylist(), _signs(chunk), _event_times(chunk), *columns, strict=True):
         yield template % row
 
 
@@ -80,15 +78,6 @@ def _cut(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%%")
-
-
-def _positions(chunk: Chunk) -> list[str]:
-    """GTID of each row's transaction, else file and offset."""
-    joined = [f"{source}-" if _MARIADB_SOURCE.fullmatch(source) else f"{source}:" for source in chunk.sources]
-    # -1, the last one, marks a transaction without GTID.
-    joined.append(f"{chunk.file}:")
-    sources, numbers = chunk.rows.column("source").to_pylist(), chunk.rows.column("sequence").to_pylist()
-    return [f"{joined[source]}{number}" for source, number in zip(sources, numbers, strict=True)]
 
 
 def _signs(chunk: Chunk) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import BinlogFilesSource, PipelineConfig
+from connectors.recorded import recorded_store
 from historian.errors import HistorianError
 from historian.positions import LogPosition, parse_position
-from historian.store import Store
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
@@ -44,12 +43,10 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
 
 
 def _recorded(config: PipelineConfig) -> LogPosition | None:
-    """Where the last plan ended, by the store; no store is made where there is none."""
-    url = config.history.store
-    scheme, _, path = url.partition(":///")
-    if scheme.startswith("sqlite") and not (path and Path(path).exists()):
+    """Where the last plan ended, by the store; None where there is none."""
+    store = recorded_store(config)
+    if store is None:
         return None
-    store = Store.open(url)
     try:
         plan = store.last_plan()
         return None if plan is None else plan.end

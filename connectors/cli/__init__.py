@@ -1,0 +1,56 @@
+"""The command ``historian``."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from connectors.cli.check import check
+from connectors.cli.outcome import DEBUG
+from connectors.cli.run import run
+from connectors.cli.schemas import schemas
+from connectors.cli.status import status
+from connectors.cli.tail import tail
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="historian",
+    help="Change data capture that decodes every change with the schema it was written under.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 typer's way
+    if wanted:
+        typer.echo(version("pyspark-historian"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Options of all commands."""
+    DEBUG.set(debug)
+
+
+app.command()(run)
+app.command()(check)
+app.add_typer(schemas, name="schemas")
+app.command()(status)
+app.command()(tail)
+
+
+def main() -> None:
+    """Runs the command line of this process and exits."""
+    app()

@@ -1,0 +1,108 @@
+"""How a command ends: exit codes, and errors as one block on standard error."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextvars import ContextVar
+from enum import IntEnum
+from typing import ParamSpec, TypeVar
+
+import typer
+
+from historian import errors
+from historian.errors import ConfigError, HistorianError
+
+__all__ = ["DEBUG", "ExitCode", "ending", "exit_code", "tell"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEBUG: ContextVar[bool] = ContextVar("debug", default=False)
+"""Whether errors come with their traceback."""
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code says. docs/cli.md lists them."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    SOURCE = 3
+    STORE = 4
+    SINK = 5
+    BUG = 70
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[type[HistorianError], ExitCode], ...] = (
+    (errors.ConfigError, ExitCode.USAGE),
+    (errors.PositionError, ExitCode.USAGE),
+    (errors.SinkError, ExitCode.SINK),
+    (errors.StoreError, ExitCode.STORE),
+    (errors.LeaseHeld, ExitCode.STORE),
+    (errors.PositionExpired, ExitCode.STORE),
+    (errors.PositionAhead, ExitCode.STORE),
+    (errors.PositionUnknown, ExitCode.STORE),
+    (errors.UnknownTable, ExitCode.STORE),
+    (errors.EditConflict, ExitCode.STORE),
+    (errors.TableStopped, ExitCode.FAILED),
+    (errors.SourceError, ExitCode.SOURCE),
+    (errors.ValueUnrepresentable, ExitCode.SOURCE),
+)
+
+
+def exit_code(error: HistorianError) -> ExitCode:
+    """The exit code that stands for *error*."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.BUG)
+
+
+def ending(command: Callable[P, R]) -> Callable[P, R]:
+    """Makes *command* end with the exit code of what stopped it, after telling what that was."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except HistorianError as error:
+            if DEBUG.get():
+                traceback.print_exc()
+            tell(_block(error))
+            raise typer.Exit(exit_code(error)) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:
+            # Who read our output has had enough, as `head` does. Python's own flush at exit must not fail on it again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.OK) from None
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except Exception:  # noqa: BLE001 the last place that can give a mistake of ours its own exit code
+            traceback.print_exc()
+            tell("this is a mistake in historian itself; please report it with the lines above")
+            raise typer.Exit(ExitCode.BUG) from None
+
+    return wrapped
+
+
+def tell(text: str) -> None:
+    """Writes a note to standard error."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
+
+
+def _block(error: HistorianError) -> str:
+    lines = [f"error: {error.what}"]
+    facts = {"where": error.where, "expected": error.expected, "found": error.found, "next": error.next_step}
+    lines += [f"  {name:<9} {_indented(fact)}" for name, fact in facts.items() if fact is not None]
+    if isinstance(error, ConfigError):
+        lines += [f"  - {problem}" for problem in error.problems]
+    if error.retryable:
+        lines.append("  this may pass: the same command can be tried again")
+    return "\n".join(lines)
+
+
+def _indented(fact: object) -> str:
+    return str(fact).strip("\n").replace("\n", "\n            ")

@@ -1,0 +1,193 @@
+"""``historian status``: where a connector stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from connectors.cli.arguments import Config, Json
+from connectors.cli.outcome import ExitCode, ending
+from historian.errors import HistorianError, StoreError
+from historian.positions import GtidSet, LogPosition
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from historian.history import History
+    from historian.store import Store
+
+__all__ = ["status"]
+
+T = TypeVar("T")
+
+
+@ending
+def status(
+    config: Config,
+    *,
+    as_json: Json = False,
+    targets: Annotated[bool, typer.Option(help="Ask the sinks where each target stands; this starts Spark.")] = True,
+) -> None:
+    """Show where a connector stands: its position and lag, its targets, and tables that stopped.
+
+    Ends with 1 where a table is stopped.
+    """
+    from connectors.config import load_config
+    from connectors.recorded import recorded_store
+
+    settings = load_config(config)
+    store = recorded_store(settings)
+    if store is None:
+        raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
+    try:
+        found = _found(settings, store)
+    finally:
+        store.close()
+    found["targets"] = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        _print(found)
+    if found["stopped"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
+    resolved, plan = store.resolved(), store.last_plan()
+    history = store.history()
+    return {
+        "name": config.name,
+        "connector": store.connector(config.name),
+        "tracked": None if resolved is None else _position(resolved),
+        "last_plan": None
+        if plan is None
+        else {
+            "number": plan.number,
+            "end": _position(plan.end),
+            "made": _time(plan.system_time_us),
+            "tables": len(plan.tables),
+        },
+        "lag": _or_reason(lambda: _lag(config, None if plan is None else plan.end)),
+        "schema_versions": history.last_number,
+        "stopped": [
+            {"table": str(name), "at": quarantine.place.gtid or f"{quarantine.place.file}:{quarantine.place.offset}",
+             "reason": quarantine.reason}
+            for _, name, quarantine in store.stopped()
+        ],
+        "zero_dates": _zero_dates(store, history),
+    }  # fmt: skip
+
+
+def _position(position: LogPosition) -> dict[str, str]:
+    return {"gtids": position.gtids, "at": str(position.at)}
+
+
+def _time(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / 1e6, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
+    """An answer from a part that may be out of reach, else why there is none: status is for bad days too."""
+    try:
+        return ask()
+    except HistorianError as error:
+        return {"unknown": str(error)}
+
+
+def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
+    """What the log holds behind the last plan: transactions where it has GTIDs, else bytes in the same file."""
+    from connectors.sources import make_reader
+
+    reader = make_reader(config.source)
+    try:
+        end = reader.end()
+        start = reader.start() if reached is None else reached
+    finally:
+        reader.close()
+    lag: dict[str, Any] = {"log_end": _position(end)}
+    ended, begun = end.gtid_set, start.gtid_set
+    if not end.gtids:
+        lag["bytes"] = end.offset - start.offset if end.file == start.file else None
+    elif isinstance(ended, GtidSet) and isinstance(begun, GtidSet):
+        lag["transactions"] = len(ended.subtract(begun))
+    elif not isinstance(ended, GtidSet) and not isinstance(begun, GtidSet):
+        lag["transactions"] = sum(max(0, sequence - begun.sequence(domain)) for domain, _, sequence in ended.last)
+    return lag
+
+
+def _zero_dates(store: Store, history: History) -> list[dict[str, Any]]:
+    """Values like 0000-00-00 that stand as NULL in the targets, by column."""
+    found = []
+    for (table_id, column_id), count in sorted(store.zero_dates().items()):
+        snapshots = [v.snapshot for v in history.versions_of(table_id) if v.snapshot is not None]
+        holding = [s for s in snapshots if s.column_by_id(column_id) is not None]
+        column = holding[-1].column_by_id(column_id) if holding else None
+        table = str(holding[-1].name) if holding else f"table {table_id}"
+        found.append({"table": table, "column": column.name if column else f"column {column_id}", "values": count})
+    return found
+
+
+def _targets(config: PipelineConfig) -> list[dict[str, Any]]:
+    from connectors.jvm import delta_jars
+    from connectors.pipeline import make_sinks
+    from sinks.session import spark_session
+
+    spark = spark_session(name=f"historian status {config.name}", jars=delta_jars())
+    try:
+        return [asdict(target) for sink in make_sinks(config, spark) for target in sink.status()]
+    finally:
+        spark.stop()
+
+
+def _print(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    facts = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    facts.add_column(style="bold")
+    facts.add_column(overflow="fold")
+    for name, text in _facts(found):
+        facts.add_row(name, Text(text))
+    console.print(facts)
+    if isinstance(found["targets"], list):
+        console.print()
+        targets = Table(show_edge=False, pad_edge=False)
+        for heading in ("table", "target", "kind", "plan", "position", "stopped"):
+            targets.add_column(heading, overflow="fold")
+        for row in found["targets"]:
+            targets.add_row(*(Text("" if value is None else str(value)) for value in row.values()))
+        console.print(targets)
+    for row in found["stopped"]:
+        console.print(Text(f"\nstopped: {row['table']} at {row['at']}\n  {row['reason']}", style="red"))
+    for row in found["zero_dates"]:
+        console.print(
+            Text(f"\n{row['table']}.{row['column']}: {row['values']} zero dates stand as NULL", style="yellow")
+        )
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+    plan, lag = found["last_plan"], found["lag"]
+    behind = lag.get("unknown") or ", ".join(f"{lag[key]} {key}" for key in ("transactions", "bytes") if key in lag)
+    facts = [
+        ("connector", f"{found['name']} ({found['connector']})"),
+        ("tracked to", "nothing yet" if found["tracked"] is None else _place(found["tracked"])),
+        (
+            "last plan",
+            "none yet" if plan is None else f"{plan['number']}, made {plan['made']}, to {_place(plan['end'])}",
+        ),
+        ("behind", behind or "unknown: the log has moved on to another file"),
+        ("timeline", f"{found['schema_versions']} entries"),
+    ]
+    if isinstance(found["targets"], dict):
+        facts.append(("targets", found["targets"]["unknown"]))
+    return facts
+
+
+def _place(position: dict[str, str]) -> str:
+    return f"{position['gtids']} ({position['at']})" if position["gtids"] else position["at"]

@@ -1,0 +1,143 @@
+"""``historian tail``: the changelog on a terminal, without Spark and without a lake."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.outcome import ExitCode, ending, tell
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig, TableFilter
+    from connectors.tailing import Shown
+
+__all__ = ["Format", "tail"]
+
+
+class Format(str, Enum):
+    """How rows are written."""
+
+    TABLE = "table"
+    NDJSON = "ndjson"
+
+
+@ending
+def tail(
+    sources: Annotated[
+        list[Path] | None, typer.Argument(metavar="[CONFIG]", help="The connector's YAML file.", show_default=False)
+    ] = None,
+    *,
+    binlog: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE...", help="Binlog files, or directories of them, instead of CONFIG."),
+    ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="POS", help="Show what lies behind this position.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="POS", help="End at this position; by default at the log's end.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="At the log's end wait for more, until Ctrl-C.")
+    ] = False,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="GLOB", help="Only these tables, such as 'shop.*'; repeatable.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.sql", help="Statements that make the tables whose CREATE is not in the log."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="For eyes, or one JSON object a line.")] = Format.TABLE,
+) -> None:
+    """Print the changelog of a configured source, or of binlog files.
+
+    Needs neither Spark nor a sink, and records nothing. A position is GTIDs, file:offset, earliest or latest.
+    Ends with 1 where a table stopped on the way.
+    """
+    from connectors.tailing import Tail
+
+    config = _config(sources or [], binlog or [], schema)
+    tailing = Tail(config, begin=begin, end=end, tables=_filter(table))
+    write = _write_ndjson if form is Format.NDJSON else _table_writer()
+    stopped = False
+    try:
+        for shown in tailing.shown(follow=follow):
+            write(shown)
+            for name, at, reason in shown.stopped:
+                stopped = True
+                tell(f"stopped: {name} at {at}\n  {reason}")
+    finally:
+        tailing.close()
+    if stopped:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _config(sources: Sequence[Path], binlog: Sequence[Path], schema: Path | None) -> PipelineConfig:
+    from connectors.config import load_config
+
+    if binlog:
+        return _of_files([*binlog, *sources], schema)
+    if len(sources) != 1:
+        raise typer.BadParameter("give one CONFIG, or --binlog FILE...")
+    config = load_config(sources[0])
+    return config if schema is None else replace(config, source=replace(config.source, schema=schema))
+
+
+def _of_files(paths: Sequence[Path], schema: Path | None) -> PipelineConfig:
+    """A configuration for files that have none."""
+    from connectors.config import BinlogFilesSource, HistoryConfig, PipelineConfig, RunConfig
+    from connectors.readers.binlog.reader import BinlogFilesReader
+
+    files = tuple(path.expanduser() for path in paths)
+    return PipelineConfig(
+        path=Path("binlog"),
+        name="tail",
+        source=BinlogFilesSource(flavor=BinlogFilesReader(files).flavor, files=files, schema=schema),
+        history=HistoryConfig(store="sqlite://"),
+        sinks=(),
+        run=RunConfig(checkpoint=""),
+    )
+
+
+def _filter(patterns: list[str] | None) -> TableFilter | None:
+    from connectors.config import TableFilter
+
+    if not patterns:
+        return None
+    try:
+        return TableFilter(tuple(patterns))
+    except ValueError as error:
+        raise typer.BadParameter(f"--table: {error}") from None
+
+
+def _write_ndjson(shown: Shown) -> None:
+    from connectors.tailing import in_log_order
+
+    if shown.chunks:
+        sys.stdout.writelines(f"{row}\n" for row in in_log_order(shown.chunks))
+        sys.stdout.flush()
+
+
+def _table_writer() -> Callable[[Shown], None]:
+    from rich.console import Console
+    from rich.text import Text
+
+    from connectors.render import rich_table
+
+    console = Console(highlight=False)
+
+    def write(shown: Shown) -> None:
+        for version in shown.versions:
+            place = version.place
+            at = "" if place is None else place.gtid or f"{place.file}:{place.offset}"
+            console.print(Text(f"schema version {version.version} at {at}: {version.statement}\n", style="magenta"))
+        for chunk, snapshot in shown.chunks:
+            console.print(rich_table(chunk, snapshot))
+
+    return write
