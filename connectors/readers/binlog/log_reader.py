@@ -156,6 +156,14 @@ class BinlogReader(ABC):
                 for _ in scanner.feed(window, stream.formats[window.file]):
                     pass
             reached = stream.offset
+        if reached < offset and not scanner.in_transaction:
+            raise LogPurged(
+                "the log ends before the position",
+                where=str(position.at),
+                expected=f"at least {offset} bytes in {file}",
+                found=reached,
+                next_step="check that this is the right server, and that its log was not reset",
+            )
         if scanner.in_transaction or reached != offset:
             raise SourceError(
                 "no transaction ends at the position",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) ->
         kinds = window.buffer[window.starts + 4]
         begins = np.flatnonzero(np.isin(kinds, (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.MARIADB_GTID)))
         kept = np.full(len(kinds), keep)
-        for index, behind in zip(begins.tolist(), [*begins[1:].tolist(), len(kinds)], strict=True):
+        for index, behind in pairwise([*begins.tolist(), len(kinds)]):
             if wanted.is_empty and not keep:
                 break
             start = int(window.starts[index])

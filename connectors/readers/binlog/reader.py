@@ -263,9 +263,11 @@ class BinlogServerReader(BinlogReader):
         if self.flavor == "mariadb":
             gtids = str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0] or "")
             return self._at(file, offset, ",".join(sorted(gtids.split(","))) and str(MariadbGtids.parse(gtids)))
-        executed = str(self._ask("SELECT @@GLOBAL.gtid_executed")[0][0])
+        mode, executed = self._ask("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_executed")[0]
         if not executed:
             return self._at(file, offset, "")
+        if mode != "ON":
+            return self._count(self._at(file, offset, ""))
         return self._end_behind(GtidSet.parse(executed))
 
     def _end_behind(self, executed: GtidSet) -> LogPosition:
