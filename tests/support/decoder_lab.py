@@ -11,12 +11,12 @@ from historian.changelog import Op, physical_name
 from historian.chunks import Chunk
 from historian.plans import PlannedTable, PlannedVersion
 from historian.schema import Column, ColumnType, Snapshot, TableName
-from log_windows import file_windows
+from log_windows import file_windows, window_of
 
 if TYPE_CHECKING:
     from servers import Server
 
-__all__ = ["capture", "changes", "decode", "log_end", "planned"]
+__all__ = ["capture", "changes", "decode", "decode_events", "log_end", "planned"]
 
 VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 MEMBER = re.compile(r"'((?:[^']|'')*)'")
@@ -100,6 +100,21 @@ def decode(
     chunks: list[Chunk] = []
     for window in file_windows(path, start=start, events=events, version=version):
         chunks += decoder.feed(window)
+    return [*chunks, *decoder.finish()]
+
+
+def decode_events(
+    events: list[bytes], *snapshots: Snapshot, per_window: int | None = None, **options: Any
+) -> list[Chunk]:
+    """The chunks of made-up events of one MySQL file, *per_window* events a window."""
+    decoder = RangeDecoder(planned(*snapshots), flavor="mysql", **options)
+    chunks: list[Chunk] = []
+    step = per_window or len(events)
+    offset = 4
+    for first in range(0, len(events), step):
+        some = events[first : first + step]
+        chunks += decoder.feed(window_of(some, offset=offset))
+        offset += sum(map(len, some))
     return [*chunks, *decoder.finish()]
 
 

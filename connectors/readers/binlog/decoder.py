@@ -154,7 +154,7 @@ class RangeDecoder:
                 next_step="set binlog_row_image=FULL on the source and in every session",
             )
         what = at.WRONG[detail]
-        if detail == at.IMAGE_SHORT:
+        if detail in (at.IMAGE_SHORT, at.VALUE):
             snapshot = self._builder(slot).snapshot
             what += f", at column {snapshot.columns[column].name} of {snapshot.name}"
         return LogCorrupt(f"the log is damaged: {what}", where=f"{name} at {where}")

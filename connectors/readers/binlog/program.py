@@ -116,7 +116,7 @@ def _decimal(case: _Case) -> Step:
         return Step(
             kind=at.BYTES_FIXED, size=size, width=0, arrow=pa.string(), finish=arrow.wide_decimal(digits, scale)
         )
-    meta = _DIGITS_BYTES[lead] | groups << 8 | _DIGITS_BYTES[tail] << 16 | tail << 24
+    meta = _DIGITS_BYTES[lead] | groups << 8 | _DIGITS_BYTES[tail] << 16 | tail << 24 | lead << 32
     kind = at.DECIMAL_18 if digits <= 18 else at.DECIMAL_38
     return Step(kind=kind, size=size, meta=meta, width=16, arrow=arrow_type(case.type), finish=arrow.plain)
 

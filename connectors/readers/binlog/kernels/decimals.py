@@ -26,8 +26,8 @@ def _big(at: int, size: int) -> int:
 
 
 @kernel
-def decimal_18(at: int, meta: int, out: int) -> None:
-    """Stores a DECIMAL of up to 18 digits as 128 bits."""
+def decimal_18(at: int, meta: int, out: int) -> bool:
+    """Stores a DECIMAL of up to 18 digits as 128 bits; False where a group has more digits than it may."""
     lead = meta & 0xFF
     groups = (meta >> 8) & 0xFF
     tail = (meta >> 16) & 0xFF
@@ -37,25 +37,33 @@ def decimal_18(at: int, meta: int, out: int) -> None:
     first = lead or (4 if groups else tail)
     sign = 1 << (8 * first - 1)
     value = 0
+    valid = True
     if lead:
         value = ((_big(at, lead) ^ flip) & ((1 << (8 * lead)) - 1)) ^ sign
+        valid = value < _POWERS[meta >> 32]
         sign = 0
         at += lead
     for _ in range(groups):
-        value = value * 1000000000 + (((_big(at, 4) ^ flip) & 0xFFFFFFFF) ^ sign)
+        part = ((_big(at, 4) ^ flip) & 0xFFFFFFFF) ^ sign
+        valid &= part < 1000000000
+        value = value * 1000000000 + part
         sign = 0
         at += 4
     if tail:
-        value = value * _POWERS[meta >> 24] + (((_big(at, tail) ^ flip) & ((1 << (8 * tail)) - 1)) ^ sign)
+        limit = _POWERS[(meta >> 24) & 0xFF]
+        part = ((_big(at, tail) ^ flip) & ((1 << (8 * tail)) - 1)) ^ sign
+        valid &= part < limit
+        value = value * limit + part
     if negative:
         value = -value
     store_i64(out, value)
     store_i64(out + 8, value >> 63)
+    return valid
 
 
 @kernel
-def decimal_38(at: int, meta: int, out: int) -> None:
-    """Stores a DECIMAL of up to 38 digits as 128 bits."""
+def decimal_38(at: int, meta: int, out: int) -> bool:
+    """Stores a DECIMAL of up to 38 digits as 128 bits; False where a group has more digits than it may."""
     lead = meta & 0xFF
     groups = (meta >> 8) & 0xFF
     tail = (meta >> 16) & 0xFF
@@ -63,6 +71,7 @@ def decimal_38(at: int, meta: int, out: int) -> None:
     flip = -1 if negative else 0
     low = 0
     high = 0
+    valid = True
     first = True
     for index in range(groups + 2):
         size = lead if index == 0 else (tail if index > groups else 4)
@@ -72,7 +81,8 @@ def decimal_38(at: int, meta: int, out: int) -> None:
         if first:
             part ^= 1 << (8 * size - 1)
             first = False
-        times = _POWERS[meta >> 24] if index > groups else 1000000000
+        times = _POWERS[(meta >> 24) & 0xFF] if index > groups else 1000000000
+        valid &= part < (_POWERS[meta >> 32] if index == 0 else times)
         lower = (low & 0xFFFFFFFF) * times + part
         upper = shift_right(low, 32) * times + (lower >> 32)
         low = (upper << 32) | (lower & 0xFFFFFFFF)
@@ -83,3 +93,4 @@ def decimal_38(at: int, meta: int, out: int) -> None:
         high = ~high + (1 if low == 0 else 0)
     store_i64(out, low)
     store_i64(out + 8, high)
+    return valid

@@ -13,12 +13,12 @@ from numba.core import config
 
 __all__ = ["kernel", "kernel_with_gil"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "boundscheck": False}
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: _Function) -> _Function:
     """Compiles *function* on its first call; later processes load it from disk.
 
     The compiled code lies beside the package, else in the user's cache directory, else (both read-only) in the system's
@@ -27,7 +27,7 @@ def kernel(function: Function) -> Function:
     return _compiled(function, nogil=True)
 
 
-def _compiled(function: Function, *, nogil: bool) -> Function:
+def _compiled(function: _Function, *, nogil: bool) -> _Function:
     try:
         compiled: Any = numba.njit(nogil=nogil, **_OPTIONS)(function)
     except RuntimeError as error:
@@ -42,7 +42,7 @@ def _compiled(function: Function, *, nogil: bool) -> Function:
     return compiled  # type: ignore[no-any-return]
 
 
-def kernel_with_gil(function: Function) -> Function:
+def kernel_with_gil(function: _Function) -> _Function:
     """Like :func:`kernel`, for an entry that calls into the interpreter."""
     return _compiled(function, nogil=False)
 

@@ -55,8 +55,9 @@ WRONG = (
     "a row image that ends behind its event",
     "a row event outside a transaction",
     "a GTID inside a transaction",
+    "a value that its column cannot hold",
 )
-EVENT_BOUNDS, EVENT_SHORT, NO_MAP, COLUMN_COUNT, IMAGE_SHORT, NO_TRANSACTION, TRANSACTION_OPEN = range(7)
+EVENT_BOUNDS, EVENT_SHORT, NO_MAP, COLUMN_COUNT, IMAGE_SHORT, NO_TRANSACTION, TRANSACTION_OPEN, VALUE = range(8)
 
 # ---- one entry of the hash table of table numbers -------------------------------------------------------------------
 MAP_NUMBER = 0  # table number + 1; 0: free
@@ -106,7 +107,7 @@ I24_TO_32 = 7
 U24_TO_32 = 8
 U32_TO_64 = 9
 U64_TO_128 = 10
-DECIMAL_18 = 11  # META: lead bytes, groups << 8, tail bytes << 16, tail digits << 24
+DECIMAL_18 = 11  # META: lead bytes, groups << 8, tail bytes << 16, tail digits << 24, lead digits << 32
 DECIMAL_38 = 12
 DATE = 13
 DATETIME = 14  # META: fraction bytes

@@ -30,11 +30,11 @@ __all__ = [
     "swap64",
 ]
 
-Load = Callable[[int], int]
-Store = Callable[[int, int], None]
+_Load = Callable[[int], int]
+_Store = Callable[[int, int], None]
 
 # Its own type knows nothing of what the function becomes.
-intrinsic: Any = extending.intrinsic
+_intrinsic: Any = extending.intrinsic
 
 
 def _load(bits: int, *, signed: bool) -> Any:
@@ -48,7 +48,7 @@ def _load(bits: int, *, signed: bool) -> Any:
 
         return types.int64(types.int64), generate
 
-    return intrinsic(load)
+    return _intrinsic(load)
 
 
 def _store(bits: int) -> Any:
@@ -60,20 +60,20 @@ def _store(bits: int) -> Any:
 
         return types.void(types.int64, types.int64), generate
 
-    return intrinsic(store)
+    return _intrinsic(store)
 
 
-load_u8: Load = _load(8, signed=False)
-load_u16: Load = _load(16, signed=False)
-load_u32: Load = _load(32, signed=False)
-load_i8: Load = _load(8, signed=True)
-load_i16: Load = _load(16, signed=True)
-load_i32: Load = _load(32, signed=True)
-load_i64: Load = _load(64, signed=True)
-store_i8: Store = _store(8)
-store_i16: Store = _store(16)
-store_i32: Store = _store(32)
-store_i64: Store = _store(64)
+load_u8: _Load = _load(8, signed=False)
+load_u16: _Load = _load(16, signed=False)
+load_u32: _Load = _load(32, signed=False)
+load_i8: _Load = _load(8, signed=True)
+load_i16: _Load = _load(16, signed=True)
+load_i32: _Load = _load(32, signed=True)
+load_i64: _Load = _load(64, signed=True)
+store_i8: _Store = _store(8)
+store_i16: _Store = _store(16)
+store_i32: _Store = _store(32)
+store_i64: _Store = _store(64)
 
 _BYTE = ir.IntType(8).as_pointer()
 _WORD = ir.IntType(64)
@@ -113,14 +113,14 @@ def _shift_right(_context: Any, value: Any, bits: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-copy_bytes: Callable[[int, int, int], None] = intrinsic(_copy_bytes)
+copy_bytes: Callable[[int, int, int], None] = _intrinsic(_copy_bytes)
 """Copies *count* bytes from address *source* to address *target*; they do not overlap."""
 
-fill_zero: Store = intrinsic(_fill_zero)
+fill_zero: _Store = _intrinsic(_fill_zero)
 """Sets *count* bytes from address *target* to zero."""
 
-swap64: Callable[[int], int] = intrinsic(_swap64)
+swap64: Callable[[int], int] = _intrinsic(_swap64)
 """*value* with its eight bytes in reverse order."""
 
-shift_right: Callable[[int, int], int] = intrinsic(_shift_right)
+shift_right: Callable[[int, int], int] = _intrinsic(_shift_right)
 """*value* shifted right as an unsigned number, 0 <= *bits* <= 63."""

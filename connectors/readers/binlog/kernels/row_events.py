@@ -16,7 +16,7 @@ from connectors.readers.binlog.kernels.memory import (
 )
 from connectors.readers.binlog.kernels.rows import image
 
-__all__ = ["map_entry", "rows", "table_map"]
+__all__ = ["rows", "table_map"]
 
 _WRITE, _UPDATE, _DELETE = 0, 1, 2
 _APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = 0, 1, 2, 3
@@ -30,7 +30,7 @@ def _corrupt(state: int, reason: int) -> int:
 
 
 @kernel
-def equal(one: int, other: int, count: int) -> bool:
+def _equal(one: int, other: int, count: int) -> bool:
     """Whether *count* bytes at two addresses are the same."""
     done = 0
     while count - done >= 8:
@@ -45,7 +45,7 @@ def equal(one: int, other: int, count: int) -> bool:
 
 
 @kernel
-def map_entry(maps: int, mask: int, number: int) -> int:
+def _map_entry(maps: int, mask: int, number: int) -> int:
     """Address of the table number's entry, or of the free one where it belongs."""
     index = number & mask
     while True:
@@ -66,12 +66,12 @@ def table_map(state: int, body: int, end: int) -> int:
     """Compares a TABLE_MAP with the bytes that its table number is bound to."""
     if end - body < 8:
         return _corrupt(state, at.EVENT_SHORT)
-    entry = map_entry(load_i64(state + 8 * at.MAPS), load_i64(state + 8 * at.MAPS_MASK), _table_number(body))
+    entry = _map_entry(load_i64(state + 8 * at.MAPS), load_i64(state + 8 * at.MAPS_MASK), _table_number(body))
     length = end - body - 8
     if (
         load_i64(entry + 8 * at.MAP_NUMBER)
         and load_i64(entry + 8 * at.MAP_LENGTH) == length
-        and equal(load_i64(entry + 8 * at.MAP_BYTES), body + 8, length)
+        and _equal(load_i64(entry + 8 * at.MAP_BYTES), body + 8, length)
     ):
         return at.DONE
     return at.NEW_MAP
@@ -106,7 +106,7 @@ def _same_key(table: int, before: int, after: int) -> bool:
         column = 8 * load_i64(keys + 8 * index)
         one, other = load_i64(before + column), load_i64(after + column)
         length = load_i64(before + column + 8) - one
-        if load_i64(after + column + 8) - other != length or not equal(one, other, length):
+        if load_i64(after + column + 8) - other != length or not _equal(one, other, length):
             return False
     return True
 
@@ -173,7 +173,7 @@ def rows(state: int, header: int, end: int, limit: int, kind: int, ordinal: int)
     number = _table_number(body)
     if number == _DUMMY_NUMBER:
         return at.DONE
-    entry = map_entry(load_i64(state + 8 * at.MAPS), load_i64(state + 8 * at.MAPS_MASK), number)
+    entry = _map_entry(load_i64(state + 8 * at.MAPS), load_i64(state + 8 * at.MAPS_MASK), number)
     if load_i64(entry) == 0:
         return _corrupt(state, at.NO_MAP)
     if load_i64(state + 8 * at.TRANSACTION) != at.OPEN:

@@ -57,12 +57,12 @@ def _blank(step: int, row: int) -> None:
 
 
 @kernel
-def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, column: int) -> None:
-    """The rarer kinds of fixed width."""
+def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, column: int) -> bool:
+    """The rarer kinds of fixed width; False where the bytes are no such value."""
     meta = load_i64(step + 8 * at.STEP_META)
     if kind == at.DECIMAL_18:
-        decimal_18(position, meta, out + 16 * row)
-    elif kind == at.DATETIME or kind == at.TIMESTAMP:
+        return decimal_18(position, meta, out + 16 * row)
+    if kind == at.DATETIME or kind == at.TIMESTAMP:
         us = datetime_us(position, meta) if kind == at.DATETIME else timestamp_us(position, meta)
         if us == at.NO_DATE_64:
             _null(nulls, column)
@@ -83,7 +83,7 @@ def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, 
         store_i64(out + 16 * row, load_i64(position))
         store_i64(out + 16 * row + 8, 0)
     elif kind == at.DECIMAL_38:
-        decimal_38(position, meta, out + 16 * row)
+        return decimal_38(position, meta, out + 16 * row)
     elif kind == at.DATE:
         days = date_days(position)
         if days == at.NO_DATE_32:
@@ -98,6 +98,7 @@ def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, 
         store_i64(out + 8 * row, little_word(position, load_i64(step + 8 * at.STEP_SIZE)))
     elif kind == at.BIG_WORD:
         store_i64(out + 8 * row, big_word(position, load_i64(step + 8 * at.STEP_SIZE)))
+    return True
 
 
 @kernel
@@ -175,8 +176,8 @@ def image(state: int, table: int, position: int, end: int, limit: int, row: int,
                     store_i64(out + 8 * row, load_i64(position))
                 elif kind == at.COPY_1:
                     store_i8(out + row, load_u8(position))
-                else:
-                    _fixed(kind, step, position, out, row, nulls, column)
+                elif not _fixed(kind, step, position, out, row, nulls, column):
+                    return _wrong(state, at.VALUE, column)
                 position += size
         step += 8 * at.STEP_WORDS
     store_i64(starts + 8 * columns, position)

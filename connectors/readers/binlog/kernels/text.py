@@ -90,8 +90,8 @@ def _external(module: Any, kind: Any, name: str) -> Any:
 _make: Any = intrinsic
 # Python's own shortest text of a double that reads back the same: the digits are those of the server's, both being David
 # Gay's algorithm. It needs the interpreter's lock.
-shortest: Callable[[int], int] = _make(_shortest)
-free: Callable[[int], None] = _make(_free)
+_shortest_text: Callable[[int], int] = _make(_shortest)
+_free_text: Callable[[int], None] = _make(_free)
 
 
 @kernel
@@ -112,7 +112,7 @@ def put_double(out: int, bits: int, bare: int) -> int:
 
     Returns the address behind it; 0 where memory ran out.
     """
-    text = shortest(bits)
+    text = _shortest_text(bits)
     if text == 0:
         return 0
     at = text
@@ -139,7 +139,7 @@ def put_double(out: int, bits: int, bare: int) -> int:
         at += 1
     if load_u8(at):
         point += _exponent(at + 1)
-    free(text)
+    _free_text(text)
     while count and load_u8(digits + count - 1) == 48:
         count -= 1
     if count == 0:

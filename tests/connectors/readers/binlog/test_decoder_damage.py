@@ -1,0 +1,159 @@
+"""Logs that are damaged, and events that are not read yet: an error that says which and where, never wrong rows."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+
+from connectors.readers.binlog.decoder import RangeDecoder
+from decoder_lab import decode_events, planned
+from historian.errors import HistorianError, LogCorrupt, UnsupportedEvent
+from historian.schema import TableName
+from log_windows import window_of
+from row_events import (
+    BEGIN,
+    WireType,
+    begin,
+    commit,
+    event,
+    gtid,
+    rows_event,
+    snapshot_of,
+    table_map,
+    wire_decimal,
+    wire_integer,
+    wire_temporal,
+    wire_text,
+)
+
+INT = wire_integer("int", 3, 4, unsigned=False)
+TEXT = wire_text(300)
+
+
+@pytest.mark.parametrize(
+    "inside,name",
+    [
+        ([event(39, bytes(30))], "PARTIAL_UPDATE_ROWS"),
+        ([event(40, bytes(30))], "TRANSACTION_PAYLOAD"),
+        ([event(38, bytes(30))], "XA_PREPARE"),
+        ([event(166, bytes(30))], "WRITE_ROWS_COMPRESSED_V1"),
+        ([event(165, bytes(30))], "QUERY_COMPRESSED"),
+        ([event(199, bytes(30))], "type 199"),
+        ([event(26, bytes(30))], "INCIDENT"),
+        ([begin(b"XA START X'61',X'',1")], "XA transaction"),
+    ],
+)
+def test_what_is_not_read_yet_is_an_error_that_names_event_and_place(inside: list[bytes], name: str) -> None:
+    events = [gtid(1), BEGIN, *inside]
+    with pytest.raises(UnsupportedEvent) as caught:
+        decode_events(events, snapshot_of([INT]))
+    assert caught.value.what == f"an event that this release does not read: {name}"
+    assert caught.value.where == f"binlog.000001:{4 + len(events[0]) + len(events[1])}"
+
+
+def test_tagged_gtids_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedEvent, match=r"GTID_TAGGED \(binlog.000001:4\)"):
+        decode_events([event(42, bytes(30))], snapshot_of([INT]))
+
+
+def partial(kind: int, columns: int, present: bytes) -> bytes:
+    return event(kind, (5).to_bytes(6, "little") + b"\1\0\2\0" + bytes([columns]) + present + b"\0\1\0\0\0")
+
+
+@pytest.mark.parametrize(
+    "row_event", [partial(30, 2, b"\1"), partial(32, 2, b"\2"), partial(31, 2, b"\3\1"), partial(31, 2, b"\1\3")]
+)
+def test_images_without_all_columns_are_refused_but_only_of_wanted_tables(row_event: bytes) -> None:
+    types = [INT, INT]
+    events = commit(1, table_map(5, types), row_event)
+    with pytest.raises(UnsupportedEvent, match=r"leaves out columns, in (WRITE|UPDATE|DELETE)_ROWS of db.t"):
+        decode_events(events, snapshot_of(types))
+    assert decode_events(events, snapshot_of(types, name=TableName("db", "other"))) == []
+
+
+def a_log() -> tuple[list[WireType], list[bytes]]:
+    types = [
+        INT,
+        TEXT,
+        wire_decimal(12, 2),
+        wire_temporal("datetime", 3),
+        wire_text(20, None),
+        wire_integer("bigint", 8, 8, unsigned=True),
+    ]
+    stamp = datetime(2024, 1, 2, 3, 4, 5, 6000)  # noqa: DTZ001 - DATETIME has no zone
+    rows = [(i, "text" * i, Decimal(i), stamp, b"raw", i) for i in range(6)]
+    inside = [
+        table_map(5, types),
+        rows_event(30, 5, types, rows),
+        rows_event(31, 5, types, rows),
+        rows_event(25, 5, types, rows),
+    ]
+    return types, [*commit(1, *inside), *commit(2, *inside)]
+
+
+def test_cut_events_are_errors_or_rows_that_were_whole() -> None:
+    types, events = a_log()
+    snapshot = snapshot_of(types)
+    whole = [event for event in events if event[4] in {23, 24, 25, 30, 31, 32}]
+    for row_event in whole[:3]:
+        ends = []
+        for end in range(19, len(row_event)):
+            try:
+                chunks = decode_events(commit(1, events[2], row_event[:end]), snapshot)
+            except LogCorrupt:
+                continue
+            ends.append(sum(chunk.rows.num_rows for chunk in chunks))
+        # Rows are not counted in an event: one that is cut behind a row looks whole, which is what checksums are for.
+        assert ends == ([0, 2, 4] if row_event[4] == 31 else [0, 1, 2, 3, 4, 5])
+
+
+def test_flipped_bytes_are_errors_or_rows_and_never_a_crash() -> None:
+    types, events = a_log()
+    snapshot = snapshot_of(types)
+    draw = random.Random(5)
+    outcomes = {"rows": 0, "error": 0}
+    for _ in range(2000):
+        damaged = list(events)
+        which = draw.randrange(len(damaged))
+        data = bytearray(damaged[which])
+        for _ in range(draw.randint(1, 3)):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        damaged[which] = bytes(data)
+        try:
+            for chunk in decode_events(damaged, snapshot):
+                chunk.rows.validate(full=True)
+            outcomes["rows"] += 1
+        except HistorianError:
+            outcomes["error"] += 1
+    assert outcomes["rows"] > 100
+    assert outcomes["error"] > 100
+
+
+@pytest.mark.parametrize(
+    "events,message",
+    [
+        ([gtid(1), BEGIN, rows_event(30, 5, [INT], [(1,)])], "a row event before the TABLE_MAP of its table number"),
+        ([gtid(1), table_map(5, [INT]), rows_event(30, 5, [INT], [(1,)])], "a row event outside a transaction"),
+        ([gtid(1), BEGIN, gtid(2)], "a GTID inside a transaction"),
+        ([gtid(1)[:30]], "an event that ends too early"),
+        ([gtid(1), BEGIN[:25]], "an event that ends too early"),
+        ([gtid(1), BEGIN, table_map(5, [INT])[:21]], "an event that ends too early"),
+        (commit(1, table_map(5, [INT]), rows_event(30, 5, [INT, INT], [(1, 1)])), "another number of columns"),
+        (commit(1, table_map(5, [INT]), rows_event(30, 5, [INT], [(1,)])[:-1]), "ends behind its event, at column c1"),
+    ],
+)
+def test_damage_is_named_with_its_place(events: list[bytes], message: str) -> None:
+    with pytest.raises(LogCorrupt, match=r"binlog.000001:\d+") as caught:
+        decode_events(events, snapshot_of([INT]))
+    assert message in caught.value.what
+
+
+def test_an_event_outside_its_buffer_is_not_read() -> None:
+    window = window_of([gtid(1)])
+    window.ends[0] += 1
+    decoder = RangeDecoder(planned(snapshot_of([INT])), flavor="mysql")
+    with pytest.raises(LogCorrupt, match="an event outside its buffer"):
+        list(decoder.feed(window))
