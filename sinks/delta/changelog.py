@@ -71,7 +71,7 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:
-        target.create(schema, {}, {_DOMAIN: json.dumps({"next_offset": 0})})
+        target.create(schema, {_DOMAIN: json.dumps({"next_offset": 0})})
     return ChangelogPart(
         part=part,
         target=target,

@@ -100,6 +100,16 @@ class TableView:
         """Whether the table holds no file."""
         return next(self._files(), None) is None
 
+    def small_files(self, limit_bytes: int) -> list[str] | None:
+        """Paths of the files, where they have no more than that and every row of theirs is there; else None."""
+        paths, size = [], 0
+        for file in self._files():
+            size += file.getSize()
+            if size > limit_bytes or file.getDeletionVector().isPresent():
+                return None
+            paths.append(f"{self.path}/{unquote(file.getPath())}")
+        return paths
+
     def removals(self) -> list[Any]:
         """Kernel's actions that take every file out of the table."""
         actions = self._jvm.io.delta.kernel.internal.actions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from historian.changelog import physical_name
 from historian.schema import Column, Snapshot
-from sinks.delta import faults
+from sinks.delta import faults, rewrite
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.literals import initial_literal
 from sinks.delta.parts import Part, Step
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare_mirror", "write_mirror"]
 
-_PROPERTIES = {"delta.enableDeletionVectors": "true"}
 _BROADCAST_ROWS = 200_000
 
 
@@ -32,7 +31,7 @@ def prepare_mirror(part: Part, target: Target) -> DeltaSchema | None:
     if not target.exists:
         if snapshot is None:
             return None
-        target.create(mirror_schema(None, snapshot), _PROPERTIES, {})
+        target.create(mirror_schema(None, snapshot), {})
     return target.view.schema() if part.last is None else mirror_schema(target.view.schema(), part.last)
 
 
@@ -55,6 +54,13 @@ def write_mirror(
         target.commit(last, Commit(schema=schema if news else None, clear=clears, files=upserts))
         faults.reached("mirror_committed")
         return True
+    files = target.view.small_files(rewrite.SMALL_BYTES)
+    if files is not None and part.last is not None and (upserts or deletes or part.filled):
+        arrow = schema.arrow()
+        anew = rewrite.rewritten(target.path, files, arrow, part.last, part.filled, upserts, deletes)
+        target.commit(last, Commit(schema=schema if news else None, clear=True, files=anew))
+        faults.reached("mirror_committed")
+        return False
     if news:
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=schema))
         faults.reached("mirror_schema_committed")

@@ -84,9 +84,13 @@ def _folded(spark: SparkSession, changelog: Target, base: Snapshot) -> DataFrame
         last = F.max_by(F.struct("op", *names), "offset").alias("last")
         folded = rows.groupBy(*map(physical_name, base.primary_key)).agg(last).select("last.*")
         return folded.where(F.col("op") != int(Op.RETRACT)).select(*names)
+    # As text a float keeps the sign of its zero, which a grouping would lose.
+    floats = {f.physical: f.type for f in schema.fields if f.physical in names and f.type in ("float", "double")}
+    rows = rows.withColumns({name: F.col(name).cast("string") for name in floats})
     sign = F.when(F.col("op").isin(int(Op.APPEND), int(Op.CORRECT_TO)), 1).otherwise(-1)
     counted = rows.groupBy(*names).agg(F.sum(sign).alias("count")).where("count > 0")
-    return counted.withColumn("count", F.explode(F.sequence(F.lit(1), F.col("count").cast("int")))).select(*names)
+    repeated = counted.withColumn("count", F.explode(F.sequence(F.lit(1), F.col("count").cast("int"))))
+    return repeated.withColumns({name: F.col(name).cast(kind) for name, kind in floats.items()}).select(*names)
 
 
 def _columns(schema: DeltaSchema, base: Snapshot) -> Sequence[Any]:

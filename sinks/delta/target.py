@@ -122,10 +122,10 @@ class Target:
             next_step=_ANEW,
         )
 
-    def create(self, schema: DeltaSchema, properties: Mapping[str, str], domains: Mapping[str, str]) -> None:
-        """Makes the table."""
+    def create(self, schema: DeltaSchema, domains: Mapping[str, str]) -> None:
+        """Makes the table, empty."""
         marks = {_OWNER: self._connector, _KIND: self.kind}
-        self._view = self._kernel.create(self.path, schema, {**_PROPERTIES, **marks, **properties}, domains)
+        self._view = self._kernel.create(self.path, schema, {**_PROPERTIES, **marks}, domains)
         self._seen = self._view.version
 
     def commit(self, version: int, commit: Commit) -> None:

@@ -13,7 +13,7 @@ from sinks.delta.kernel import Kernel
 from sinks.delta.schema import DeltaSchema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Lake"]
 
@@ -56,7 +56,7 @@ class Lake:
 
     def mirror(self, directory: str) -> list[dict[str, Any]]:
         """A mirror's rows as Spark reads them, columns in order."""
-        return [row.asDict() for row in self._read(directory).collect()]
+        return self._rows(self._read(directory))
 
     def columns(self, directory: str) -> list[str]:
         """Names and types of a table's columns, as Spark reads them."""
@@ -64,7 +64,7 @@ class Lake:
 
     def raw_log(self, directory: str) -> list[dict[str, Any]]:
         """A changelog's rows by offset, all columns."""
-        return [row.asDict() for row in self._read(directory).orderBy("offset").collect()]
+        return self._rows(self._read(directory).orderBy("offset"))
 
     def log(self, directory: str) -> list[Written]:
         """A changelog's rows by offset, each with the columns of the version it was written under; offsets are checked."""
@@ -104,6 +104,10 @@ class Lake:
         assert all(row[name] is None for physical, name in names.items() if physical not in columns)
         data = tuple((then, row[names[physical]]) for physical, then in columns.items())
         return Written(Op(row["op"]).sign, row["schema_version"], data)
+
+    def _rows(self, frame: DataFrame) -> list[dict[str, Any]]:
+        """Rows through Arrow, which keeps time zones apart from their absence."""
+        return frame.toArrow().to_pylist()
 
     def _read(self, directory: str) -> Any:
         return self.spark.read.format("delta").load(str(self.path / directory))

@@ -107,16 +107,19 @@ class Lab:
         column: str,
         kind: ColumnType,
         *,
-        after: str = "",
+        after: str | None = None,
         initial: str | None = None,
         known: bool = True,
+        cut: bool = False,
     ) -> None:
+        """ALTER TABLE ... ADD, at the end; behind column *after*; or first, where that is empty."""
         made = Column(id=self.catalog.next_column_id, name=column, type=kind, initial=initial, initial_known=known)
-        behind = self._column(name, after).id if after else 0
+        others = self.catalog.tables[_name(name)].columns
+        behind = others[-1].id if after is None else self._column(name, after).id if after else 0
         edit = AddColumn(table=_name(name), column=made, after=behind)
         for row in self._rows(name):
             row[column] = None if initial is None else _parsed(kind, initial)
-        self._statement(f"ALTER TABLE {name} ADD {column}", edit)
+        self._statement(f"ALTER TABLE {name} ADD {column}", edit, cut=cut)
 
     def drop_column(self, name: str, column: str) -> None:
         edit = DropColumn(table=_name(name), column_id=self._column(name, column).id, name=column)
@@ -210,7 +213,7 @@ class Lab:
         )
         self.plans.append(plan)
         self._start = end
-        for table in self.tables.values():
+        for table in (table for table in self.tables.values() if table.versions):
             last = table.versions[-1]
             table.chunks, table.segment, table.versions = [], 0, []
             if last.snapshot is not None:
