@@ -118,6 +118,5 @@ WIDENINGS: dict[str, tuple[str, ...]] = {
     "decimal(5,2)": ("DECIMAL(7,2)", "DECIMAL(7,4)"),
     "decimal(12,2)": ("DECIMAL(14,2)",),
     "varchar": ("VARCHAR(400)", "TEXT"),
-    "date": ("DATETIME",),
 }
 """What a column may become so that every value stays itself and a lake's column can follow."""

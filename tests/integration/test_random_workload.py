@@ -1,0 +1,98 @@
+"""Random DML and DDL on real servers, replicated into Delta, compared value by value with what the writers noted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from historian.positions import GtidSet, MariadbGtids
+from replica import Replica
+from servers import Server
+from workload.folding import assert_notes_fold_to_final
+from workload.notes import Recorded
+from workload.run import Workload
+from workload.seeds import seeds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FLAVORS = {"mysql": ("mysql9", "mysql8", "mysql57"), "mariadb": ("mariadb1011", "mariadb118")}
+RUNS = 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds((11, 12, 13)))
+@pytest.mark.parametrize("flavor", FLAVORS)
+def test_lake_equals_source(
+    flavor: str, seed: int, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The connector runs live beside the writers, and a second one begins when all is done; both are restarted."""
+    names = FLAVORS[flavor]
+    server = fresh_server(names[seed % len(names)])
+    print(f"seed {seed} on {server.flavor} {server.version}")
+    live = Replica(server, tmp_path / "live")
+    recorded = _record_beside(server, seed, live, spark)
+    assert recorded.change_count >= 20_000
+    assert recorded.ddl_count >= 40
+    assert_notes_fold_to_final(recorded)
+    live.assert_equals(recorded, spark)
+
+    late = Replica(server, tmp_path / "late")
+    for until in _quarters(recorded, server):
+        late.run(spark, until=until)
+    late.run(spark)
+    late.assert_equals(recorded, spark)
+
+
+def _record_beside(server: Server, seed: int, replica: Replica, spark: SparkSession) -> Recorded:
+    """Runs the workload with the connector started and stopped beside it; the writers wait for it now and then."""
+    runs = 0
+    turn = threading.Condition()
+
+    def pace(share: float) -> None:
+        with turn:
+            turn.wait_for(lambda: share <= (runs + 1) / RUNS, timeout=120)
+
+    workload = Workload(server, seed, pace=pace)
+    result: list[Recorded | BaseException] = []
+
+    def write() -> None:
+        try:
+            result.append(workload.run())
+        except BaseException as error:  # noqa: BLE001 raised again below
+            result.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        replica.run(spark)
+        with turn:
+            runs += 1
+            turn.notify_all()
+    writer.join()
+    replica.run(spark)
+    if isinstance(result[0], BaseException):
+        raise result[0]
+    assert runs >= 3
+    return result[0]
+
+
+def _quarters(recorded: Recorded, server: Server) -> list[str]:
+    """Three positions inside the log, each behind a whole transaction."""
+    gtids = [transaction.gtid for transaction in recorded.transactions]
+    positions = []
+    for part in (1, 2, 3):
+        prefix = gtids[: len(gtids) * part // 4]
+        if server.flavor == "mariadb":
+            positions.append(str(MariadbGtids.parse(prefix[-1])))
+        else:
+            sources: dict[str, list[tuple[int, int]]] = {}
+            for gtid in prefix:
+                source, _, number = gtid.rpartition(":")
+                sources.setdefault(source, []).append((int(number), int(number)))
+            positions.append(str(GtidSet.of(sources)))
+    return positions

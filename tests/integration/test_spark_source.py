@@ -1,0 +1,90 @@
+"""``format("historian")`` gives the same rows at once and as a stream, in one process and on executors of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from replica import Replica
+from servers import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUPPORT = Path(__file__).parent.parent / "support"
+
+
+@pytest.fixture
+def replica(mysql9: Server, tmp_path: Path) -> Replica:
+    """A connector on a table with a few versions."""
+    for statement in (
+        "DROP DATABASE IF EXISTS typed",
+        "CREATE DATABASE typed",
+        "CREATE TABLE typed.t (id INT PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2), at DATETIME(3))",
+        "INSERT INTO typed.t VALUES (1, 'one', 1.50, '2024-02-29 12:00:00.123'), (2, 'zwölf', NULL, NULL)",
+        "ALTER TABLE typed.t ADD COLUMN note VARCHAR(10) DEFAULT 'none' FIRST",
+        "UPDATE typed.t SET price = 2.25 WHERE id = 2",
+        "UPDATE typed.t SET id = 20 WHERE id = 1",
+        "ALTER TABLE typed.t DROP COLUMN name",
+        "DELETE FROM typed.t WHERE id = 2",
+    ):
+        mysql9.sql(statement)
+    return Replica(mysql9, tmp_path / "typed", ["typed"])
+
+
+EXPECTED = [
+    # op, id, name, price: of the first version, which later rows are projected to by column id
+    (0, 1, "one", "1.50"),
+    (0, 2, "zwölf", None),
+    (2, 2, "zwölf", None),
+    (3, 2, "zwölf", "2.25"),
+    (1, 1, "one", "1.50"),
+    (0, 20, "one", "1.50"),
+    (1, 2, None, "2.25"),
+]
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    ordered = table.to_pylist()
+    ordered.sort(key=lambda row: (int(row["position"].rpartition(":")[2]), row["ordinal"]))
+    return [(row["op"], row["id"], row["name"], None if row["price"] is None else str(row["price"])) for row in ordered]
+
+
+@pytest.mark.slow
+def test_executors_in_other_processes_give_the_same_rows(replica: Replica, tmp_path: Path) -> None:
+    """local[2] and local-cluster[2,1,1024], batch and stream: four times the same rows."""
+    found = {}
+    for master in ("local[2]", "local-cluster[2,1,1024]"):
+        output = tmp_path / master.partition("[")[0]
+        command = [sys.executable, str(SUPPORT / "read_source.py"), master, str(replica.path), "typed.t", str(output)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=os.environ)
+        assert done.returncode == 0, done.stderr[-3000:]
+        for kind in ("batch", "stream"):
+            found[master, kind] = _rows(pq.read_table(f"{output}-{kind}.parquet"))
+    assert set(map(tuple, found.values())) == {tuple(EXPECTED)}
+    assert (tmp_path / "local-cluster-executors.txt").read_text() == "2"
+
+
+@pytest.mark.slow
+def test_an_edit_that_cannot_be_projected_ends_a_typed_read_at_its_position(
+    replica: Replica, mysql9: Server, spark: SparkSession
+) -> None:
+    mysql9.sql("TRUNCATE TABLE typed.t")
+    rows = spark.read.format("historian").option("config", str(replica.path)).option("table", "typed.t").load()
+
+    with pytest.raises(Exception, match=r"TRUNCATE TABLE typed\.t: rows went without row events"):
+        rows.collect()
+
+
+def test_options_are_checked_by_name(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"missing @ \$\.config"):
+        spark.read.format("historian").option("tabel", "a.b").load()
+    with pytest.raises(Exception, match=r"unknown option @ \$\.tabel"):
+        spark.read.format("historian").option("tabel", "a.b").load()
