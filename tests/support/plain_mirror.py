@@ -32,14 +32,12 @@ class _Table:
     def move_to(self, snapshot: Snapshot) -> None:
         """Reads all rows under another version of the schema, by column id."""
         places = {column.id: at for at, column in enumerate(self.snapshot.columns)}
-        self.rows = Counter(
-            {
-                tuple(
-                    _carried(row[places[c.id]], c) if c.id in places else initial_value(c) for c in snapshot.columns
-                ): count
-                for row, count in self.rows.items()
-            }
-        )
+        moved: Counter[Values] = Counter()
+        for row, count in self.rows.items():
+            # Rows that differed in a dropped column only are the same row now.
+            values = (_carried(row[places[c.id]], c) if c.id in places else initial_value(c) for c in snapshot.columns)
+            moved[tuple(values)] += count
+        self.rows = moved
         self.snapshot = snapshot
 
     def take(self, chunk: Chunk) -> None:
