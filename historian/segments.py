@@ -256,7 +256,6 @@ def _planned(chain: list[Version], base: int, captured: _Captured, stop: Quarant
                 in_force = version.snapshot
         if reason is not None:
             stop = Quarantine(place=place, reason=reason)
-        if reason is not None or in_force is None:
             break
     return PlannedTable(table_id=chain[0].table_id, versions=tuple(versions), quarantine=stop) if versions else None
 

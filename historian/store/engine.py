@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, RootTransaction, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from historian.errors import StoreError
@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 _BUSY_S = 30.0
 _WRITES = "historian_writes"
+_ATTEMPTS = 20
+_CONFLICTS = {1020, 1213, "40001", "40P01"}
+"""Of MySQL and MariaDB "record has changed since last read" and "deadlock found"; of PostgreSQL the like."""
 
 
 class Transactions:
@@ -53,41 +56,51 @@ class Transactions:
     def write(self, work: Callable[[Connection], T]) -> T:
         """What *work* returns, all of its changes made or none.
 
-        *work* is run again where another process recorded the same in between, so that it meets what is there.
+        *work* is run again where another process came in between, so that it meets what that one recorded.
         """
-        try:
-            return self._run(work, writes=True)
-        except IntegrityError:
-            pass
-        try:
-            return self._run(work, writes=True)
-        except IntegrityError as error:
-            raise StoreError("two processes record at once", where=self.where, found=str(error.orig)) from error
+        return self._run(work, writes=True)
 
     def close(self) -> None:
         """Closes all connections; the next transaction opens one again."""
         self._engine.dispose()
 
     def _run(self, work: Callable[[Connection], T], *, writes: bool) -> T:
-        with self._turn:
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                with self._engine.connect().execution_options(**{_WRITES: writes}) as connection, connection.begin():
+                with self._turn, self._engine.connect() as connection, self._begin(connection, writes=writes):
                     return work(connection)
-            except IntegrityError:
-                raise
             except SQLAlchemyError as error:
-                busy = isinstance(error, OperationalError) and "locked" in str(error.orig)
-                raise StoreError(
-                    "the history store failed",
-                    where=self.where,
-                    found=str(getattr(error, "orig", None) or error),
-                    next_step="another process holds it; try again" if busy else None,
-                ) from error
+                if attempt == _ATTEMPTS or not _met_another(error):
+                    raise self._failed(error) from error
+        raise AssertionError  # the last attempt returns or raises
+
+    def _begin(self, connection: Connection, *, writes: bool) -> RootTransaction:
+        return connection.execution_options(**{_WRITES: writes}).begin()
+
+    def _failed(self, error: SQLAlchemyError) -> StoreError:
+        cause = getattr(error, "orig", None) or error
+        busy = _met_another(error) or "locked" in str(cause)
+        return StoreError(
+            "the history store failed",
+            where=self.where,
+            found=cause,
+            next_step="another process holds it; try again" if busy else None,
+        )
+
+
+def _met_another(error: SQLAlchemyError) -> bool:
+    """Whether the transaction was undone because another one was faster."""
+    if isinstance(error, IntegrityError):
+        return True
+    cause = getattr(error, "orig", None)
+    # Drivers of MySQL give the number first; those of PostgreSQL name the state differently.
+    codes = {*getattr(cause, "args", ())[:1], getattr(cause, "sqlstate", None), getattr(cause, "pgcode", None)}
+    return not codes.isdisjoint(_CONFLICTS)
 
 
 def _options(url: URL) -> dict[str, Any]:
     if url.get_backend_name() != "sqlite":
-        return {"pool_pre_ping": True}
+        return {"pool_pre_ping": True, "isolation_level": "SERIALIZABLE"}
     if url.database in (None, "", ":memory:"):
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
     Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)

@@ -329,7 +329,7 @@ def test_writers_that_record_the_same_do_not_disturb_each_other(tmp_path: Path) 
     for thread in threads:
         thread.join()
 
-    assert [] == failures
+    assert [] == [str(failure) for failure in failures]
     with closing(Store.open(url)) as store:
         assert (tuple(entries), 29) == (store.entries(), len(store.plans()))
 

@@ -1,0 +1,102 @@
+"""Transactions that meet another writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from sqlalchemy import Connection, insert, select
+from sqlalchemy.exc import OperationalError
+
+from historian.errors import StoreError
+from historian.store.engine import Transactions
+from historian.store.tables import facts, metadata
+
+
+@pytest.fixture
+def transactions() -> Iterator[Transactions]:
+    with closing(Transactions("sqlite://")) as opened:
+        opened.write(metadata.create_all)
+        yield opened
+
+
+def _put(connection: Connection, name: str) -> None:
+    connection.execute(insert(facts).values(name=name, body=""))
+
+
+def _names(transactions: Transactions) -> list[str]:
+    return list(transactions.read(lambda connection: connection.execute(select(facts.c.name)).scalars().all()))
+
+
+def test_work_that_met_another_writers_record_runs_again_on_a_clean_state(transactions: Transactions) -> None:
+    runs: list[list[str]] = []
+
+    def work(connection: Connection) -> str:
+        runs.append(list(connection.execute(select(facts.c.name)).scalars()))
+        _put(connection, "mine")
+        if len(runs) == 1:
+            _put(connection, "mine")  # as a database without a lock at BEGIN says it when another was faster
+        return "done"
+
+    assert ("done", [[], []], ["mine"]) == (transactions.write(work), runs, _names(transactions))
+
+
+def test_work_that_always_meets_another_record_fails_with_nothing_written(transactions: Transactions) -> None:
+    def work(connection: Connection) -> None:
+        _put(connection, "mine")
+        _put(connection, "mine")
+
+    with pytest.raises(StoreError, match=r"history store failed.*UNIQUE.*try again"):
+        transactions.write(work)
+
+    assert [] == _names(transactions)
+
+
+class _Conflict(Exception):
+    """As drivers raise it: MySQL's number first, PostgreSQL's state as an attribute."""
+
+    def __init__(self, *args: object, **attributes: object) -> None:
+        super().__init__(*args)
+        self.__dict__.update(attributes)
+
+
+@pytest.mark.parametrize(
+    "cause,runs",
+    [
+        (_Conflict(1213, "Deadlock found", sqlstate="40001"), 2),
+        (_Conflict(1020, "Record has changed", sqlstate="HY000"), 2),
+        (_Conflict("could not serialize access", sqlstate="40001"), 2),
+        (_Conflict("deadlock detected", pgcode="40P01"), 2),
+        (_Conflict(1205, "Lock wait timeout exceeded", sqlstate="HY000"), 1),
+        (_Conflict("disk I/O error"), 1),
+    ],
+    ids=str,
+)
+def test_a_transaction_undone_for_another_one_runs_again(
+    transactions: Transactions, cause: _Conflict, runs: int
+) -> None:
+    done: list[int] = []
+
+    def work(connection: Connection) -> None:
+        done.append(1)
+        if len(done) == 1:
+            raise OperationalError("INSERT", {}, cause)
+
+    if runs == 1:
+        with pytest.raises(StoreError, match="history store failed"):
+            transactions.write(work)
+    else:
+        transactions.write(work)
+    assert runs == len(done)
+
+
+def test_an_error_inside_leaves_nothing(transactions: Transactions) -> None:
+    def work(connection: Connection) -> None:
+        _put(connection, "mine")
+        raise StoreError("no")
+
+    with pytest.raises(StoreError, match="no"):
+        transactions.write(work)
+
+    assert [] == _names(transactions)
