@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from historian.ddl import SYSTEM_DATABASES, parse_column_type
+from historian.ddl import SYSTEM_DATABASES, StatementContext, parse_column_type, parse_default_text
 from historian.ddl.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.defaults import now_text
 from historian.errors import SourceError
@@ -32,11 +32,9 @@ _QUERIES = (
     f" WHERE table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name, index_name, seq_in_index",
 )
 _TRIES = 10
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
-_NUMBER = re.compile(r"-?[0-9.]+(?:e[-+]?[0-9]+)?", re.IGNORECASE)
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
-_UNESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
-_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 Rows = tuple[tuple[Any, ...], ...]
 
@@ -52,11 +50,10 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         SourceError: the schemas change faster than they can be read.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT VERSION(), @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
-        ((version, charset, collation),) = cursor.fetchall()
-        flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
+        cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
+        ((version, modes, charset, collation),) = cursor.fetchall()
         databases, tables, columns, statistics = _one_moment(cursor)
-    builder = _Builder(flavor=flavor, major=int(version.split(".")[0]), next_column_id=next_column_id)
+    builder = _Builder(context=_context(version, modes), next_column_id=next_column_id)
     builder.read_columns(columns)
     builder.read_keys(statistics)
     snapshots = [
@@ -73,6 +70,16 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         collation=normal_collation(collation),
         next_table_id=next_table_id + len(snapshots),
         next_column_id=builder.next_column_id,
+    )
+
+
+def _context(version: str, modes: str) -> StatementContext:
+    """What decides how the server prints defaults."""
+    major, minor, patch = (int(part) for part in _VERSION.match(version).groups())  # type: ignore[union-attr]  # every server's begins so
+    return StatementContext(
+        flavor="mariadb" if "mariadb" in version.lower() else "mysql",
+        version=major * 10000 + minor * 100 + patch,
+        sql_mode=frozenset(modes.upper().split(",")),
     )
 
 
@@ -105,11 +112,14 @@ def _round(cursor: Cursor) -> list[Rows]:
 class _Builder:
     """Makes snapshots of the rows of ``information_schema``."""
 
-    flavor: str
-    major: int
+    context: StatementContext
     next_column_id: int
     columns: dict[TableName, list[Column]] = field(default_factory=lambda: defaultdict(list))
     keys: dict[TableName, dict[str, tuple[bool, list[str | None]]]] = field(default_factory=lambda: defaultdict(dict))
+
+    @property
+    def flavor(self) -> str:
+        return self.context.flavor
 
     def read_columns(self, rows: Rows) -> None:
         for row in rows:
@@ -166,28 +176,16 @@ class _Builder:
     def _default(self, text: str | None, kind: ColumnType, extra: str) -> tuple[str | None, bool]:
         if text is None:
             return None, False
-        if self.flavor == "mariadb":
-            return _mariadb_default(text, kind)
+        if self.flavor == "mariadb":  # prints the clause as it would be written
+            return parse_default_text(text, kind, self.context)
         temporal = kind.name in ("datetime", "timestamp")
         if "DEFAULT_GENERATED" in extra or (temporal and text.upper().startswith("CURRENT_TIMESTAMP")):
             return _canonical_now(text) or text, True
-        if kind.name in _BYTES and self.major < 8:
+        if kind.name in _BYTES and (self.context.version < 80000 or not text):
             return _hexadecimal(text), False
+        if kind.charset == "binary" and text.startswith("0x"):
+            return bytes.fromhex(text[2:]).decode("utf-8", "replace"), False
         return text, False
-
-
-def _mariadb_default(text: str, kind: ColumnType) -> tuple[str | None, bool]:
-    """MariaDB prints literals quoted as in SQL, numbers plain, and NULL by name."""
-    if text == "NULL":
-        return None, False
-    if text.startswith("'"):
-        literal = _UNESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text[1:-1])
-        return (_hexadecimal(literal) if kind.name in _BYTES else literal), False
-    if text.startswith("x'"):
-        return f"0x{text[2:-1].upper()}", False
-    if text.startswith("b'") or _NUMBER.fullmatch(text):
-        return text, False
-    return _canonical_now(text) or text, True
 
 
 def _hexadecimal(text: str) -> str:

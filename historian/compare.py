@@ -16,8 +16,9 @@ _LOSSY_BYTE = 0x3F
 def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
     """What differs, a line each, such as ``column b: expected int, found bigint``; empty where nothing does.
 
-    Ids are not compared, nor what servers do not print alike or not in full: the text of expressions, the moment of a
-    TIMESTAMP's default, bytes behind the first zero byte of a binary one, names of keys, keys that are not unique.
+    Ids are not compared, nor what servers do not print alike or not in full, or change without being told, if it touches no
+    value: the text of expressions, the moment of a TIMESTAMP's default, and any default of one that is NOT NULL, bytes
+    behind the first zero byte of a binary default, names of keys, keys that are not unique.
     """
     lines = list(_columns(expected, found))
     pairs = (
@@ -59,10 +60,12 @@ def _column(expected: Column, found: Column) -> Iterator[tuple[str, object, obje
         yield "", left, right
     if expected.nullable != found.nullable:
         yield "", _nullability(expected), _nullability(found)
-    if _default(expected) != _default(found):
-        yield " default", _shown(expected), _shown(found)
+    if not _is_implicit(expected, found):
+        if _default(expected) != _default(found):
+            yield " default", _shown(expected), _shown(found)
+        if expected.on_update != found.on_update:
+            yield " on update", expected.on_update or "no", found.on_update or "no"
     pairs: tuple[tuple[str, object, object], ...] = (
-        (" on update", expected.on_update, found.on_update),
         (" auto_increment", expected.auto_increment, found.auto_increment),
         (" generated", expected.generated, found.generated),
         (" invisible", expected.invisible, found.invisible),
@@ -70,6 +73,11 @@ def _column(expected: Column, found: Column) -> Iterator[tuple[str, object, obje
     for what, wanted, seen in pairs:
         if wanted != seen:
             yield what, wanted or "no", seen or "no"
+
+
+def _is_implicit(expected: Column, found: Column) -> bool:
+    """A NOT NULL TIMESTAMP, whose default without ``explicit_defaults_for_timestamp`` any ALTER may change, or not."""
+    return all(column.type.name == "timestamp" and not column.nullable for column in (expected, found))
 
 
 def _nullability(column: Column) -> str:

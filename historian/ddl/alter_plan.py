@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from historian.ddl.column_types import charset_clause
+from historian.ddl.column_types import Charset, charset_clause
 from historian.ddl.context import StatementContext
 from historian.ddl.keys import keys_of
-from historian.ddl.resolve_columns import Inherited
-from historian.ddl.resolve_create import Refused, database_defaults
+from historian.ddl.refused import Refused
+from historian.ddl.resolve_create import database_defaults
 from historian.ddl.statements import (
     Action,
     AddColumn,
@@ -45,7 +45,7 @@ class AlterPlan:
         inherited: the table's defaults behind the statement.
     """
 
-    inherited: Inherited
+    inherited: Charset
     defined: list[AddColumn | ChangeColumn] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
@@ -55,19 +55,24 @@ class AlterPlan:
     dropped_keys: set[str] = field(default_factory=set)
     drops_primary: bool = False
     renamed_keys: dict[str, str] = field(default_factory=dict)
-    convert: Inherited | None = None
+    convert: Charset | None = None
     name: TableName | None = None
 
 
 @dataclass(slots=True)
 class _Facts:
-    """What the actions are judged by."""
+    """What the actions are judged by. ``database``: defaults of the table's; ``current``: of the session's, which is what
+
+    DEFAULT means to MySQL in CONVERT TO CHARACTER SET DEFAULT.
+    """
 
     plan: AlterPlan
     columns: set[str]
+    added: set[str]
     keys: set[str]
     has_primary: bool
-    database: Inherited
+    database: Charset
+    current: Charset
     context: StatementContext
 
 
@@ -77,9 +82,11 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
     facts = _Facts(
         plan=plan,
         columns={column.name.lower() for column in old.columns},
+        added=set(),
         keys={key.name.lower() for key in keys_of(old)},
         has_primary=bool(old.primary_key),
         database=database_defaults(old.name.database, catalog, context),
+        current=database_defaults(context.database, catalog, context),
         context=context,
     )
     for action in actions:
@@ -98,15 +105,16 @@ def _is_there(facts: _Facts, name: str, *, if_exists: bool) -> bool:
 
 def _add(facts: _Facts, action: AddColumn) -> None:
     name = action.column.name.lower()
-    if action.if_not_exists and name in facts.columns:
+    if action.if_not_exists and (name in facts.columns or name in facts.added):
         return
     facts.plan.defined.append(action)
     facts.plan.keys.extend(action.column.keys())
-    if action.if_not_exists:
-        facts.columns.add(name)
+    facts.added.add(name)
 
 
 def _change(facts: _Facts, action: ChangeColumn) -> None:
+    if _changes_added(facts, action):
+        return
     if not _is_there(facts, action.old, if_exists=action.if_exists):
         return
     if action.old.lower() in facts.plan.changed:
@@ -114,6 +122,23 @@ def _change(facts: _Facts, action: ChangeColumn) -> None:
     facts.plan.defined.append(action)
     facts.plan.changed.add(action.old.lower())
     facts.plan.keys.extend(action.column.keys())
+
+
+def _changes_added(facts: _Facts, action: ChangeColumn) -> bool:
+    """Whether the action defines anew what the same statement adds; then it is the one that adds.
+
+    MariaDB allows that, and finds the added column by the new name.
+    """
+    if facts.context.flavor != "mariadb" or action.old.lower() in facts.columns:
+        return False
+    wanted = action.column.name.lower()
+    for at, earlier in enumerate(facts.plan.defined):
+        if isinstance(earlier, AddColumn) and earlier.column.name.lower() == wanted:
+            facts.plan.defined[at : at + 1] = []
+            facts.plan.defined.append(AddColumn(column=action.column, position=action.position))
+            facts.plan.keys.extend(action.column.keys())
+            return True
+    return False
 
 
 def _drop(facts: _Facts, action: DropColumn) -> None:
@@ -127,7 +152,7 @@ def _rename(facts: _Facts, action: RenameColumn) -> None:
 
 
 def _alter(facts: _Facts, action: AlterColumn) -> None:
-    if _is_there(facts, action.name, if_exists=action.if_exists):
+    if facts.context.flavor == "mariadb" or _is_there(facts, action.name, if_exists=action.if_exists):
         facts.plan.altered.setdefault(action.name.lower(), []).append(action)
 
 
@@ -158,12 +183,12 @@ def _rename_to(facts: _Facts, action: RenameTo) -> None:
 
 
 def _options(facts: _Facts, action: TableOptions) -> None:
-    inherited = facts.database if action.charset.charset == "" else facts.plan.inherited
-    facts.plan.inherited = charset_clause(action.charset, *inherited, facts.context)
+    facts.plan.inherited = charset_clause(action.charset, facts.plan.inherited, facts.context, facts.database)
 
 
 def _convert(facts: _Facts, action: ConvertCharset) -> None:
-    facts.plan.convert = charset_clause(action.charset, *facts.database, facts.context)
+    default = facts.database if facts.context.flavor == "mariadb" else facts.current
+    facts.plan.convert = charset_clause(action.charset, facts.plan.inherited, facts.context, default)
     facts.plan.inherited = facts.plan.convert
 
 

@@ -1,4 +1,4 @@
-"""``column_type`` texts of ``information_schema.columns`` to :class:`ColumnType`."""
+"""What ``information_schema.columns`` prints as types and defaults, read back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from functools import lru_cache
 from historian.ddl.charsets import normal_charset, normal_collation
 from historian.ddl.column_types import CHARACTER_TYPES, column_type
 from historian.ddl.context import StatementContext
-from historian.ddl.cursor import Cursor
-from historian.ddl.lexer import tokenize
+from historian.ddl.cursor import Cursor, ParseError
+from historian.ddl.defaults import default_text
+from historian.ddl.lexer import LexError, tokenize
+from historian.ddl.parse_columns import parse_default
 from historian.ddl.parse_types import parse_type
 from historian.schema import ColumnType
 
-__all__ = ["parse_column_type"]
+__all__ = ["parse_column_type", "parse_default_text"]
 
 _PLAIN = StatementContext(sql_mode=frozenset(("NO_BACKSLASH_ESCAPES",)))
+
+_RENAMING_NOTHING = {flavor: StatementContext(flavor=flavor, version=50700) for flavor in ("mysql", "mariadb")}
+"""MySQL 8 calls a GEOMETRYCOLLECTION otherwise than 5.7; the name stays as it was printed."""
 
 
 @lru_cache(maxsize=4096)
@@ -28,7 +33,7 @@ def parse_column_type(
     """
     cursor = Cursor(tokenize(text, _PLAIN), _PLAIN)
     spec = parse_type(cursor)
-    kind = column_type(spec, "", "", StatementContext(flavor=flavor))
+    kind = column_type(spec, "", "", _RENAMING_NOTHING[flavor])
     if kind.name in CHARACTER_TYPES or charset:
         # MySQL 8 prints no charset for an ENUM or SET of bytes.
         charset, collation = charset or "binary", collation or "binary"
@@ -40,3 +45,18 @@ def parse_column_type(
             collation=normal_collation(collation),
         )
     return kind
+
+
+def parse_default_text(text: str, kind: ColumnType, context: StatementContext) -> tuple[str | None, bool]:
+    """A default as MariaDB prints it, which is as it may be written: its text as a snapshot has it, and whether an expression.
+
+    *context*: flavor, version and sql_mode of the session that printed it.
+    """
+    try:
+        cursor = Cursor(tokenize(text, context), context)
+        default = parse_default(cursor)
+        if cursor.at_end():
+            return default_text(default, kind, context)
+    except (ParseError, LexError):
+        pass  # an expression of any form
+    return text, True

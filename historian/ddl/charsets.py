@@ -10,10 +10,15 @@ from historian.ddl.context import StatementContext
 
 __all__ = [
     "binary_collation",
+    "built_in_collation",
+    "can_say",
     "charset_of",
     "collation_name",
+    "decoded",
     "default_collation",
-    "in_charset",
+    "encoded",
+    "is_mysql_8",
+    "keeps_bytes",
     "maximum_bytes",
     "normal_charset",
     "normal_collation",
@@ -68,6 +73,34 @@ _BYTES = {
     **dict.fromkeys(("gb18030", "utf16", "utf16le", "utf32", "utf8mb4"), 4),
 }
 
+_CODECS = {
+    "binary": "utf-8",
+    "utf8mb3": "utf-8",
+    "utf8mb4": "utf-8",
+    "latin1": "cp1252",
+    "ucs2": "utf-16-be",
+    "utf16": "utf-16-be",
+    "utf16le": "utf-16-le",
+    "utf32": "utf-32-be",
+    **{
+        name: name
+        for name in ("ascii", "big5", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "cp932")
+    },
+    **{
+        "gbk": "gbk",
+        "gb2312": "gb2312",
+        "gb18030": "gb18030",
+        "sjis": "shift_jis",
+        "ujis": "euc_jp",
+        "euckr": "euc_kr",
+    },
+    **{"koi8r": "koi8-r", "koi8u": "koi8-u", "latin2": "iso8859-2", "latin5": "iso8859-9", "latin7": "iso8859-13"},
+    **{"greek": "iso8859-7", "hebrew": "iso8859-8", "tis620": "tis-620", "macroman": "mac-roman"},
+}
+_WIDTHS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
+"""Bytes of a unit in character sets that do not contain ASCII as it is."""
+_UTF8 = frozenset(("utf8mb3", "utf8mb4"))
+
 _UCA_CHARSETS = frozenset(("ucs2", "utf16", "utf32", "utf8mb3", "utf8mb4"))
 _UCA_DEFAULT = "_uca1400_ai_ci"
 _UCA = "uca1400_"
@@ -109,27 +142,34 @@ def collation_name(collation: str, charset: str) -> str:
 
 def default_collation(charset: str, context: StatementContext) -> str:
     """The collation that a character set alone stands for, in the session of the statement."""
-    if charset == "binary":
-        return "binary"
     chosen = context.utf8mb4_collation
     if context.flavor == "mariadb":
         if charset == "utf8mb4" and chosen:
             return chosen
         if charset in _UCA_CHARSETS and chosen.endswith(_UCA_DEFAULT):
             return charset + _UCA_DEFAULT
-    elif charset == "utf8mb4":
-        return chosen or ("utf8mb4_general_ci" if 0 < context.version < 80000 else "utf8mb4_0900_ai_ci")
+    elif charset == "utf8mb4" and chosen:
+        return chosen
+    return built_in_collation(charset, context)
+
+
+def built_in_collation(charset: str, context: StatementContext) -> str:
+    """The default collation of a character set where no setting says otherwise."""
+    if charset == "binary":
+        return "binary"
+    if charset == "utf8mb4" and is_mysql_8(context):
+        return "utf8mb4_0900_ai_ci"
     return f"{charset}_{_DEFAULTS.get(charset, 'general_ci')}"
+
+
+def is_mysql_8(context: StatementContext) -> bool:
+    """Whether the server is MySQL 8.0 or later; where the version is not known, it is taken for one."""
+    return context.flavor == "mysql" and not 0 < context.version < 80000
 
 
 def binary_collation(charset: str) -> str:
     """The collation that compares bytes: what the BINARY attribute of a character column means."""
     return "binary" if charset == "binary" else f"{charset}_bin"
-
-
-def in_charset(collation: str, charset: str) -> bool:
-    """Whether that collation is one of the character set."""
-    return charset_of(collation) in ("", charset)
 
 
 def maximum_bytes(charset: str) -> int:
@@ -139,3 +179,40 @@ def maximum_bytes(charset: str) -> int:
     4
     """
     return _BYTES.get(charset, 1)
+
+
+def keeps_bytes(text: str, old: str, new: str) -> bool:
+    """Whether *text* is of the same bytes in both character sets."""
+    if old == new or (old in _UTF8 and new in _UTF8):
+        return True
+    return text.isascii() and old not in _WIDTHS and new not in _WIDTHS
+
+
+def decoded(raw: bytes, charset: str) -> str:
+    """The text of a binary literal in that character set; leading zeros may be missing.
+
+    Raises:
+        UnicodeDecodeError: it is none.
+    """
+    width = _WIDTHS.get(charset, 1)
+    padded = raw.rjust(-(-len(raw) // width) * width, b"\0")
+    return padded.decode(_CODECS.get(charset, "utf-8"))
+
+
+def can_say(text: str, charset: str) -> bool:
+    """Whether the character set has all characters of *text*, as far as is known here. Bytes have no characters."""
+    if text.isascii():
+        return True
+    codec = _CODECS.get(charset)
+    if codec is None or charset == "binary":
+        return False
+    try:
+        text.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return charset not in ("utf8mb3", "ucs2") or max(text) <= "\uffff"
+
+
+def encoded(text: str, charset: str) -> bytes:
+    """The bytes of *text* in that character set, as far as it has them."""
+    return text.encode(_CODECS.get(charset, "utf-8"), "replace")

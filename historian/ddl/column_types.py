@@ -6,19 +6,32 @@ from dataclasses import replace
 
 from historian.ddl.charsets import (
     binary_collation,
+    built_in_collation,
     charset_of,
     collation_name,
     default_collation,
+    is_mysql_8,
     maximum_bytes,
 )
 from historian.ddl.context import StatementContext
 from historian.ddl.statements import CharsetClause, TypeSpec
 from historian.schema import ColumnType
 
-__all__ = ["CHARACTER_TYPES", "charset_clause", "column_type", "converted_type", "integer_type", "sized_text"]
+__all__ = [
+    "CHARACTER_TYPES",
+    "Charset",
+    "charset_clause",
+    "column_type",
+    "converted_type",
+    "integer_type",
+    "sized_text",
+]
 
 _TEXTS = {"tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295}
 _BLOBS = {"tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295}
+Charset = tuple[str, str]
+"""A character set and a collation of it."""
+
 CHARACTER_TYPES = frozenset(("char", "varchar", "enum", "set", *_TEXTS))
 """Types that have a character set."""
 
@@ -44,7 +57,7 @@ def column_type(spec: TypeSpec, charset: str, collation: str, context: Statement
     if name in _FRACTIONAL:
         return ColumnType(name=name, fraction=spec.length or 0)
     if name in _BLOBS:
-        return ColumnType(name=sized_text(spec.length, "blob") if spec.length else name)
+        return ColumnType(name=sized_text(spec.length or 0, "blob") if _is_sized(spec.length, context) else name)
     if name == "json" and context.flavor == "mariadb":
         return ColumnType(name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
     if name == "varbinary" and (spec.length or 0) > _LONGEST_VARCHAR_BYTES:
@@ -53,7 +66,7 @@ def column_type(spec: TypeSpec, charset: str, collation: str, context: Statement
         return ColumnType(name=name, length=2 if spec.length == 2 else None)
     if name == "vector":
         return ColumnType(name=name, length=spec.length or 2048)
-    if name == "geometrycollection" and context.flavor == "mysql" and not 0 < context.version < 80000:
+    if name == "geometrycollection" and is_mysql_8(context):
         return ColumnType(name="geomcollection")
     length = (spec.length or 1) if name == "bit" else spec.length
     if name in _LENGTH_ONE and length is None:
@@ -90,21 +103,55 @@ def converted_type(old: ColumnType, charset: str, collation: str) -> ColumnType:
     return _in_charset(replace(old, name=name, length=length), charset, collation)
 
 
+def _is_sized(length: int | None, context: StatementContext) -> bool:
+    """Whether a length picks the size of a TEXT or BLOB; before MySQL 8, and in MariaDB, 0 is none."""
+    return length is not None and (length > 0 or is_mysql_8(context))
+
+
 def _character_type(spec: TypeSpec, charset: str, collation: str, context: StatementContext) -> ColumnType:
-    charset, collation = charset_clause(spec.charset, charset, collation, context)
+    charset, collation = charset_clause(spec.charset, (charset, collation), context)
     name, length = spec.name, spec.length
     if name == "char":
         length = 1 if length is None else length
     elif name in _TEXTS:
-        if name == "text" and length:
-            name = sized_text(length, "text", maximum_bytes(charset))
+        if name == "text" and _is_sized(length, context):
+            name = sized_text(length or 0, "text", maximum_bytes(charset))
         length = None
     return _in_charset(ColumnType(name=name, length=length, members=spec.members), charset, collation)
 
 
-def charset_clause(clause: CharsetClause, charset: str, collation: str, context: StatementContext) -> tuple[str, str]:
-    """What a clause of a column, table or database says over the defaults it inherits: charset and collation."""
-    if clause.charset:
+def resized_type(old: ColumnType, new: ColumnType) -> ColumnType | None:
+    """The TEXT or BLOB that MODIFY without a length gives beside CONVERT TO CHARACTER SET in MySQL 8: sized as the old column.
+
+    None where the old column's length in characters is not known here.
+    """
+    if new.name not in _TEXTS and new.name not in _BLOBS:
+        return new
+    if old.name in _TEXTS:
+        characters = _TEXTS[old.name] // maximum_bytes(old.charset or "")
+    elif old.name in _BLOBS:
+        characters = _BLOBS[old.name]
+    elif old.name in ("char", "varchar", "binary", "varbinary"):
+        characters = old.length or 0
+    else:
+        return None
+    family = "text" if new.name in _TEXTS else "blob"
+    return replace(new, name=sized_text(characters, family, maximum_bytes(new.charset or "")))
+
+
+def charset_clause(
+    clause: CharsetClause, inherited: Charset, context: StatementContext, default: Charset | None = None
+) -> Charset:
+    """Charset and collation of a column, table or database: what its clause says over what it inherits.
+
+    *default*: what DEFAULT stands for; MariaDB takes the charset of it alone.
+    """
+    charset, collation = inherited
+    if clause.charset == "" and default is not None:
+        charset, collation = default
+        if context.flavor == "mariadb":
+            collation = built_in_collation(charset, context)
+    elif clause.charset:
         charset, collation = clause.charset, default_collation(clause.charset, context)
     if clause.collation:
         charset = charset_of(clause.collation) or charset

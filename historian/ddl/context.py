@@ -25,6 +25,7 @@ class StatementContext:
         lower_case_table_names: 0, 1 or 2.
         time_us: when the statement began, UTC microseconds; what CURRENT_TIMESTAMP gave.
         time_zone: of the session, as written in the event; "" where none.
+        error_code: of a statement that failed and was logged for what it had done by then; 0 for one that did not.
     """
 
     flavor: str = "mysql"
@@ -38,3 +39,4 @@ class StatementContext:
     lower_case_table_names: int = 0
     time_us: int = 0
     time_zone: str = ""
+    error_code: int = 0

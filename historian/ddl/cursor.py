@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from historian.ddl.charsets import normal_charset, normal_collation
+from dataclasses import replace
+
+from historian.ddl.charsets import is_mysql_8, normal_charset, normal_collation
 from historian.ddl.context import StatementContext
 from historian.ddl.lexer import BYTES, END, NUMBER, STRING, Tokens
 from historian.ddl.statements import CharsetClause
@@ -10,6 +12,7 @@ from historian.schema import TableName
 
 __all__ = ["Cursor", "ParseError"]
 
+_NO_CLAUSE = CharsetClause()
 _MOST_DIGITS = 20
 _NO_NAME = frozenset((END, STRING, NUMBER, BYTES, *"(),.;=+-*/%@&|^~!<>:?{}[]"))
 
@@ -195,22 +198,26 @@ class Cursor:
         """Takes a collation's name; "" for DEFAULT."""
         return "" if self.accept("DEFAULT") else normal_collation(self.word_or_string())
 
-    def charset_options(self) -> CharsetClause | None:
-        """Takes the ``[DEFAULT] CHARACTER SET [=] x`` and ``COLLATE [=] y`` that come next; None where there are none."""
-        charset: str | None = None
-        collation: str | None = None
+    def charset_options(self, clause: CharsetClause = _NO_CLAUSE) -> CharsetClause | None:
+        """Takes the ``[DEFAULT] CHARACTER SET [=] x`` and ``COLLATE [=] y`` that come next over those in *clause*.
+
+        None where there are none. In MySQL 5.7 the last one wins; later ones, and MariaDB, hold on to the collation.
+        """
+        found = False
+        last_wins = self.context.flavor == "mysql" and not is_mysql_8(self.context)
         while True:
             start = self.at
             self.accept("DEFAULT")
             if self.accept_charset_word():
                 self.accept("=")
-                charset, collation = self.charset(), None
+                clause = replace(clause, charset=self.charset(), collation=None if last_wins else clause.collation)
             elif self.accept("COLLATE"):
                 self.accept("=")
                 collation = self.collation()
+                clause = replace(clause, collation=collation)
+                if last_wins:
+                    clause = CharsetClause(collation=collation) if collation else CharsetClause(charset="")
             else:
                 self.at = start
-                break
-        if charset is None and collation is None:
-            return None
-        return CharsetClause(charset=charset, collation=collation)
+                return clause if found else None
+            found = True

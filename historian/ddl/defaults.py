@@ -16,8 +16,9 @@ from datetime import timezone
 from decimal import Decimal
 from typing import NamedTuple
 
+from historian.ddl.charsets import decoded
 from historian.ddl.context import StatementContext
-from historian.ddl.numbers import as_decimal, fixed_text, float_text, integer_text
+from historian.ddl.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
 from historian.ddl.statements import DefaultSpec
 from historian.ddl.temporal import at_microsecond, in_utc, session_zone, temporal_text, year_text
 from historian.schema import ColumnType
@@ -27,8 +28,24 @@ __all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_tex
 _INTEGERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
 _TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_EVALUATED = ("expression", "now")
+_WITHOUT_DEFAULT = frozenset(
+    (
+        *("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"),
+        *(
+            "geometry",
+            "point",
+            "linestring",
+            "polygon",
+            "multipoint",
+            "multilinestring",
+            "multipolygon",
+            "geomcollection",
+        ),
+    )
+)
+"""Types that MySQL gives no literal default."""
 _FULL_WIDTHS = {"double": 22, "float": 12}
-_CODECS = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "latin1": "cp1252", "ucs2": "utf-16-be", "utf16": "utf-16-be"}
 
 _IMPLIED = {
     **dict.fromkeys((*_INTEGERS, "decimal", "float", "double"), "0"),
@@ -70,6 +87,8 @@ def default_text(default: DefaultSpec | None, kind: ColumnType, context: Stateme
         if context.flavor == "mariadb" and default.literal is not None:
             return default_text(default.literal, kind, context)  # MariaDB forgets the parentheses
         return default.text, True
+    if context.flavor == "mysql" and kind.name in _WITHOUT_DEFAULT:
+        return None, False  # only a warning, outside of strict mode
     text = _literal_text(default, kind, context)
     return (default.text if text is None else text), False
 
@@ -78,17 +97,25 @@ def initial_value(
     default: DefaultSpec | None, kind: ColumnType, context: StatementContext, *, nullable: bool
 ) -> Initial:
     """What ADD COLUMN gives to the rows that are there."""
-    if default is None:
+    if default is None or (
+        default.kind not in _EVALUATED and kind.name in _WITHOUT_DEFAULT and context.flavor == "mysql"
+    ):
         return Initial(None if nullable else implied_value(kind))
-    if default.kind == "null":
-        return Initial(None)
     if default.kind == "now":
         return _now(kind, context)
     if default.kind == "expression":
-        return _UNKNOWN if default.literal is None else initial_value(default.literal, kind, context, nullable=nullable)
+        return _UNKNOWN if default.literal is None else _literal_initial(default.literal, kind, context)
+    return _literal_initial(default, kind, context)
+
+
+def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> Initial:
+    if default.kind == "null":
+        return Initial(None)
     if kind.name == "float" and kind.scale is None:
         number = _number(default)
         return _UNKNOWN if number is None else Initial(float_text(number, single=False))
+    if kind.name in _BYTES and default.kind == "string" and not default.text.isascii():
+        return _UNKNOWN  # its bytes are those of the client's character set
     text = _literal_text(default, kind, context)
     if text is not None and kind.name == "timestamp":
         text = in_utc(text, session_zone(context.time_zone))
@@ -157,7 +184,9 @@ def _number_text(default: DefaultSpec, kind: ColumnType) -> str | None:
     number = _number(default)
     if number is None:
         return None
-    if kind.scale is not None:
+    if kind.scale is not None and kind.name in _FULL_WIDTHS:
+        text, width = declared_float_text(number, kind.scale, single=kind.name == "float"), kind.precision or 0
+    elif kind.scale is not None:
         text, width = fixed_text(number, kind.scale), (kind.precision or 0) + (1 if kind.scale else 0)
     elif kind.name in _FULL_WIDTHS:
         text, width = float_text(number, single=kind.name == "float"), _FULL_WIDTHS[kind.name]
@@ -190,7 +219,7 @@ def _raw(default: DefaultSpec) -> bytes:
 def _as_text(default: DefaultSpec, charset: str) -> str | None:
     if default.kind == "bytes":
         try:
-            return _raw(default).decode(_CODECS.get(charset, "utf-8"))
+            return decoded(_raw(default), charset)
         except UnicodeDecodeError:
             return None
     if default.kind == "number":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from historian.ddl.statements import KeySpec
-from historian.schema import Snapshot, UniqueKey
+from historian.schema import Column, Snapshot, UniqueKey
 
 __all__ = ["Key", "added_keys", "as_snapshot_keys", "keys_of", "primary_columns"]
 
@@ -45,7 +45,7 @@ def primary_columns(specs: Iterable[KeySpec]) -> tuple[str, ...] | None:
 
 
 def added_keys(
-    keys: Sequence[Key], specs: Iterable[KeySpec], id_of: Callable[[str], int], *, inline_references: bool
+    keys: Sequence[Key], specs: Iterable[KeySpec], column_of: Callable[[str], Column], *, inline_references: bool
 ) -> list[Key]:
     """The keys of a table after *specs* are added in order; unnamed ones are called after their first column.
 
@@ -53,24 +53,25 @@ def added_keys(
     column definition counts.
     """
     result = list(keys)
-    foreign: list[tuple[KeySpec, tuple[int, ...]]] = []
+    foreign: list[tuple[str, tuple[int, ...]]] = []
     for spec in specs:
         if spec.kind == "primary" or (spec.kind == "foreign" and spec.inline and not inline_references):
             continue
-        columns = tuple(id_of(column) for column in spec.columns if column is not None)
+        parts = [column_of(column) for column in spec.columns if column is not None]
+        columns = tuple(column.id for column in parts)
+        base = _FUNCTIONAL if spec.columns[0] is None else parts[0].name
         if spec.kind == "foreign":
-            foreign.append((spec, columns))
+            foreign.append((spec.name or base, columns))
             continue
         whole = len(columns) == len(spec.columns)
-        result.append(Key(spec.name or _free_name(spec, result), columns, unique=spec.kind == "unique" and whole))
-    for spec, columns in foreign:
+        result.append(Key(spec.name or _free_name(base, result), columns, unique=spec.kind == "unique" and whole))
+    for name, columns in foreign:
         if not any(key.columns[: len(columns)] == columns for key in result):
-            result.append(Key(spec.name or _free_name(spec, result), columns, unique=False))
+            result.append(Key(_free_name(name, result), columns, unique=False))
     return result
 
 
-def _free_name(spec: KeySpec, keys: Sequence[Key]) -> str:
-    base = spec.columns[0] or _FUNCTIONAL
+def _free_name(base: str, keys: Sequence[Key]) -> str:
     taken = {key.name.lower() for key in keys}
     if base.lower() not in taken and base.lower() != "primary":
         return base

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
-__all__ = ["as_decimal", "fixed_text", "float_text", "integer_text", "plain_text"]
+__all__ = ["as_decimal", "declared_float_text", "fixed_text", "float_text", "integer_text", "plain_text"]
 
 _LARGEST_PLAIN_EXPONENT = 15
 _DOUBLE_DIGITS = 17
@@ -40,6 +42,20 @@ def fixed_text(number: Decimal, scale: int) -> str:
         context.prec = 2 * _MOST_DIGITS
         rounded = number.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
     return f"{abs(rounded) if rounded == 0 else rounded:f}"
+
+
+def declared_float_text(number: Decimal, scale: int, *, single: bool) -> str:
+    """A FLOAT(M,D) or DOUBLE(M,D): rounded as the server does, in floating point and half to even.
+
+    >>> declared_float_text(Decimal("0.125"), 2, single=False), declared_float_text(Decimal("1.5"), 0, single=False)
+    ('0.12', '1')
+    """
+    value = float(number)
+    whole = math.floor(value)
+    value = whole + round((value - whole) * 10.0**scale) / 10.0**scale
+    if single:
+        (value,) = struct.unpack("<f", struct.pack("<f", value))
+    return f"{value:.{scale}f}"
 
 
 def float_text(number: Decimal, *, single: bool) -> str:

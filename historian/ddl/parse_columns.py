@@ -80,7 +80,7 @@ def _on(cursor: Cursor, said: dict[str, Any]) -> None:
 
 
 def _auto_increment(_: Cursor, said: dict[str, Any]) -> None:
-    said["auto_increment"] = True
+    said.update(auto_increment=True, nullable=False)  # a NULL behind it wins
 
 
 def _serial(cursor: Cursor, said: dict[str, Any]) -> None:
@@ -180,7 +180,12 @@ def _compressed(cursor: Cursor, _: dict[str, Any]) -> None:
         cursor.word_or_string()
 
 
-def _versioning(cursor: Cursor, _: dict[str, Any]) -> None:
+def _with(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.expect("SYSTEM", "VERSIONING")
+    raise ParseError("system-versioned tables are not followed")
+
+
+def _without(cursor: Cursor, _: dict[str, Any]) -> None:
     cursor.expect("SYSTEM", "VERSIONING")
 
 
@@ -204,8 +209,8 @@ _ATTRIBUTES = {
     "SRID": _srid,
     "REF_SYSTEM_ID": _srid,
     "COMPRESSED": _compressed,
-    "WITH": _versioning,
-    "WITHOUT": _versioning,
+    "WITH": _with,
+    "WITHOUT": _without,
     **dict.fromkeys(_STRING_OPTIONS, _text_option),
     **dict.fromkeys(_ONE_WORD_OPTIONS, _word_option),
 }

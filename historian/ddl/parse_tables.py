@@ -15,6 +15,7 @@ _KEY_STARTS = frozenset(("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", 
 _DIRECTIONS = frozenset(("ASC", "DESC"))
 _QUERY_STARTS = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES", "("))
 _LEADING = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES"))
+_NO_CLAUSE = CharsetClause()
 _VERSIONED = "system-versioned tables are not followed"
 
 
@@ -155,19 +156,13 @@ def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str]:
             return charset, _query_follows(cursor), refused
         if cursor.key in _QUERY_STARTS and not (cursor.key == "WITH" and cursor.following() == "SYSTEM"):
             return charset, True, refused
-        option = parse_option(cursor)
+        option = parse_option(cursor, charset)
         if isinstance(option, TableOptions):
-            charset = _merged(charset, option.charset)
+            charset = option.charset
         elif option is not None:
             refused = option.reason
     cursor.expect_end()
     return charset, False, refused
-
-
-def _merged(old: CharsetClause, new: CharsetClause) -> CharsetClause:
-    if new.charset is None:
-        return CharsetClause(charset=old.charset, collation=new.collation)
-    return new
 
 
 def _query_follows(cursor: Cursor) -> bool:
@@ -182,9 +177,9 @@ def _query_follows(cursor: Cursor) -> bool:
     return False
 
 
-def parse_option(cursor: Cursor) -> TableOptions | Unsupported | None:
-    """Takes one table option; None where it changes neither schema nor rows."""
-    charset = cursor.charset_options()
+def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> TableOptions | Unsupported | None:
+    """Takes one table option; None where it changes neither schema nor rows. *clause*: the charset options before it."""
+    charset = cursor.charset_options(clause)
     if charset is not None:
         return TableOptions(charset=charset)
     if cursor.accept("WITH", "SYSTEM", "VERSIONING"):

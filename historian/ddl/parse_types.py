@@ -62,7 +62,7 @@ _NAMES = {
     "MULTILINESTRING": "multilinestring",
     "MULTIPOLYGON": "multipolygon",
     "GEOMETRYCOLLECTION": "geometrycollection",
-    "GEOMCOLLECTION": "geometrycollection",
+    "GEOMCOLLECTION": "geomcollection",
     "VECTOR": "vector",
     "UUID": "uuid",
     "INET4": "inet4",
@@ -134,8 +134,8 @@ def _long(cursor: Cursor) -> str:
     cursor.expect("LONG")
     if cursor.accept("VARBINARY"):
         return "mediumblob"
-    if cursor.accept_any(_CHARACTERS):
-        cursor.expect("VARYING")
+    if cursor.key in _CHARACTERS and cursor.following() == "VARYING":
+        cursor.at += 2
     else:
         cursor.accept_any(_VARYING)
     return "mediumtext"

@@ -118,10 +118,9 @@ def _is_option(cursor: Cursor) -> bool:
 def _database_options(cursor: Cursor) -> CharsetClause:
     charset = CharsetClause()
     while not cursor.at_end():
-        found = cursor.charset_options()
+        found = cursor.charset_options(charset)
         if found is not None:
-            same = charset.charset if found.charset is None else found.charset
-            charset = CharsetClause(charset=same, collation=found.collation)
+            charset = found
             continue
         cursor.accept("DEFAULT")
         if not (cursor.accept("READ", "ONLY") or cursor.accept("ENCRYPTION") or cursor.accept("COMMENT")):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from historian.ddl.context import StatementContext
 from historian.ddl.cursor import ParseError
 from historian.ddl.lexer import LexError, Tokens, tokenize
 from historian.ddl.parser import parse
+from historian.ddl.refused import Refused
 from historian.ddl.resolve_alter import altered_table
-from historian.ddl.resolve_create import Refused, copied_table, created_table, made_database
+from historian.ddl.resolve_create import copied_table, created_table, made_database
 from historian.ddl.statements import (
     AlterDatabase,
     AlterTable,
@@ -99,7 +100,32 @@ def _ddl(sql: str, context: StatementContext, catalog: Catalog, first: Tokens, v
         if tables and not _tracked(tables):
             return _IRRELEVANT
         return Resolution(kind="not_understood", tables=tables, reason=f"cannot be parsed: {error}")
+    if context.error_code:
+        return _failed(statement, catalog, context)
     return _RESOLVE[type(statement)](statement, catalog, context)
+
+
+def _failed(statement: Statement, catalog: Catalog, context: StatementContext) -> Resolution:
+    """A statement that failed, and is logged for what it did before.
+
+    DROP TABLE drops the tables that are there; MariaDB's CREATE OR REPLACE has dropped the old table.
+    """
+    if isinstance(statement, DropTables):
+        return _drop_tables(replace(statement, if_exists=True), catalog, context)
+    if isinstance(statement, CreateTable) and statement.or_replace:
+        return _drop_tables(DropTables(tables=(statement.table,), if_exists=True), catalog, context)
+    tables = _named(_tables_of(statement), catalog, context)
+    return Resolution(
+        kind="not_understood", tables=tables, reason=f"it failed with error {context.error_code} half-way"
+    )
+
+
+def _tables_of(statement: Statement) -> tuple[TableName, ...]:
+    if isinstance(statement, RenameTables):
+        return tuple(name for pair in statement.pairs for name in pair)
+    if isinstance(statement, (CreateTable, AlterTable, TruncateTable)):
+        return (statement.table,)
+    return ()
 
 
 def _tracked(tables: tuple[TableName, ...]) -> tuple[TableName, ...]:

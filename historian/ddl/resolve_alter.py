@@ -1,22 +1,30 @@
 """ALTER TABLE against the table's present schema, with the order of effects that servers have.
 
 Names that DROP, CHANGE, MODIFY, RENAME and ALTER COLUMN take are those before the statement; AFTER and keys name columns
-as they are called behind it. A changed column stays at its place unless it says FIRST or AFTER; those, and added columns,
-are placed afterwards in the statement's order, so that AFTER may name a column added before it in the same statement.
+as they are called behind it. Columns are dropped, renamed and changed at their place first; then, in the statement's
+order, those that were given a position move there one after the other, and added ones are put in.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from historian.ddl.alter_plan import AlterPlan, planned
-from historian.ddl.column_types import converted_type
+from historian.ddl.charsets import encoded, is_mysql_8, keeps_bytes
+from historian.ddl.column_types import converted_type, resized_type
 from historian.ddl.context import StatementContext
 from historian.ddl.defaults import default_text
 from historian.ddl.keys import Key, added_keys, as_snapshot_keys, keys_of, primary_columns
-from historian.ddl.resolve_columns import added_column, built_column, in_converted_charset, with_implicit_timestamps
-from historian.ddl.resolve_create import Refused, follows_inline_references
-from historian.ddl.statements import AddColumn, AlterColumn, AlterTable, ColumnSpec, Position
+from historian.ddl.refused import Refused
+from historian.ddl.resolve_columns import (
+    added_column,
+    built_column,
+    completed_spec,
+    in_converted_charset,
+    with_promoted_timestamp,
+)
+from historian.ddl.resolve_create import follows_inline_references
+from historian.ddl.statements import AddColumn, AlterColumn, AlterTable, ChangeColumn, ColumnSpec, Position
 from historian.schema import Catalog, Column, Snapshot
 
 __all__ = ["altered_table"]
@@ -36,21 +44,26 @@ def altered_table(
     gone = {column.id for column in old.columns if column.name.lower() in plan.dropped}
     kept_primary = () if plan.drops_primary else tuple(column for column in old.primary_key if column not in gone)
     added_primary = primary_columns(plan.keys)
-    in_primary = {name.lower() for name in added_primary or ()}
-    columns, moved = _columns(old, plan, kept_primary if added_primary is None else (), in_primary, catalog, context)
-    ids = {column.name.lower(): column.id for column in columns}
-    if len(ids) != len(columns):
+    scope = _Scope(
+        plan=plan,
+        context=context,
+        in_primary=frozenset(name.lower() for name in added_primary or ()),
+        kept_primary=kept_primary if added_primary is None else (),
+    )
+    columns, moved = _columns(old, scope, catalog)
+    named = {column.name.lower(): column for column in columns}
+    if len(named) != len(columns):
         raise Refused("two columns would have the same name")
     if not columns:
         raise Refused("no column would be left")
 
-    def id_of(name: str) -> int:
-        if name.lower() not in ids:
+    def column_of(name: str) -> Column:
+        if name.lower() not in named:
             raise Refused(f"a key is over {name!r}, which is no column of the table")
-        return ids[name.lower()]
+        return named[name.lower()]
 
     keys = added_keys(
-        _kept_keys(old, plan, gone), plan.keys, id_of, inline_references=follows_inline_references(context)
+        _kept_keys(old, plan, gone), plan.keys, column_of, inline_references=follows_inline_references(context)
     )
     unique, other = as_snapshot_keys(keys)
     charset, collation = plan.inherited
@@ -58,7 +71,7 @@ def altered_table(
         old,
         name=plan.name or old.name,
         columns=tuple(columns),
-        primary_key=kept_primary if added_primary is None else tuple(id_of(name) for name in added_primary),
+        primary_key=kept_primary if added_primary is None else tuple(column_of(name).id for name in added_primary),
         unique_keys=unique,
         other_keys=other,
         charset=charset,
@@ -67,76 +80,99 @@ def altered_table(
     return snapshot, moved
 
 
-def _columns(
-    old: Snapshot,
-    plan: AlterPlan,
-    kept_primary: tuple[int, ...],
-    in_primary: set[str],
-    catalog: Catalog,
-    context: StatementContext,
-) -> tuple[list[Column], tuple[int, ...]]:
-    """The columns in their new order, and the ids of old ones that were given a position."""
-    specs = with_implicit_timestamps([action.column for action in plan.defined], context)
-    if plan.convert is not None:
-        specs = [in_converted_charset(spec, *plan.convert) for spec in specs]
-    before = {column.name.lower(): column for column in old.columns}
-    next_id = catalog.next_column_id
-    at_their_place: dict[str, Column] = {}
-    placed: list[tuple[Column, Position | None]] = []
-    moved = []
-    for action, spec in zip(plan.defined, specs, strict=True):
-        in_key = spec.name.lower() in in_primary
-        if isinstance(action, AddColumn):
-            placed.append(
-                (added_column(spec, next_id, plan.inherited, context, in_primary_key=in_key), action.position)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scope:
+    """What each column of the table is judged by."""
+
+    plan: AlterPlan
+    context: StatementContext
+    in_primary: frozenset[str]
+    kept_primary: tuple[int, ...]
+
+    def defined(self, spec: ColumnSpec) -> ColumnSpec:
+        """The definition as the server completes it."""
+        spec = completed_spec(spec, self.context)
+        return spec if self.plan.convert is None else in_converted_charset(spec, *self.plan.convert)
+
+    def added(self, spec: ColumnSpec, column_id: int) -> Column:
+        """A new column. MariaDB lets an ALTER COLUMN of the same statement set its default."""
+        spec = self.defined(spec)
+        for action in self.plan.altered.get(spec.name.lower(), ()):
+            spec = (
+                replace(spec, default=action.default)
+                if action.sets_default
+                else replace(spec, invisible=bool(action.invisible))
             )
-            next_id += 1
-            continue
-        column = _changed(before[action.old.lower()], spec, plan, kept_primary, context, in_key=in_key)
-        if action.position is None:
-            at_their_place[action.old.lower()] = column
-        else:
-            placed.append((column, action.position))
-            moved.append(column.id)
-    columns = []
-    for column in old.columns:
+        in_key = spec.name.lower() in self.in_primary
+        return added_column(spec, column_id, self.plan.inherited, self.context, in_primary_key=in_key)
+
+    def changed(self, old: Column, action: ChangeColumn) -> Column:
+        """A column that is defined anew."""
+        spec = self.defined(action.column)
+        in_key = spec.name.lower() in self.in_primary or old.id in self.kept_primary
+        column = built_column(spec, old.id, self.plan.inherited, self.context, in_primary_key=in_key)
+        if self.plan.convert is not None and not spec.type.length and is_mysql_8(self.context):
+            kind = resized_type(old.type, column.type)
+            if kind is None:
+                raise Refused("MODIFY to a TEXT or BLOB beside CONVERT TO CHARACTER SET gives it a size of its own")
+            column = replace(column, type=kind)
+        if action.position is not None:
+            for alteration in self.plan.altered.get(spec.name.lower(), ()):
+                column = _with_attribute(column, alteration, self.context)
+        column = replace(column, initial=old.initial, initial_known=old.initial_known)
+        return old if column == old else column
+
+    def kept(self, column: Column) -> Column:
+        """A column that is neither dropped nor defined anew."""
         name = column.name.lower()
-        if name in at_their_place:
-            columns.append(at_their_place[name])
-        elif name not in plan.dropped and name not in plan.changed:
-            columns.append(_kept(column, plan, in_primary, context))
-    for column, position in placed:
-        _place(columns, column, position)
-    return columns, tuple(moved)
+        for action in self.plan.altered.get(name, ()):
+            column = _with_attribute(column, action, self.context)
+        if name in self.plan.renamed:
+            column = replace(column, name=self.plan.renamed[name])
+        if self.plan.convert is not None and column.type.charset not in (None, "binary"):
+            column = _converted(column, *self.plan.convert)
+        if column.nullable and column.name.lower() in self.in_primary:
+            column = replace(column, nullable=False)
+        return column
 
 
-def _changed(
-    old: Column,
-    spec: ColumnSpec,
-    plan: AlterPlan,
-    kept_primary: tuple[int, ...],
-    context: StatementContext,
-    *,
-    in_key: bool,
-) -> Column:
-    in_key = in_key or old.id in kept_primary
-    column = built_column(spec, old.id, plan.inherited, context, in_primary_key=in_key)
-    column = replace(column, initial=old.initial, initial_known=old.initial_known)
-    return old if column == old else column
+def _columns(old: Snapshot, scope: _Scope, catalog: Catalog) -> tuple[list[Column], tuple[int, ...]]:
+    """The columns in their new order, and the ids of old ones that were given a position."""
+    plan = scope.plan
+    before = {column.name.lower(): column for column in old.columns}
+    changes = {action.old.lower(): action for action in plan.defined if isinstance(action, ChangeColumn)}
+    columns = []
+    for name, column in before.items():
+        if name in changes:
+            columns.append(scope.changed(column, changes[name]))
+        elif name not in plan.dropped:
+            columns.append(scope.kept(column))
+    next_id = catalog.next_column_id
+    moved = []
+    for action in plan.defined:
+        if isinstance(action, AddColumn):
+            _place(columns, scope.added(action.column, next_id), action.position)
+            next_id += 1
+        elif action.position is not None:
+            moved.append(before[action.old.lower()].id)
+            at = next(at for at, column in enumerate(columns) if column.id == moved[-1])
+            _place(columns, columns.pop(at), action.position)
+    added = range(catalog.next_column_id, next_id)
+    defined = {before[name].id for name in changes} | set(added)
+    return with_promoted_timestamp(columns, defined, added, scope.context), tuple(moved)
 
 
-def _kept(column: Column, plan: AlterPlan, in_primary: set[str], context: StatementContext) -> Column:
-    """A column that is neither dropped nor defined anew."""
-    name = column.name.lower()
-    for action in plan.altered.get(name, ()):
-        column = _with_attribute(column, action, context)
-    if name in plan.renamed:
-        column = replace(column, name=plan.renamed[name])
-    if plan.convert is not None and column.type.charset is not None:
-        column = replace(column, type=converted_type(column.type, *plan.convert))
-    if column.nullable and column.name.lower() in in_primary:
-        column = replace(column, nullable=False)
-    return column
+def _converted(column: Column, charset: str, collation: str) -> Column:
+    """A column of text behind CONVERT TO CHARACTER SET."""
+    old = column.type
+    if not all(keeps_bytes(member, old.charset or "", charset) for member in old.members):
+        raise Refused("CONVERT TO CHARACTER SET damages the members of an ENUM or SET that are not of the same bytes")
+    kind = converted_type(old, charset, collation)
+    text = column.default
+    if text is not None and kind.charset is None and not column.default_is_expression:
+        raw = encoded(text, old.charset or "").ljust(kind.length or 0 if kind.name == "binary" else 0, b"\0")
+        text = f"0x{raw.hex().upper()}"
+    return replace(column, type=kind, default=text)
 
 
 def _with_attribute(column: Column, action: AlterColumn, context: StatementContext) -> Column:

@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from historian.ddl.column_types import column_type
+from historian.ddl.charsets import can_say
+from historian.ddl.column_types import Charset, column_type
 from historian.ddl.context import StatementContext
 from historian.ddl.defaults import default_text, initial_value, now_text
+from historian.ddl.refused import Refused
 from historian.ddl.statements import CharsetClause, ColumnSpec, DefaultSpec
 from historian.schema import Column
 
-__all__ = ["Inherited", "added_column", "built_column", "in_converted_charset", "with_implicit_timestamps"]
-
-Inherited = tuple[str, str]
-"""Charset and collation that a column takes where it says none."""
+__all__ = [
+    "added_column",
+    "built_column",
+    "completed_spec",
+    "has_explicit_timestamps",
+    "in_converted_charset",
+    "with_initial",
+    "with_promoted_timestamp",
+]
 
 _ZERO = DefaultSpec(kind="string", text="0000-00-00 00:00:00")
 
 
 def built_column(
-    spec: ColumnSpec, column_id: int, inherited: Inherited, context: StatementContext, *, in_primary_key: bool
+    spec: ColumnSpec, column_id: int, inherited: Charset, context: StatementContext, *, in_primary_key: bool
 ) -> Column:
-    """The column of that definition; its ``initial`` is left out."""
+    """The column of that definition; its ``initial`` is left out.
+
+    Raises:
+        Refused: a type that the server changes in a way that is not followed.
+    """
     kind = column_type(spec.type, *inherited, context)
+    if not all(can_say(member, kind.charset or "") for member in kind.members):
+        raise Refused(
+            f"the character set {kind.charset} cannot say all members of {spec.name!r}, which the server changes"
+        )
     text, is_expression = default_text(spec.default, kind, context)
     return Column(
         id=column_id,
         name=spec.name,
         type=kind,
-        nullable=not in_primary_key and not spec.auto_increment and spec.nullable is not False,
+        nullable=not in_primary_key and spec.nullable is not False,
         default=text,
         default_is_expression=is_expression,
         on_update=None if spec.on_update is None else now_text(spec.on_update),
@@ -41,50 +56,77 @@ def built_column(
 
 
 def added_column(
-    spec: ColumnSpec, column_id: int, inherited: Inherited, context: StatementContext, *, in_primary_key: bool
+    spec: ColumnSpec, column_id: int, inherited: Charset, context: StatementContext, *, in_primary_key: bool
 ) -> Column:
     """The column that ADD COLUMN makes, with the value that it gives to rows which are there."""
     column = built_column(spec, column_id, inherited, context, in_primary_key=in_primary_key)
     if column.generated or column.auto_increment:
         return replace(column, initial_known=False)
-    initial = initial_value(spec.default, column.type, context, nullable=column.nullable)
-    return replace(column, initial=initial.text, initial_known=initial.known)
+    return with_initial(column, spec.default, context)
 
 
-def with_implicit_timestamps(specs: Sequence[ColumnSpec], context: StatementContext) -> list[ColumnSpec]:
-    """What TIMESTAMP columns of one statement, in its order, are given without being asked.
+def completed_spec(spec: ColumnSpec, context: StatementContext) -> ColumnSpec:
+    """The definition with what TIMESTAMP columns are given without being asked, but for the first one's default.
 
-    Without ``explicit_defaults_for_timestamp`` they are NOT NULL unless they say NULL; the first of these, if it has no
-    default and no ON UPDATE, gets CURRENT_TIMESTAMP for both, the others a zero default.
+    Without ``explicit_defaults_for_timestamp`` they are NOT NULL unless they say NULL.
     """
-    if _explicit(context):
-        return [_with_zero_default(spec) if context.flavor == "mariadb" else spec for spec in specs]
-    result = []
-    promoted = False
-    for spec in specs:
-        if spec.type.name != "timestamp" or spec.nullable is True or spec.generated:
-            result.append(spec)
-            continue
-        spec = replace(spec, nullable=False)  # noqa: PLW2901 the same definition, completed
-        if spec.default is None:
-            fraction = spec.type.length or 0
-            if not promoted and spec.on_update is None:
-                spec = replace(spec, default=DefaultSpec(kind="now", fraction=fraction), on_update=fraction)  # noqa: PLW2901
-            else:
-                spec = replace(spec, default=_ZERO)  # noqa: PLW2901
-        promoted = True
-        result.append(spec)
-    return result
-
-
-def _with_zero_default(spec: ColumnSpec) -> ColumnSpec:
-    """MariaDB gives a NOT NULL timestamp that has only ON UPDATE a zero default."""
-    if spec.type.name == "timestamp" and spec.nullable is False and spec.on_update is not None and spec.default is None:
+    name = spec.type.name
+    if name == "timestamp" and spec.nullable is None and not spec.generated and not has_explicit_timestamps(context):
+        spec = replace(spec, nullable=False)
+    if (
+        context.flavor == "mariadb"
+        and name in ("timestamp", "datetime")
+        and spec.nullable is False
+        and spec.on_update is not None
+        and spec.default is None
+    ):
         return replace(spec, default=_ZERO)
     return spec
 
 
-def _explicit(context: StatementContext) -> bool:
+def with_promoted_timestamp(
+    columns: Sequence[Column], defined: Collection[int], added: Collection[int], context: StatementContext
+) -> list[Column]:
+    """All columns behind a statement, with the defaults that TIMESTAMPs get without being asked.
+
+    Without ``explicit_defaults_for_timestamp``, of those that the statement defines, are NOT NULL and have no default,
+    the one that is the table's first gets CURRENT_TIMESTAMP for default and ON UPDATE, others a zero default.
+
+    Args:
+        defined: ids of columns that the statement defines.
+        added: ids of those that it adds.
+    """
+    result = list(columns)
+    if has_explicit_timestamps(context):
+        return result
+    first = True
+    for at, column in enumerate(result):
+        if column.type.name != "timestamp" or column.nullable or column.generated:
+            continue
+        promoted = first and column.on_update is None
+        first = False
+        if column.default is None and column.id in defined:
+            now = DefaultSpec(kind="now", fraction=column.type.fraction)
+            result[at] = _with_default(column, now if promoted else _ZERO, context, is_added=column.id in added)
+    return result
+
+
+def _with_default(column: Column, default: DefaultSpec, context: StatementContext, *, is_added: bool) -> Column:
+    text, is_expression = default_text(default, column.type, context)
+    column = replace(column, default=text, default_is_expression=is_expression)
+    if is_expression:
+        column = replace(column, on_update=text)
+    return with_initial(column, default, context) if is_added else column
+
+
+def with_initial(column: Column, default: DefaultSpec | None, context: StatementContext) -> Column:
+    """The column with what rows that are there read in it, when it is added with that default."""
+    initial = initial_value(default, column.type, context, nullable=column.nullable)
+    return replace(column, initial=initial.text, initial_known=initial.known)
+
+
+def has_explicit_timestamps(context: StatementContext) -> bool:
+    """Whether ``explicit_defaults_for_timestamp`` held, as far as the event or the version tells."""
     if context.explicit_defaults_for_timestamp is not None:
         return context.explicit_defaults_for_timestamp
     since = 101000 if context.flavor == "mariadb" else 80002

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from historian.ddl.column_types import charset_clause
+from historian.ddl.column_types import Charset, charset_clause
 from historian.ddl.context import StatementContext
 from historian.ddl.keys import added_keys, as_snapshot_keys, primary_columns
-from historian.ddl.resolve_columns import Inherited, built_column, with_implicit_timestamps
+from historian.ddl.refused import Refused
+from historian.ddl.resolve_columns import built_column, completed_spec, with_promoted_timestamp
 from historian.ddl.statements import CharsetClause, CreateTable
-from historian.schema import Catalog, Database, Snapshot, TableName
+from historian.schema import Catalog, Column, Database, Snapshot, TableName
 
 __all__ = [
     "Refused",
@@ -21,18 +22,14 @@ __all__ = [
 ]
 
 
-class Refused(Exception):
-    """A statement does not fit the catalog, or does what is not followed; the message is a clause for people."""
-
-
-def server_defaults(catalog: Catalog, context: StatementContext) -> Inherited:
+def server_defaults(catalog: Catalog, context: StatementContext) -> Charset:
     """Charset and collation of a database that is created without its own."""
     if context.charset:
         return context.charset, context.collation
     return catalog.charset, catalog.collation
 
 
-def database_defaults(name: str, catalog: Catalog, context: StatementContext) -> Inherited:
+def database_defaults(name: str, catalog: Catalog, context: StatementContext) -> Charset:
     """Charset and collation of a table that is created without its own; the server's where the database is not known."""
     database = catalog.databases.get(name)
     if database is None:
@@ -44,10 +41,9 @@ def made_database(
     name: str, clause: CharsetClause, old: Database | None, catalog: Catalog, context: StatementContext
 ) -> Database:
     """The database that CREATE or ALTER DATABASE makes; *old* where it was there."""
-    inherited = server_defaults(catalog, context)
-    if old is not None and clause.charset is None:
-        inherited = (old.charset, old.collation)
-    charset, collation = charset_clause(clause, *inherited, context)
+    server = server_defaults(catalog, context)
+    inherited = server if old is None else (old.charset, old.collation)
+    charset, collation = charset_clause(clause, inherited, context, server)
     return Database(name=name, charset=charset, collation=collation)
 
 
@@ -60,30 +56,31 @@ def follows_inline_references(context: StatementContext) -> bool:
 def created_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Snapshot:
     """The table that CREATE TABLE with columns makes, with ids from the catalog's counters."""
     inherited = database_defaults(statement.table.database, catalog, context)
-    charset, collation = charset_clause(statement.charset, *inherited, context)
+    charset, collation = charset_clause(statement.charset, inherited, context, inherited)
     primary = primary_columns(statement.keys) or ()
     in_primary = {name.lower() for name in primary}
-    specs = with_implicit_timestamps(statement.columns, context)
-    columns = tuple(
+    specs = [completed_spec(spec, context) for spec in statement.columns]
+    built = [
         built_column(spec, column_id, (charset, collation), context, in_primary_key=spec.name.lower() in in_primary)
         for column_id, spec in enumerate(specs, catalog.next_column_id)
-    )
-    ids = {column.name.lower(): column.id for column in columns}
-    if len(ids) != len(columns):
+    ]
+    columns = tuple(with_promoted_timestamp(built, {column.id for column in built}, (), context))
+    named = {column.name.lower(): column for column in columns}
+    if len(named) != len(columns):
         raise Refused("two columns have the same name")
 
-    def id_of(name: str) -> int:
-        if name.lower() not in ids:
+    def column_of(name: str) -> Column:
+        if name.lower() not in named:
             raise Refused(f"a key is over {name!r}, which is no column of the table")
-        return ids[name.lower()]
+        return named[name.lower()]
 
-    keys = added_keys((), statement.keys, id_of, inline_references=follows_inline_references(context))
+    keys = added_keys((), statement.keys, column_of, inline_references=follows_inline_references(context))
     unique, other = as_snapshot_keys(keys)
     return Snapshot(
         table_id=catalog.next_table_id,
         name=statement.table,
         columns=columns,
-        primary_key=tuple(id_of(name) for name in primary),
+        primary_key=tuple(column_of(name).id for name in primary),
         unique_keys=unique,
         other_keys=other,
         charset=charset,

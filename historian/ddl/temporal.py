@@ -127,7 +127,8 @@ def _cut(digits: str) -> tuple[list[int], bool]:
 
 
 def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
-    if _PARTS.match(text):
+    dated = _PARTS.match(text)
+    if dated and dated.group(4):
         moment = _date_text("datetime", text, fraction, rounds)
         return None if moment is None else moment[11:]
     found = _CLOCK.fullmatch(text)

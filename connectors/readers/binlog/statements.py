@@ -1,8 +1,8 @@
 """Statements in the log: QUERY events with their status variables.
 
-Codes and layouts: ``Query_event`` in MySQL's libs/mysql/binlog/event/statement_events.h and ``Query_log_event`` in MariaDB's
-sql/log_event.cc. MySQL writes the codes in ascending order, so that a reader may stop at the first one that it does not know, as its
-replicas do; MariaDB does not (131 stands before 4).
+Codes and layouts: ``Query_event`` in MySQL's libs/mysql/binlog/event/statement_events.h and ``Query_log_event`` in
+MariaDB's sql/log_event.cc. MySQL writes the codes in ascending order, so that a reader may stop at the first one that
+it does not know, as its replicas do; MariaDB does not (131 stands before 4).
 """
 
 from __future__ import annotations
@@ -19,7 +19,26 @@ __all__ = ["LoggedStatement", "logged_statement"]
 
 _POST_HEADER_BYTES = 13
 _LOAD_QUERY_BYTES = 13
-_FIXED_BYTES = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 14: 8, 15: 8, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 128: 3, 129: 8}
+_FIXED_BYTES = {
+    0: 4,
+    1: 8,
+    3: 4,
+    4: 6,
+    7: 2,
+    8: 2,
+    9: 8,
+    10: 4,
+    13: 3,
+    14: 8,
+    15: 8,
+    16: 1,
+    17: 8,
+    18: 2,
+    19: 1,
+    20: 1,
+    128: 3,
+    129: 8,
+}
 _MANY_DATABASES = 254
 
 # Bit of each mode in the logged number; MySQL and MariaDB share those below bit 32.
@@ -45,7 +64,13 @@ _SQL_MODES = {
     30: "NO_ENGINE_SUBSTITUTION",
     31: "PAD_CHAR_TO_FULL_LENGTH",
 }
-_MARIADB_MODES = {9: "ORACLE", 10: "MSSQL", 14: "NO_FIELD_OPTIONS", 32: "EMPTY_STRING_IS_NULL", 33: "SIMULTANEOUS_ASSIGNMENT"}
+_MARIADB_MODES = {
+    9: "ORACLE",
+    10: "MSSQL",
+    14: "NO_FIELD_OPTIONS",
+    32: "EMPTY_STRING_IS_NULL",
+    33: "SIMULTANEOUS_ASSIGNMENT",
+}
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
 """MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8."""
 
@@ -70,7 +95,9 @@ class _Variables:
         return None if value is None else int.from_bytes(value, "little")
 
 
-def logged_statement(event: bytes, written_by: FormatDescription, *, lower_case_table_names: int = 0) -> LoggedStatement:
+def logged_statement(
+    event: bytes, written_by: FormatDescription, *, lower_case_table_names: int = 0
+) -> LoggedStatement:
     """Reads a QUERY or EXECUTE_LOAD_QUERY event.
 
     Raises:
@@ -79,16 +106,14 @@ def logged_statement(event: bytes, written_by: FormatDescription, *, lower_case_
     """
     first = header(event)
     body = event[HEADER_BYTES:]
-    _, _, database_bytes, _, variables_bytes = struct.unpack_from("<IIBHH", body)
+    _, _, database_bytes, error_code, variables_bytes = struct.unpack_from("<IIBHH", body)
     begin = _POST_HEADER_BYTES + (_LOAD_QUERY_BYTES if first.type == EventType.EXECUTE_LOAD_QUERY else 0)
     behind = begin + variables_bytes
     text_at = behind + database_bytes + 1
     if text_at > len(body):
         raise LogCorrupt("a QUERY event is too short", expected=f"more than {text_at} bytes", found=len(body))
     variables = _variables(body[begin:behind], written_by.flavor)
-    client, connection, server = (
-        struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
-    )
+    client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     flavor = written_by.flavor
     codec = python_codec(collation(client, flavor).charset)
     context = StatementContext(
@@ -103,6 +128,7 @@ def logged_statement(event: bytes, written_by: FormatDescription, *, lower_case_
         lower_case_table_names=lower_case_table_names,
         time_us=first.timestamp * 1_000_000 + (variables.number(128 if flavor == "mariadb" else 13) or 0),
         time_zone=variables.time_zone,
+        error_code=error_code,
     )
     try:
         return LoggedStatement(sql=body[text_at:].decode(codec), context=context)
@@ -131,7 +157,9 @@ def _variables(data: bytes, flavor: str) -> _Variables:
         elif flavor == "mysql":
             return found
         else:
-            raise UnsupportedEvent("a QUERY event has a status variable that this release does not know", found=f"code {code}")
+            raise UnsupportedEvent(
+                "a QUERY event has a status variable that this release does not know", found=f"code {code}"
+            )
         at += width
     if at > len(data):
         raise LogCorrupt("status variables of a QUERY event are cut off", expected=f"{at} bytes", found=len(data))

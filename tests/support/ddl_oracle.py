@@ -1,0 +1,191 @@
+"""Random statements on a real server, and after each the schema that we computed against the one the server shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+
+from connectors.capture import capture_catalog
+from ddl_grammar import DATABASES, DdlGrammar
+from historian.compare import differences
+from historian.ddl import StatementContext, resolve
+from historian.edits import AddColumn, Edit, apply_all
+from historian.schema import Catalog, Column, Snapshot, TableName, UniqueKey
+from servers import Server
+from statement_log import StatementLog
+
+__all__ = ["Oracle"]
+
+_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "vector"))
+
+_REFUSED = ("damages the members", "cannot say all members", "gives it a size of its own")
+"""Reasons for not following a statement that are as they should be."""
+
+
+class Oracle:
+    """One session on one server; ``step`` runs a statement and gives what was found wrong."""
+
+    def __init__(self, server: Server, seed: int) -> None:
+        self.connection = server.connect()
+        self.observer = server.connect(init_command="SET time_zone = '+00:00'")
+        for database in DATABASES:
+            self._try(f"DROP DATABASE IF EXISTS `{database}`")
+        self.log = StatementLog(server)
+        self.catalog = capture_catalog(self.observer, 1, 1)
+        self.grammar = DdlGrammar(seed, server.flavor)
+        self.grammar.is_old = server.name == "mysql57"
+        self.accepted = self.rejected = self.refused = self.values = 0
+        for database in DATABASES:
+            self._try(f"CREATE DATABASE `{database}` CHARACTER SET utf8mb4")
+        self._try(f"USE `{DATABASES[0]}`")
+        assert not list(self._follow("CREATE DATABASE"))
+
+    def close(self) -> None:
+        for database in DATABASES:
+            self._try(f"DROP DATABASE IF EXISTS `{database}`")
+        self.connection.close()
+        self.observer.close()
+
+    def step(self) -> Iterator[str]:
+        """Runs one statement; yields each finding as text."""
+        chance = self.grammar.random.random()
+        if chance < 0.12:
+            setting = self.grammar.session()
+            if self._try(setting) and setting.startswith("USE"):
+                self.grammar.database = setting[5:-1]
+            return
+        sql = self.grammar.statement(self.catalog)
+        for table in self._tables(self.catalog):
+            if table.table in sql:
+                self._insert(table)
+        if self._try(sql):
+            self.accepted += 1
+        else:
+            self.rejected += 1
+        yield from self._follow(sql)
+
+    def _try(self, sql: str) -> bool:
+        try:
+            with self.connection.cursor() as cursor:
+                cursor.execute(sql)
+        except pymysql.MySQLError:
+            return False
+        return True
+
+    def _insert(self, table: TableName) -> None:
+        """One row, so that an added column's value can be seen."""
+        name = f"`{table.database}`.`{table.table.replace('`', '``')}`"
+        self._try(f"INSERT INTO {name} () VALUES ()")
+
+    def _tables(self, catalog: Catalog) -> list[TableName]:
+        return [name for name in catalog.tables if name.database in DATABASES]
+
+    def _follow(self, sql: str) -> Iterator[str]:
+        findings: list[str] = []
+        before = self.catalog
+        edits: list[Edit] = []
+        refused = False
+        statements = list(self.log.new())
+        for statement in statements:
+            resolution = resolve(statement.sql, statement.context, self.catalog)
+            edits += resolution.edits
+            if resolution.kind == "not_understood" and any(reason in resolution.reason for reason in _REFUSED):
+                refused = True
+            elif resolution.kind not in ("ddl", "irrelevant") and not _is_partial_drop(statement.sql):
+                findings.append(f"{resolution.kind} {resolution.tables}: {resolution.reason}")
+            self.catalog = apply_all(resolution.edits, self.catalog)
+        found = capture_catalog(self.observer, self.catalog.next_table_id, self.catalog.next_column_id)
+        if refused and not findings:
+            self.refused += 1
+            self.catalog = found
+            return
+        findings += _catalog_differences(self.catalog, found)
+        if not findings:
+            findings += self._initial_values(edits)
+        for finding in findings:
+            tables = [str(before.tables[name].name) for name in self._tables(before) if name.table in sql]
+            logged = [f"{statement.sql} {_brief(statement.context)}" for statement in statements]
+            yield "\n    ".join((sql, finding, f"tables before: {tables}", *logged))
+        if findings:
+            self.catalog = found
+
+    def _initial_values(self, edits: list[Edit]) -> Iterator[str]:
+        for edit in edits:
+            if not isinstance(edit, AddColumn) or not edit.column.initial_known:
+                continue
+            snapshot = next((t for t in self.catalog.tables.values() if t.column_by_id(edit.column.id)), None)
+            if snapshot is None:
+                continue
+            column = snapshot.column_by_id(edit.column.id)
+            assert column is not None
+            for (value,) in self._values(snapshot, column):
+                self.values += 1
+                if not _same(value, column):
+                    yield f"column {column.name} {column.type}: initial {column.initial!r}, the server has {value!r}"
+
+    def _values(self, snapshot: Snapshot, column: Column) -> tuple[tuple[Any, ...], ...]:
+        name = "`" + column.name.replace("`", "``") + "`"
+        shown = f"CAST({name} AS CHAR)"
+        if column.type.name in _BYTES or column.type.name.endswith(("point", "string", "polygon", "collection")):
+            shown = f"CONCAT('0x', HEX({name}))"
+        elif column.type.name == "bit":
+            shown = f"CONCAT('b''', BIN({name} + 0), '''')"
+        elif column.type.name in ("float", "double"):
+            shown = f"{name} + 0e0"
+        table = f"`{snapshot.name.database}`.`{snapshot.name.table.replace('`', '``')}`"
+        with self.observer.cursor() as cursor:
+            cursor.execute(f"SELECT {shown} FROM {table}")
+            return tuple(cursor.fetchall())
+
+
+def _brief(context: StatementContext) -> str:
+    """What the context says that is not the default."""
+    default = StatementContext()
+    said = {name: getattr(context, name) for name in StatementContext.__slots__}
+    return ", ".join(f"{name}={value}" for name, value in said.items() if value != getattr(default, name))
+
+
+def _same(value: Any, column: Column) -> bool:
+    if column.initial is None or value is None:
+        return value is None and column.initial is None
+    if column.type.name in ("float", "double"):
+        expected = float(column.initial)
+        return abs(float(value) - expected) <= abs(expected) * (1e-5 if column.type.name == "float" else 1e-14)
+    if column.type.zerofill or column.type.name == "decimal":
+        return float(value) == float(column.initial)
+    text = value.decode() if isinstance(value, bytes) else str(value)
+    return text == column.initial
+
+
+def _is_partial_drop(sql: str) -> bool:
+    """DROP TABLE of a table that is there and one that is not: an error, and yet logged with both names."""
+    return re.match(r"DROP TABLES? (?!IF)", sql, re.IGNORECASE) is not None
+
+
+def _catalog_differences(expected: Catalog, found: Catalog) -> Iterator[str]:
+    ours = {name: table for name, table in expected.tables.items() if name.database in DATABASES}
+    theirs = {name: table for name, table in found.tables.items() if name.database in DATABASES}
+    for name in sorted({*ours, *theirs}):
+        if name not in theirs:
+            yield f"{name}: we have it, the server has not"
+        elif name not in ours:
+            yield f"{name}: the server has it, we have not"
+        else:
+            for line in differences(ours[name], theirs[name]):
+                yield f"{name}: {line}"
+            for what in ("unique_keys", "other_keys"):
+                left, right = _keys(ours[name], what), _keys(theirs[name], what)
+                if left != right:
+                    yield f"{name}: {what} expected {left}, found {right}"
+    for database in DATABASES:
+        if expected.databases.get(database) != found.databases.get(database):
+            yield f"{database}: expected {expected.databases.get(database)}, found {found.databases.get(database)}"
+
+
+def _keys(snapshot: Snapshot, what: str) -> list[tuple[str, list[str]]]:
+    names = {column.id: column.name for column in snapshot.columns}
+    keys: tuple[UniqueKey, ...] = getattr(snapshot, what)
+    return sorted((key.name, [names[column] for column in key.columns]) for key in keys)

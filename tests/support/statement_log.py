@@ -1,0 +1,51 @@
+"""The statements that a running server has logged, read from its newest binlog file as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from connectors.readers.binlog.events import (
+    HEADER_BYTES,
+    MAGIC,
+    EventType,
+    FormatDescription,
+    format_description,
+    header,
+)
+from connectors.readers.binlog.statements import LoggedStatement, logged_statement
+from servers import Server
+
+__all__ = ["StatementLog"]
+
+
+class StatementLog:
+    """Reads each statement once, from the end that the log had when this was made."""
+
+    def __init__(self, server: Server) -> None:
+        server.sql("FLUSH BINARY LOGS")
+        self._path: Path = server.binlog_files()[-1]
+        self._at = len(MAGIC)
+        self._description: FormatDescription | None = None
+        for _ in self.new():
+            pass
+
+    def new(self) -> Iterator[LoggedStatement]:
+        """Statements that were logged since the last look, without BEGIN and COMMIT."""
+        data = self._path.read_bytes()[self._at :]
+        at = 0
+        while at + HEADER_BYTES <= len(data):
+            first = header(data[at:])
+            event = data[at : at + first.size_bytes]
+            if len(event) < first.size_bytes:
+                break
+            at += first.size_bytes
+            if first.type == EventType.FORMAT_DESCRIPTION:
+                self._description = format_description(event)
+            elif first.type == EventType.QUERY:
+                assert self._description is not None
+                body = event[:-4] if self._description.checksum else event
+                statement = logged_statement(body, self._description)
+                if statement.sql not in ("BEGIN", "COMMIT", "ROLLBACK"):
+                    yield statement
+        self._at += at
