@@ -42,6 +42,17 @@ def _put_bytes(state: int, value: int, count: int) -> int:
 
 
 @kernel
+def _take(state: int, count: int) -> bool:
+    """Counts *count* bytes of the document as used; False where more are used than there are.
+
+    Values of a real document share no bytes. In a damaged one, elements that point at each other would never end.
+    """
+    left = load_i64(state + 8 * at.LEFT) - count
+    store_i64(state + 8 * at.LEFT, left)
+    return left >= 0
+
+
+@kernel
 def _put_number(state: int, kind: int, value: int, limit: int) -> int:
     """Appends a number at address *value*."""
     size = 2 if kind <= at.UINT16 else (4 if kind <= at.UINT32 else 8)
@@ -96,7 +107,7 @@ def _scalar(state: int, kind: int, value: int, limit: int) -> int:
             shift += 7
             if byte < 0x80:
                 break
-        if limit - start < length:
+        if limit - start < length or not _take(state, length):
             return at.INVALID
         if kind == at.STRING:
             return put_string(state, start, length)
@@ -135,7 +146,7 @@ def _key(state: int, base: int, size: int, word: int, index: int) -> int:
     entry = base + 2 * word + index * (word + 2)
     offset = load_u32(entry) if word == 4 else load_u16(entry)
     length = load_u16(entry + word)
-    if offset + length > size:
+    if offset + length > size or not _take(state, length):
         return at.INVALID
     code = put_string(state, base + offset, length)
     return code or _put_bytes(state, 58 | 32 << 8, 2)
@@ -153,6 +164,7 @@ def _document(state: int, value: int, limit: int) -> int:
     if limit == value:
         # What the server reads of a column that was filled without a value.
         return _put_bytes(state, _NULL, 4)
+    store_i64(state + 8 * at.LEFT, limit - value)
     kind = load_u8(value)
     if kind > at.LARGE_ARRAY:
         return _scalar(state, kind, value + 1, limit)
@@ -168,6 +180,8 @@ def _document(state: int, value: int, limit: int) -> int:
             code = _put_bytes(state, 125 if is_object else 93, 1)
             depth -= 1
             continue
+        if not _take(state, 1):
+            return at.INVALID
         store_i64(frame + 8 * at.NEXT, index + 1)
         if index:
             code = _put_bytes(state, _SEPARATOR, 2)
