@@ -86,12 +86,21 @@ def write_log(server: Server) -> None:
         run("UPDATE a, w SET a.v = 'q', w.d = 'r' WHERE a.id = 2", "FLUSH BINARY LOGS")
         if server.name != "mysql57":
             run("CREATE TABLE b AS SELECT id, v FROM a")
-        run("SET time_zone = '+03:00', sql_mode = 'ANSI_QUOTES'", 'ALTER TABLE "a" ADD COLUMN "ts" TIMESTAMP(6) NULL FIRST')
+        run(
+            "SET time_zone = '+03:00', sql_mode = 'ANSI_QUOTES'",
+            'ALTER TABLE "a" ADD COLUMN "ts" TIMESTAMP(6) NULL FIRST',
+        )
         run("SET sql_mode = '', binlog_format = STATEMENT", "INSERT INTO w (id) VALUES (7)", "SET binlog_format = ROW")
         run("CREATE TEMPORARY TABLE tmp (i INT)", "INSERT INTO tmp VALUES (1)", "DROP TEMPORARY TABLE tmp")
         run("SET NAMES latin1", "CREATE TABLE contract.`\xe4\xf6` (`\xfc` INT) COMMENT 'na\xefve'".encode("latin1"))  # type: ignore[arg-type]
         run("SET NAMES utf8mb4", "TRUNCATE TABLE w", "DROP TABLE m", "RENAME TABLE a TO c, w TO a")
-        run("BEGIN", "INSERT INTO c (id) VALUES (10)", "INSERT INTO a (id) VALUES (11)", "INSERT INTO c (id) VALUES (12)", "COMMIT")
+        run(
+            "BEGIN",
+            "INSERT INTO c (id) VALUES (10)",
+            "INSERT INTO a (id) VALUES (11)",
+            "INSERT INTO c (id) VALUES (12)",
+            "COMMIT",
+        )
 
 
 @pytest.fixture(scope="module")
@@ -116,10 +125,12 @@ def listed(log: Log) -> list[Event]:
     """The log's events in the server's words, a question mark for each character that ASCII has not."""
     found: list[Event] = []
     with contextlib.closing(log.server.connect(use_unicode=False)) as connection, connection.cursor() as cursor:
-        for (file, *_) in log.server.sql("SHOW BINARY LOGS"):
+        for file, *_ in log.server.sql("SHOW BINARY LOGS"):
             cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
             found += [
-                Event(file, int(offset), kind.decode().lower(), info.decode("latin1").encode("ascii", "replace").decode())
+                Event(
+                    file, int(offset), kind.decode().lower(), info.decode("latin1").encode("ascii", "replace").decode()
+                )
                 for _, offset, kind, _, _, info in cursor.fetchall()
             ]
     keep = [event for event in found if (event.file, event.offset) >= (log.start.file, log.start.offset)]
@@ -156,31 +167,33 @@ def test_gtids_are_those_that_the_server_lists(log: Log, reader: BinlogReader) -
 
 
 def test_each_tables_first_map_in_a_transaction_behind_a_statement_is_found(log: Log, reader: BinlogReader) -> None:
-    maps, expected, seen = [], [], set()
+    expected, seen = [], set()
     for event in listed(log):
-        if event.kind == "query" and not NO_STATEMENT.match(event.info):
-            seen.clear()
-        elif event.kind == "rotate":
+        if (event.kind == "query" and not NO_STATEMENT.match(event.info)) or event.kind == "rotate":
             seen.clear()
         elif event.kind == "table_map" and event.info not in seen:
             seen.add(event.info)
             expected.append((event.file, event.offset, event.info.rpartition("(")[2][:-1]))
-    for item in scanned(reader, own(log, reader)):
-        if isinstance(item, TableMapped):
-            maps.append((item.place.file, item.place.offset, str(item.table)))
+    items = scanned(reader, own(log, reader))
+    maps = [(item.place.file, item.place.offset, str(item.table)) for item in items if isinstance(item, TableMapped)]
     assert maps == expected
     assert len(maps) >= 4
 
 
 def test_live_log_and_files_give_the_same(log: Log) -> None:
-    items = [[without_server(item) for item in scanned(make(log.server), only_gtids(log.start))] for make in (live, files)]
+    items = [
+        [without_server(item) for item in scanned(make(log.server), only_gtids(log.start))] for make in (live, files)
+    ]
     assert items[0] == items[1]
 
 
 def test_live_log_and_files_give_the_same_events(log: Log) -> None:
     events = []
     for make in (live, files):
-        with contextlib.closing(make(log.server)) as reader, contextlib.closing(reader._stream(log.start.file, log.start.offset)) as stream:
+        with (
+            contextlib.closing(make(log.server)) as reader,
+            contextlib.closing(reader._stream(log.start.file, log.start.offset)) as stream,
+        ):
             events.append(
                 [
                     (window.file, int(offset), window.buffer[start:end].tobytes())
@@ -272,8 +285,12 @@ def test_limited_scans_add_up_to_the_whole(log: Log, reader: BinlogReader) -> No
         position, scans = last.position, scans + 1
         found += [item for item in part if not isinstance(item, Bound)]
     # A map is new to each scan, so a table may be named again.
-    assert [item for item in found if isinstance(item, Statement)] == [item for item in whole if isinstance(item, Statement)]
-    assert {item for item in found if isinstance(item, TableMapped)} >= {item for item in whole if isinstance(item, TableMapped)}
+    assert [item for item in found if isinstance(item, Statement)] == [
+        item for item in whole if isinstance(item, Statement)
+    ]
+    assert {item for item in found if isinstance(item, TableMapped)} >= {
+        item for item in whole if isinstance(item, TableMapped)
+    }
     assert scans >= 5
 
 

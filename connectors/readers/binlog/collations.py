@@ -141,7 +141,19 @@ eucjpms: 1121_japanese_nopad_ci 1122_nopad_bin
 _UCA_FIRST = 2048
 _UCA_CHARSETS = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
 _UCA_LANGUAGES = (
-    *("", "icelandic", "latvian", "romanian", "slovenian", "polish", "estonian", "spanish", "swedish", "turkish", "czech"),
+    *(
+        "",
+        "icelandic",
+        "latvian",
+        "romanian",
+        "slovenian",
+        "polish",
+        "estonian",
+        "spanish",
+        "swedish",
+        "turkish",
+        "czech",
+    ),
     *("danish", "lithuanian", "slovak", "spanish2", "roman", "persian", "esperanto", "hungarian", "sinhala", "german2"),
     *(None, None, "vietnamese", "croatian"),
 )
@@ -154,12 +166,29 @@ _WIDE = {
 
 _CODECS = {
     **dict.fromkeys(("utf8mb3", "utf8mb4", "utf8", "binary"), "utf-8"),
-    **{name: name for name in ("cp850", "ascii", "hebrew", "cp1250", "gbk", "cp1251", "cp866", "cp852", "cp1256", "cp1257")},
+    **{
+        name: name
+        for name in ("cp850", "ascii", "hebrew", "cp1250", "gbk", "cp1251", "cp866", "cp852", "cp1256", "cp1257")
+    },
     **{name: name for name in ("big5", "gb2312", "cp932", "gb18030", "euckr", "greek", "latin5", "tis620")},
-    **{"latin1": "cp1252", "latin2": "iso8859-2", "koi8r": "koi8-r", "koi8u": "koi8-u", "latin7": "iso8859-13"},
-    **{"hebrew": "iso8859-8", "greek": "iso8859-7", "latin5": "iso8859-9", "sjis": "shift_jis", "ujis": "euc_jp"},
-    **{"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"},
-    **{"eucjpms": "euc_jp", "tis620": "tis-620", "macce": "mac_latin2", "macroman": "mac_roman"},
+    "latin1": "cp1252",
+    "latin2": "iso8859-2",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "latin7": "iso8859-13",
+    "hebrew": "iso8859-8",
+    "greek": "iso8859-7",
+    "latin5": "iso8859-9",
+    "sjis": "shift_jis",
+    "ujis": "euc_jp",
+    "ucs2": "utf-16-be",
+    "utf16": "utf-16-be",
+    "utf16le": "utf-16-le",
+    "utf32": "utf-32-be",
+    "eucjpms": "euc_jp",
+    "tis620": "tis-620",
+    "macce": "mac_latin2",
+    "macroman": "mac_roman",
 }
 
 

@@ -41,7 +41,8 @@ class TlsSettings:
     """How a connection is encrypted.
 
     Attributes:
-        mode: disabled, preferred (where the server offers it), required, verify_ca, or verify_identity (certificate and name).
+        mode: disabled, preferred (where the server offers it), required, verify_ca, or verify_identity (certificate and
+            name).
         ca, cert, key: paths of PEM files; without ``ca`` the system's authorities count.
     """
 
@@ -77,8 +78,8 @@ class ServerAddress:
     """Where a server is and who asks.
 
     Attributes:
-        server_ids: first and last of the ids that dump connections may take; each takes one of its own, since servers cut off the
-            older of two equal ones.
+        server_ids: first and last of the ids that dump connections may take; each takes one of its own, since servers
+            cut off the older of two equal ones.
         timeout_s: how long a connection attempt or a silent server is waited for.
     """
 
@@ -135,7 +136,7 @@ class ServerAddress:
                 "the server refuses the user or its password",
                 where=str(self),
                 found=f"error {number}: {text}",
-                next_step="correct user and password, or CREATE USER and GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT",
+                next_step="correct user and password, or CREATE USER and GRANT REPLICATION SLAVE, REPLICATION CLIENT",
             )
         if _is_about_tls(error):
             return _NoTls(
@@ -151,7 +152,8 @@ class ServerAddress:
 def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str) -> int:
     """An id of *ids* that no other connection of ours to that server has, for as long as *connection* lives.
 
-    A server cuts off an older dump with the same id without a word, so each is held by a user lock (``GET_LOCK``) there.
+    A server cuts off an older dump with the same id without a word, so each is held by a user lock (``GET_LOCK``)
+    there.
 
     Raises:
         SourceError: all are taken.

@@ -1,7 +1,7 @@
 """The check of every TABLE_MAP against the schema that the history says is in force.
 
-Without metadata the log tells types, their lengths and nullability; with ``binlog_row_metadata`` MINIMAL also signs and charsets,
-with FULL names, key and members. Whatever it tells must fit.
+Without metadata the log tells types, their lengths and nullability; with ``binlog_row_metadata`` MINIMAL also signs and
+charsets, with FULL names, key and members. Whatever it tells must fit.
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ _LOGGED: dict[str, Callable[[ColumnType, str], _Logged]] = {
     "inet6": _always(*_fixed_text(16)),
     "inet4": _always(*_fixed_text(4)),
     **dict.fromkeys(
-        ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon")
-        + ("geomcollection", "geometrycollection"),
+        (
+            *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
+            *("geomcollection", "geometrycollection"),
+        ),
         _always(_C.GEOMETRY, 4),
     ),
 }
@@ -119,18 +121,23 @@ def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str)
     """Both sides, column by column, where a TABLE_MAP does not fit *snapshot*; None where it does."""
     key = _key(snapshot, columns)
     pairs = [
-        _Pair(snapshot.columns[i] if i < len(snapshot.columns) else None, columns[i] if i < len(columns) else None, flavor)
+        _Pair(
+            snapshot.columns[i] if i < len(snapshot.columns) else None, columns[i] if i < len(columns) else None, flavor
+        )
         for i in range(max(len(snapshot.columns), len(columns)))
     ]
     if key is None and all(pair.fits for pair in pairs):
         return None
-    lines = [f"{snapshot.name} does not fit its rows: {len(snapshot.columns)} columns in the history, {len(columns)} in the log"]
+    counts = f"{len(snapshot.columns)} columns in the history, {len(columns)} in the log"
+    lines = [f"{snapshot.name} does not fit its rows: {counts}"]
     lines += [f"  {'  ' if pair.fits else '! '}{number}. {pair}" for number, pair in enumerate(pairs, 1)]
     if key is not None:
         lines.append(f"  ! {key}")
     lines += sorted({_HINTS[column.type] for column in columns if column.type in _HINTS})
     if flavor == "mariadb" and len(columns) > len(snapshot.columns):
-        lines.append("MariaDB logs hidden columns of UNIQUE keys over BLOB or TEXT, and of system versioning; they are not read")
+        lines.append(
+            "MariaDB logs hidden columns of UNIQUE keys over BLOB or TEXT, and of system versioning; they are not read"
+        )
     return "\n".join(lines)
 
 

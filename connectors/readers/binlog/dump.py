@@ -14,7 +14,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.connection import ConnectionLost, ServerAddress, take_server_id
-from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, event_name, format_description, header, rotate
+from connectors.readers.binlog.events import (
+    HEADER_BYTES,
+    EventType,
+    FormatDescription,
+    event_name,
+    format_description,
+    header,
+    rotate,
+)
 from connectors.readers.binlog.gather import CHECKSUM_BYTES, Gatherer
 from connectors.readers.binlog.kernels.finding import (
     AT,
@@ -34,7 +42,12 @@ from historian.positions import GtidSet
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["Dump", "encoded_gtids"]
+__all__ = ["PURGED_NEXT_STEP", "Dump", "encoded_gtids"]
+
+PURGED_NEXT_STEP = (
+    "start at or behind the first file of SHOW BINARY LOGS, after a new capture of the tables; keep logs longer with "
+    "binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)"
+)
 
 _COM_BINLOG_DUMP = 0x12
 _COM_BINLOG_DUMP_GTID = 0x1E
@@ -77,7 +90,9 @@ class Dump:
         """Starts at *offset* of *file*; an empty *file* is the log's first."""
         if offset > _MAX_OFFSET:
             raise SourceError(
-                "a dump cannot start beyond 4 GB in a file", where=f"{file}:{offset}", next_step="start at the next file's first event"
+                "a dump cannot start beyond 4 GB in a file",
+                where=f"{file}:{offset}",
+                next_step="start at the next file's first event",
             )
         self._where = f"{file}:{offset}"
         self._gatherer.begin_file(file, offset)
@@ -90,7 +105,9 @@ class Dump:
         self._where = gtids
         server_id = self._prepare()
         if self._flavor == "mariadb":
-            self._execute("SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0", gtids)
+            self._execute(
+                "SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0", gtids
+            )
             self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", _FIRST_EVENT, self._flags(), server_id))
         else:
             data = encoded_gtids(GtidSet.parse(gtids))
@@ -111,7 +128,8 @@ class Dump:
     def close(self) -> None:
         """Ends the connection, and with it the dump."""
         # Without COM_QUIT: the server is busy sending, and notices the closed socket.
-        self._connection._force_close()  # noqa: SLF001
+        connection: Any = self._connection
+        connection._force_close()  # noqa: SLF001
 
     def _flags(self) -> int:
         return _NON_BLOCK | (_SEND_ANNOTATIONS if self._flavor == "mariadb" else 0)
@@ -181,7 +199,9 @@ class Dump:
                     break
         except (OSError, ValueError) as error:
             raise ConnectionLost(
-                "the connection broke during a dump", where=f"{self._address}, {gatherer.file}:{gatherer.offset}", found=str(error)
+                "the connection broke during a dump",
+                where=f"{self._address}, {gatherer.file}:{gatherer.offset}",
+                found=str(error),
             ) from error
         if not taken:
             raise ConnectionLost(
@@ -192,7 +212,7 @@ class Dump:
         gatherer.fill += taken
 
     def _special(self, *, stay: bool) -> bool:
-        """Takes an event about the file or the connection; False where it leaves the file, but the caller wants to *stay*."""
+        """Takes an event about the file or the connection; False where it leaves a file to *stay* in."""
         gatherer = self._gatherer
         event = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
         first = header(event)
@@ -224,7 +244,9 @@ class Dump:
         if code == BAD_SIZE:
             return LogCorrupt("a packet of the dump is no event", where=where, found=data.hex(" "))
         return LogCorrupt(
-            "the server sent an event that lies before the one it sent last", where=where, found=f"a {event_name(data[4])} event"
+            "the server sent an event that lies before the one it sent last",
+            where=where,
+            found=f"a {event_name(data[4])} event",
         )
 
 
@@ -250,13 +272,14 @@ def dump_error(packet: bytes, address: str, where: str) -> SourceError:
             found=found,
             next_step="give each client of this server its own range of source.server_id",
         )
-    if number == 1236 and any(word in low for word in ("purged", "could not find first log", "not in the master's binlog", "> file size")):
+    if number == 1236 and any(
+        word in low for word in ("purged", "could not find first log", "not in the master's binlog", "> file size")
+    ):
         return LogPurged(
             "the log at the position is gone, or was never there",
             where=place,
             found=found,
-            next_step="start at a position that SHOW BINARY LOGS still reaches, after a new capture of the tables; keep logs longer "
-            "with binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)",
+            next_step=PURGED_NEXT_STEP,
         )
     if number in (1045, 1142, 1227):
         return SourceError(

@@ -1,7 +1,8 @@
 """The rare events of a binlog, taken apart in plain Python; row events are the kernels' work.
 
 Layouts are those of MySQL's ``libs/mysql/binlog/event`` (``control_events.h``, ``statement_events.h``) and of MariaDB's
-``sql/log_event.h``. All numbers are little-endian. An *event* is its 19-byte header and its body, the checksum left out.
+``sql/log_event.h``. All numbers are little-endian. An *event* is its 19-byte header and its body, the checksum left
+out.
 """
 
 from __future__ import annotations
@@ -96,7 +97,10 @@ def event_name(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """An event's first 19 bytes; ``next_offset`` is the low 32 bits of the byte behind it, 0 where the server left it out."""
+    """An event's first 19 bytes.
+
+    ``next_offset`` is the low half of the offset behind the event; 0 where the server left it out.
+    """
 
     timestamp: int
     type: int
@@ -114,7 +118,9 @@ class Header:
 def header(data: bytes | memoryview) -> Header:
     """The header at the front of *data*."""
     timestamp, kind, server_id, size, following, flags = struct.unpack_from("<IBIIIH", data)
-    return Header(timestamp=timestamp, type=kind, server_id=server_id, size_bytes=size, next_offset=following, flags=flags)
+    return Header(
+        timestamp=timestamp, type=kind, server_id=server_id, size_bytes=size, next_offset=following, flags=flags
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +183,8 @@ def rotate(event: bytes | memoryview) -> tuple[str, int]:
 def previous_gtids(event: bytes | memoryview) -> GtidSet:
     """What a PREVIOUS_GTIDS event says was logged before its file.
 
-    The encoding is that of ``Gtid_set::encode`` (MySQL, sql/rpl_gtid_set.cc): since 8.3 the count's top byte is 1 where tags follow.
+    The encoding is that of ``Gtid_set::encode`` (MySQL, sql/rpl_gtid_set.cc): since 8.3 the count's top byte is 1 where
+    tags follow.
     """
     body = memoryview(event)[HEADER_BYTES:]
     count = int.from_bytes(body[:8], "little")

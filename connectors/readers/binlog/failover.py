@@ -22,15 +22,14 @@ def translate(
 ) -> Sequence[PlannedTable]:
     """*tables* with the places of their versions and quarantines as files and offsets of the log that *windows* are of.
 
-    A version from before the range loses its place, one from behind it is left out. *windows* hold the range's transactions; they
-    are not looked at where no version begins inside it.
+    A version from before the range loses its place, one from behind it is left out. *windows* hold the range's
+    transactions; they are not looked at where no version begins inside it.
     """
     before, inside = parse_gtids(planned.after, flavor), parse_gtids(planned.upto, flavor)
+    places = [version.place for table in tables for version in table.versions if version.place is not None]
+    places += [table.quarantine.place for table in tables if table.quarantine is not None]
     wanted = {
-        place.gtid
-        for table in tables
-        for place in [*(version.place for version in table.versions), table.quarantine and table.quarantine.place]
-        if place is not None and not before.contains_gtid(place.gtid) and inside.contains_gtid(place.gtid)
+        place.gtid for place in places if not before.contains_gtid(place.gtid) and inside.contains_gtid(place.gtid)
     }
     found = _find(wanted, windows, flavor) if wanted else {}
     here = _Translation(before=before, found=found)

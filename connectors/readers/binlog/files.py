@@ -60,8 +60,8 @@ class FileHead:
 def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     """The binlog files among *paths*, and in those that are directories, in the log's order.
 
-    In a directory only files with the magic bytes and a number at the end of their name count, so an index file or data beside
-    them do no harm; a file named by itself must be a binlog.
+    In a directory only files with the magic bytes and a number at the end of their name count, so an index file or data
+    beside them do no harm; a file named by itself must be a binlog.
 
     Raises:
         SourceError: none is there, two have the same number, or a path cannot be read.
@@ -78,7 +78,10 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
             other = found.setdefault(file.number, file)
             if other.path.resolve() != candidate.resolve():
                 raise SourceError(
-                    "two binlog files have the same number", where=str(candidate), expected="one log", found=str(other.path)
+                    "two binlog files have the same number",
+                    where=str(candidate),
+                    expected="one log",
+                    found=str(other.path),
                 )
     if not found:
         raise SourceError(
@@ -113,7 +116,10 @@ def read_head(file: LogFile) -> FileHead:
             raise _encrypted(str(file.path))
         if magic != MAGIC:
             raise LogCorrupt(
-                "not a binlog file", where=f"{file.path}, offset 0", expected=MAGIC.hex(" "), found=magic.hex(" ") or "nothing"
+                "not a binlog file",
+                where=f"{file.path}, offset 0",
+                expected=MAGIC.hex(" "),
+                found=magic.hex(" ") or "nothing",
             )
         at = FIRST_EVENT
         event = _next_event(stream.read, file, at)
@@ -132,7 +138,7 @@ def read_head(file: LogFile) -> FileHead:
             if event is None:
                 break
             at += len(event)
-            body = event[: -CHECKSUM_BYTES] if described.checksum else event
+            body = event[:-CHECKSUM_BYTES] if described.checksum else event
             if event[4] == EventType.START_ENCRYPTION:
                 raise _encrypted(str(file.path))
             if event[4] == EventType.PREVIOUS_GTIDS:
@@ -150,7 +156,7 @@ def _encrypted(where: str) -> SourceError:
         "the binlog file is encrypted",
         where=where,
         expected="a plain binlog",
-        next_step="read it from the live server, or SET GLOBAL binlog_encryption = OFF (MariaDB: encrypt_binlog) for new files",
+        next_step="read it from the live server, or SET GLOBAL binlog_encryption = OFF (MariaDB: encrypt_binlog)",
     )
 
 
@@ -168,11 +174,16 @@ def _next_event(read: object, file: LogFile, at: int) -> bytes | None:
 
 
 def _bad_size(file: str, offset: int, size: int) -> LogCorrupt:
-    return LogCorrupt("an event has an impossible size", where=f"{file}:{offset}", expected=f"at least {HEADER_BYTES}", found=size)
+    return LogCorrupt(
+        "an event has an impossible size", where=f"{file}:{offset}", expected=f"at least {HEADER_BYTES}", found=size
+    )
 
 
 class FileStream:
-    """Windows of *files* from offset *start* of the first one to the end of the last. FORMAT_DESCRIPTION is in none of them."""
+    """Windows of *files* from offset *start* of the first one to the end of the last.
+
+    FORMAT_DESCRIPTION is in none of them.
+    """
 
     def __init__(self, files: Sequence[LogFile], start: int) -> None:
         self.formats: dict[str, FormatDescription] = {}
@@ -185,7 +196,8 @@ class FileStream:
     def windows(self, *, end: int | None = None) -> Iterator[Window]:
         """The windows; with *end* up to that offset of the first file.
 
-        Where the server is still writing the last file (or died over it), an event cut off at its end is left for later.
+        Where the server is still writing the last file (or died over it), an event cut off at its end is left for
+        later.
 
         Raises:
             LogCorrupt: cut off inside an event, a wrong checksum, or bytes that are no events.
@@ -217,7 +229,10 @@ class FileStream:
             size = stream.seek(0, 2)
             if size < self.offset:
                 raise LogPurged(
-                    "the binlog file ends before the position", where=str(file.path), expected=f"{self.offset} bytes or more", found=size
+                    "the binlog file ends before the position",
+                    where=str(file.path),
+                    expected=f"{self.offset} bytes or more",
+                    found=size,
                 )
             stream.seek(begin)
             more = True

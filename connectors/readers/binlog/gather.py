@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from connectors.readers.binlog.events import event_name
 from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum
 from connectors.readers.binlog.kernels.finding import AT, COUNT, FIND_WORDS, NEEDED, OFFSET
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["CHECKSUM_BYTES", "WINDOW_BYTES", "Gatherer"]
 
@@ -92,10 +95,15 @@ class Gatherer:
         if not found:
             return False
         begin, needed = int(self.state[AT]), int(self.state[NEEDED])
-        return begin >= WINDOW_BYTES or found == _EVENTS or begin + needed > len(self.buffer) or self.fill == len(self.buffer)
+        return (
+            begin >= WINDOW_BYTES
+            or found == _EVENTS
+            or begin + needed > len(self.buffer)
+            or self.fill == len(self.buffer)
+        )
 
     def window(self, *, end: int | None = None) -> Window | None:
-        """The events found, their checksums verified, those at and behind offset *end* left out; None where there are none.
+        """The events found, up to offset *end*, with checksums verified; None where there are none.
 
         Raises:
             LogCorrupt: a checksum is wrong.
@@ -134,7 +142,12 @@ class Gatherer:
 def _verify(window: Window) -> None:
     starts, ends, buffer = window.starts, window.ends, window.buffer
     wrong = first_wrong_checksum(
-        CRC_TABLES.ctypes.data, buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, len(starts), _ZLIB_PAYS_FROM_BYTES
+        CRC_TABLES.ctypes.data,
+        buffer.ctypes.data,
+        starts.ctypes.data,
+        ends.ctypes.data,
+        len(starts),
+        _ZLIB_PAYS_FROM_BYTES,
     )
     if wrong >= 0:
         raise _wrong_checksum(window, wrong)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Protocol, Union
+from typing import Protocol
 
 from connectors.readers.base import Bound, Scanned
 from connectors.readers.binlog.decoder import RangeDecoder
+from connectors.readers.binlog.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.events import FormatDescription
 from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.window import Window
 from historian.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans import LogRange, PlannedTable
-from historian.positions import FilePosition, GtidSet, LogPosition, MariadbGtids, parse_gtids
+from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_gtids
 from historian.schema import TableName
 
-__all__ = ["FIRST_EVENT", "BinlogReader", "Gtids", "WindowStream", "missing_from"]
+__all__ = ["FIRST_EVENT", "BinlogReader", "Gtids", "WindowStream", "Windows", "missing_from"]
 
-Gtids = Union[GtidSet, MariadbGtids]
+Gtids = GtidSet | MariadbGtids
+Windows = Generator[Window, None, None]
 FIRST_EVENT = 4
 """Offset of a file's first event."""
 
@@ -62,7 +64,7 @@ class BinlogReader(ABC):
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
 
-    # ---- what a kind of log tells --------------------------------------------------------------------------------------
+    # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
     def _server(self) -> str:
         """Identity of the server that offsets are of; "" for files."""
@@ -99,7 +101,7 @@ class BinlogReader(ABC):
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
 
-    # ---- positions -------------------------------------------------------------------------------------------------------
+    # ---- positions -------------------------------------------------------------------------------------------------
     def _at(self, file: str, offset: int, gtids: Gtids | str) -> LogPosition:
         return LogPosition(flavor=self.flavor, gtids=str(gtids), file=file, offset=offset, server=self._server())
 
@@ -116,7 +118,9 @@ class BinlogReader(ABC):
             SourceError: it was never executed here, or no transaction ends there.
         """
         if position.flavor != self.flavor:
-            raise SourceError("a position of another kind of server", where=str(position), expected=self.flavor, found=position.flavor)
+            raise SourceError(
+                "a position of another kind of server", where=str(position), expected=self.flavor, found=position.flavor
+            )
         if not position.file and not position.gtids:
             return self.start()
         if position.file and position.server in ("", self._server()):
@@ -183,7 +187,7 @@ class BinlogReader(ABC):
             for window in stream.windows():
                 for _ in scanner.feed(window, stream.formats[window.file]):
                     pass
-                if scanner.finished:
+                if scanner.is_finished():
                     break
         return scanner.position
 
@@ -203,8 +207,7 @@ class BinlogReader(ABC):
                 "the log behind the position has been purged",
                 where=str(position),
                 expected=f"a position that contains {gone}, which stood before {files[0]}",
-                next_step="start at or behind the earliest position there is, after a new capture of the tables; keep logs longer with "
-                "binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)",
+                next_step=PURGED_NEXT_STEP,
             )
         return files[low - 1]
 
@@ -220,7 +223,7 @@ class BinlogReader(ABC):
                 next_step="check that this is the right server, that it has caught up, and that its log was not reset",
             )
 
-    # ---- reading ---------------------------------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------------------------------
     def scan(
         self,
         start: LogPosition,
@@ -231,7 +234,7 @@ class BinlogReader(ABC):
     ) -> Iterator[Scanned]:
         """What stands in the log behind *start*, see :class:`connectors.readers.base.Reader`."""
         place = self.locate(start)
-        moved = place.at != start.at or not start.file
+        moved = place.at != start.at or start.server not in ("", place.server)
         if moved:
             yield self._noted(Bound(position=place, event_time_us=0, skipped=True))
         scanner = Scanner(
@@ -242,13 +245,13 @@ class BinlogReader(ABC):
             until=until,
             lower_case_table_names=self._lower_case_table_names(),
         )
-        if scanner.finished or self._is_end(place):
+        if scanner.is_finished() or self._is_end(place):
             return
         with closing(self._stream(place.file, place.offset)) as stream:
             for window in stream.windows():
                 for item in scanner.feed(window, stream.formats[window.file]):
                     yield self._noted(item)
-                if scanner.finished:
+                if scanner.is_finished():
                     return
             for item in scanner.finish():
                 yield self._noted(item)
@@ -272,11 +275,12 @@ class BinlogReader(ABC):
         else:
             windows, tables = self._elsewhere(planned, tables)
         decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text)
-        for window in windows:
-            yield from decoder.feed(window)
+        with closing(windows):
+            for window in windows:
+                yield from decoder.feed(window)
         yield from decoder.finish()
 
-    def _range(self, planned: LogRange) -> Iterator[Window]:
+    def _range(self, planned: LogRange) -> Windows:
         with closing(self._stream(planned.file, planned.start)) as stream:
             yield from stream.windows(end=planned.end)
             reached = stream.offset
@@ -289,16 +293,9 @@ class BinlogReader(ABC):
                 next_step="check that the log was not reset or cut off since the range was planned",
             )
 
-    def _elsewhere(
-        self, planned: LogRange, tables: Sequence[PlannedTable]
-    ) -> tuple[Iterator[Window], Sequence[PlannedTable]]:
-        """The range's windows where its file is not of this log."""
-        raise SourceError(
-            "a range of another server's log",
-            where=f"{planned.file}:{planned.start}",
-            expected=f"server {self._server() or 'none (files)'}",
-            found=planned.server,
-        )
+    @abstractmethod
+    def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
+        """The range's windows, and the tables with places in this log, where the range's file is another server's."""
 
 
 def _nothing(_table: TableName) -> bool:

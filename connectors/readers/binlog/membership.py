@@ -1,4 +1,4 @@
-"""Windows of a GTID dump cut down to the transactions of a set: how a range is read on a server that it was not planned on."""
+"""Windows cut down to the transactions of a set: how a range is read on a server that it was not planned on."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,9 @@ from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
 from connectors.readers.binlog.dump import Dump
 from connectors.readers.binlog.failover import translate
 from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
-from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Gtids, WindowStream, missing_from
+from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Gtids, Windows, WindowStream, missing_from
 from connectors.readers.binlog.membership import members
 from connectors.readers.binlog.scan import Scanner
-from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt, SourceError
 from historian.plans import LogRange, PlannedTable
 from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_gtids
@@ -97,10 +96,19 @@ class BinlogFilesReader(BinlogReader):
                 next_step="copy the whole file from the server",
             )
 
+    def _elsewhere(
+        self,
+        planned: LogRange,
+        tables: Sequence[PlannedTable],  # noqa: ARG002 - files are of no server
+    ) -> tuple[Windows, Sequence[PlannedTable]]:
+        raise _foreign(planned, "of files")
+
     def end(self) -> LogPosition:
         """The end of the last whole transaction in the newest file."""
         last = self._files()[-1]
-        scanner = Scanner(self._at(last, FIRST_EVENT, self._gtids_before(last)), captured=lambda _: False, count_only=True)
+        scanner = Scanner(
+            self._at(last, FIRST_EVENT, self._gtids_before(last)), captured=lambda _: False, count_only=True
+        )
         stream = self._stream(last, FIRST_EVENT)
         for window in stream.windows():
             for _ in scanner.feed(window, stream.formats[window.file]):
@@ -109,6 +117,16 @@ class BinlogFilesReader(BinlogReader):
 
     def close(self) -> None:
         """Does nothing; no file stays open between calls."""
+
+
+def _foreign(planned: LogRange, server: str) -> SourceError:
+    return SourceError(
+        "a range of another server's log, without GTIDs that would find it here",
+        where=f"{planned.file}:{planned.start}",
+        expected=f"server {planned.server}",
+        found=server,
+        next_step="connect to the server that the range was planned on",
+    )
 
 
 def _files_reader(paths: tuple[Path, ...], lower_case_table_names: int) -> BinlogFilesReader:
@@ -143,7 +161,7 @@ class BinlogServerReader(BinlogReader):
     def __reduce__(self) -> tuple[Any, ...]:
         return _server_reader, (self.address, self.flavor)
 
-    # ---- questions -------------------------------------------------------------------------------------------------------
+    # ---- questions -------------------------------------------------------------------------------------------------
     def _ask(self, question: str, *arguments: object) -> tuple[tuple[Any, ...], ...]:
         import pymysql
 
@@ -160,9 +178,13 @@ class BinlogServerReader(BinlogReader):
                     raise _no_privilege(question, self.address, error) from error
                 self.close()
                 if fresh or attempt == 2 or number not in _GONE:
-                    raise ConnectionLost("the server did not answer", where=f"{self.address}: {question}", found=str(error)) from error
+                    raise ConnectionLost(
+                        "the server did not answer", where=f"{self.address}: {question}", found=str(error)
+                    ) from error
             except pymysql.err.MySQLError as error:
-                raise SourceError("the server refuses a question", where=f"{self.address}: {question}", found=str(error)) from error
+                raise SourceError(
+                    "the server refuses a question", where=f"{self.address}: {question}", found=str(error)
+                ) from error
         raise AssertionError("unreachable")
 
     def _connected(self) -> Connection[Any]:
@@ -178,10 +200,18 @@ class BinlogServerReader(BinlogReader):
             version, lower_case, log_bin = cursor.fetchone() or ("", 0, 0)
             found = "mariadb" if "mariadb" in version.lower() else "mysql"
             if found != self.flavor:
-                raise SourceError("a server of another kind", where=str(self.address), expected=self.flavor, found=f"{found} {version}")
+                raise SourceError(
+                    "a server of another kind",
+                    where=str(self.address),
+                    expected=self.flavor,
+                    found=f"{found} {version}",
+                )
             if not log_bin:
                 raise SourceError(
-                    "the server writes no binlog", where=str(self.address), expected="log_bin=ON", next_step="start it with --log-bin"
+                    "the server writes no binlog",
+                    where=str(self.address),
+                    expected="log_bin=ON",
+                    next_step="start it with --log-bin",
                 )
             cursor.execute(f"SELECT {identity}")
             row = cursor.fetchone() or ("",)
@@ -228,7 +258,7 @@ class BinlogServerReader(BinlogReader):
                 return executed
             time.sleep(_LAG_STEP_S)
 
-    # ---- the log ---------------------------------------------------------------------------------------------------------
+    # ---- the log ---------------------------------------------------------------------------------------------------
     def _stream(self, file: str, offset: int) -> WindowStream:
         return self._dump(lambda dump: dump.from_file(file, offset))
 
@@ -271,7 +301,7 @@ class BinlogServerReader(BinlogReader):
         return self._end_behind(GtidSet.parse(executed))
 
     def _end_behind(self, executed: GtidSet) -> LogPosition:
-        """The end of a MySQL log that holds *executed*, and perhaps transactions that are not counted as executed yet."""
+        """The end of a log that holds *executed*, and perhaps transactions that are not counted as executed yet."""
         with closing(self._dump(lambda dump: dump.from_gtids(str(executed)))) as dump:
             scanner: Scanner | None = None
             for window in dump.windows():
@@ -283,22 +313,21 @@ class BinlogServerReader(BinlogReader):
             gtids = executed if scanner is None else scanner.position.gtids
             return self._at(dump.file, dump.offset, gtids)
 
-    def _elsewhere(
-        self, planned: LogRange, tables: Sequence[PlannedTable]
-    ) -> tuple[Iterator[Window], Sequence[PlannedTable]]:
+    def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
-            return super()._elsewhere(planned, tables)
+            raise _foreign(planned, self._server())
         here = translate(tables, planned, self._members(planned), self.flavor)
         return self._members(planned), here
 
-    def _members(self, planned: LogRange) -> Iterator[Window]:
+    def _members(self, planned: LogRange) -> Windows:
         with closing(self._dump(lambda dump: dump.from_gtids(planned.after))) as dump:
             yield from members(dump.windows(), after=planned.after, upto=planned.upto, flavor=self.flavor)
 
     def close(self) -> None:
         """Closes the connection for questions; the reader can be used again."""
         if self._connection is not None:
-            self._connection._force_close()  # noqa: SLF001 - COM_QUIT would wait for a server that may be gone
+            connection: Any = self._connection
+            connection._force_close()  # noqa: SLF001 - COM_QUIT would wait for a server that may be gone
             self._connection = None
 
 

@@ -16,7 +16,7 @@ _NEXT_STEPS = {
     "XA_PREPARE": _XA,
     "QUERY": _XA,
     "MARIADB_GTID": f"{_XA}; or SET GLOBAL binlog_alter_two_phase = OFF",
-    "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect the clients, and capture the table anew",
+    "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect clients, and capture the table anew",
     "INCIDENT": "the server says that events are missing here: capture all tables anew",
     "QUERY_COMPRESSED": _COMPRESSED,
     **{
@@ -50,7 +50,7 @@ def refusal(code: int, *, event: str, where: str, table: TableName | None) -> Hi
             "a domain's sequence numbers do not ascend",
             where=where,
             expected="gtid_strict_mode=ON, so that a position stands for everything before it",
-            next_step="SET GLOBAL gtid_strict_mode = ON on all servers of the topology, and start behind this transaction",
+            next_step="SET GLOBAL gtid_strict_mode = ON on all servers, and start behind this transaction",
         )
     if code == at.ANONYMOUS:
         return SourceError(

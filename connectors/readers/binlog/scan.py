@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped
-from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, event_name, gtid_list, header, previous_gtids
+from connectors.readers.binlog.events import (
+    HEADER_BYTES,
+    EventType,
+    FormatDescription,
+    event_name,
+    gtid_list,
+    header,
+    previous_gtids,
+)
 from connectors.readers.binlog.kernels import scan_layout as at
 from connectors.readers.binlog.kernels.scanning import scan
 from connectors.readers.binlog.refusals import refusal
@@ -20,6 +28,9 @@ from historian.errors import HistorianError, LogCorrupt
 from historian.plans import Place
 from historian.positions import FilePosition, LogPosition
 from historian.schema import TableName
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["BOUND_EVERY_BYTES", "Scanner"]
 
@@ -53,7 +64,7 @@ class Scanner:
         find_only: bool = False,
         lower_case_table_names: int = 0,
     ) -> None:
-        self.finished = False
+        self._finished = False
         self._flavor, self._server = start.flavor, start.server
         self._captured = captured
         self._lower_case_table_names = lower_case_table_names
@@ -74,6 +85,10 @@ class Scanner:
         state[at.BY_GTID] = by_gtid and bool(start.gtids)
         self._state = state
         self._end_reached()
+
+    def is_finished(self) -> bool:
+        """Whether the scan has come to where it was to end."""
+        return self._finished
 
     @property
     def position(self) -> LogPosition:
@@ -97,12 +112,12 @@ class Scanner:
         return int(self._state[at.LAST_KIND])
 
     def feed(self, window: Window, written_by: FormatDescription) -> Iterator[Scanned]:
-        """What stands in *window*, whose file *written_by* describes; ends early where :attr:`finished`."""
+        """What stands in *window*, whose file *written_by* describes; ends early where :meth:`is_finished`."""
         if window.file != self._file:
             yield from self._change_file(window.file)
         state = self._state
         state[at.EVENT] = 0
-        while not self.finished:
+        while not self._finished:
             state[at.BOUND_AT] = self._next_bound()
             code = self._scan(window)
             if code == at.DONE:
@@ -112,7 +127,7 @@ class Scanner:
                 self._end_reached()
             elif code == at.GAP_ENDS:
                 yield from self._end_gap()
-                self.finished = bool(state[at.FIND_ONLY])
+                self._finished = bool(state[at.FIND_ONLY])
             elif code in (at.STATEMENT, at.MAPPED):
                 yield from self._bound()
                 yield self._statement(window, written_by) if code == at.STATEMENT else self._mapped(window)
@@ -130,11 +145,11 @@ class Scanner:
 
     def finish(self) -> Iterator[Scanned]:
         """The last bound, at the end of what was fed."""
-        if not self.finished:
+        if not self._finished:
             yield from self._end_gap()
             yield from self._bound()
 
-    # ---- places ----------------------------------------------------------------------------------------------------------
+    # ---- places ----------------------------------------------------------------------------------------------------
     def _position(self, offset: int) -> LogPosition:
         return LogPosition(
             flavor=self._flavor, gtids=self._tally.text, file=self._file, offset=offset, server=self._server
@@ -174,7 +189,7 @@ class Scanner:
         state[at.GROUP_END] = max(self._file_end, self._bound_offset)
         yield from self._bound()
         self._end_reached()
-        if self.finished:
+        if self._finished:
             return
         self._maps.clear()
         self._bytes_before += self._file_end - _FIRST_EVENT
@@ -195,14 +210,14 @@ class Scanner:
         """Ends the scan where its limit is reached at a bound."""
         offset = int(self._state[at.GROUP_END])
         if self._limit_bytes is not None and self._bytes_before + offset >= self._limit_bytes:
-            self.finished = True
+            self._finished = True
         if self._until_file is not None and self._file and FilePosition(self._file, offset).covers(self._until_file):
-            self.finished = True
+            self._finished = True
         if self._until_gtids:
             self._take_records()
-            self.finished |= self._tally.stop_before_covering(self._until_gtids)
+            self._finished |= self._tally.stop_before_covering(self._until_gtids)
 
-    # ---- events ----------------------------------------------------------------------------------------------------------
+    # ---- events ----------------------------------------------------------------------------------------------------
     def _scan(self, window: Window) -> int:
         tally, maps = self._tally, self._maps
         self._state[at.SOURCES] = tally.source_count

@@ -1,6 +1,7 @@
 """TABLE_MAP events: the columns of the rows that follow, as the server describes them.
 
-Layout: ``Table_map_event`` in MySQL's libs/mysql/binlog/event/rows_event.h, optional metadata of 8.0 and MariaDB 10.5 included.
+Layout: ``Table_map_event`` in MySQL's libs/mysql/binlog/event/rows_event.h, optional metadata of 8.0 and MariaDB 10.5
+included.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ class ColumnCode:
 
 _C = ColumnCode
 _ONE_BYTE = frozenset(
-    (_C.FLOAT, _C.DOUBLE, _C.TIMESTAMP2, _C.DATETIME2, _C.TIME2, _C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB, _C.BLOB)
-    + (_C.BLOB_COMPRESSED, _C.VECTOR, _C.JSON, _C.GEOMETRY)
+    (
+        *(_C.FLOAT, _C.DOUBLE, _C.TIMESTAMP2, _C.DATETIME2, _C.TIME2, _C.VECTOR, _C.JSON, _C.GEOMETRY),
+        *(_C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB, _C.BLOB, _C.BLOB_COMPRESSED),
+    )
 )
 _TWO_BYTES_LOW_FIRST = frozenset((_C.VARCHAR, _C.VARCHAR_COMPRESSED, _C.BIT))
 _TWO_BYTES_HIGH_FIRST = frozenset((_C.NEWDECIMAL, _C.STRING, _C.VAR_STRING, _C.ENUM, _C.SET))
@@ -56,8 +59,8 @@ class TableMap:
 def table_map(event: bytes | memoryview, flavor: str) -> TableMap:
     """Reads a TABLE_MAP event.
 
-    A column's ``metadata`` is the server's own number of it: for types of two bytes the first is the high one, except VARCHAR
-    and BIT, where it is the low one.
+    A column's ``metadata`` is the server's own number of it: for types of two bytes the first is the high one, except
+    VARCHAR and BIT, where it is the low one.
 
     Raises:
         LogCorrupt: lengths that do not fit.
@@ -121,13 +124,14 @@ def _columns(types: bytes, metadata: bytes) -> Iterator[MappedColumn]:
 
 
 def _real_type(kind: int, metadata: int) -> int:
-    # CHAR, ENUM and SET all travel as STRING; the first metadata byte tells them apart, two of its bits being length bits of CHAR.
+    # CHAR, ENUM and SET all travel as STRING; the first metadata byte tells them apart, two of its bits being length
+    # bits of CHAR.
     if kind != _C.STRING:
         return kind
     return metadata >> 8 if metadata >> 8 in (_C.ENUM, _C.SET) else _C.STRING
 
 
-# ---- optional metadata: (type, length, value)*; each function changes the columns that it speaks of -------------------------
+# ---- optional metadata: (type, length, value)*; each function changes the columns that it speaks of ----------------
 _Columns = list[MappedColumn]
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from connectors.readers.binlog.events import uuid_text
 from connectors.readers.binlog.kernels import scan_layout as at
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Tally"]
 
@@ -21,8 +24,8 @@ class Tally:
 
     Args:
         gtids: of the prefix that the scan begins behind.
-        pass_over: transactions of *gtids* may still come and are passed over; else they are known not to (MariaDB numbers that
-            do not ascend are then an error).
+        pass_over: transactions of *gtids* may still come and are passed over; else they are known not to (MariaDB
+            numbers that do not ascend are then an error).
 
     Attributes:
         sources, intervals, records: arrays for the kernel, see ``scan_layout``.
@@ -109,9 +112,11 @@ class Tally:
 
     def adopt(self, gtids: GtidSet | MariadbGtids) -> None:
         """Adds transactions that the log says lie before it."""
-        if isinstance(self._known, GtidSet) and isinstance(gtids, GtidSet):
+        if isinstance(self._known, GtidSet):
+            assert isinstance(gtids, GtidSet)  # noqa: S101 - of one flavor
             self._known = self._known.union(gtids)
-        elif isinstance(self._known, MariadbGtids) and isinstance(gtids, MariadbGtids):
+        else:
+            assert isinstance(gtids, MariadbGtids)  # noqa: S101 - of one flavor
             self._known = self._known.union(gtids)
 
     def stop_before_covering(self, wanted: str) -> bool:

@@ -32,12 +32,12 @@ CRC_TABLES = _tables()
 
 
 @kernel
-def _lookup(tables, k, byte):  # type: ignore[no-untyped-def]
+def _lookup(tables, k, byte):
     return load_u32(tables + (k << 10) + (byte << 2))
 
 
 @kernel
-def _eight(tables, word, k):  # type: ignore[no-untyped-def]
+def _eight(tables, word, k):
     return (
         _lookup(tables, k + 7, word & 0xFF)
         ^ _lookup(tables, k + 6, shift_right(word, 8) & 0xFF)
@@ -51,7 +51,7 @@ def _eight(tables, word, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _crc32(tables, at, end):  # type: ignore[no-untyped-def]
+def _crc32(tables, at, end):
     register = 0xFFFFFFFF
     while end - at >= 16:
         register = _eight(tables, load_i64(at) ^ register, 8) ^ _eight(tables, load_i64(at + 8), 0)
@@ -63,10 +63,11 @@ def _crc32(tables, at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_wrong_checksum(tables, buffer, starts, ends, count, limit):  # type: ignore[no-untyped-def]
+def first_wrong_checksum(tables, buffer, starts, ends, count, limit):
     """Index of the first event under *limit* bytes whose CRC32 is not the four bytes behind its end; -1 where all are.
 
-    The first four are addresses. One event after the other is checked without waiting, since their sums do not depend on each
+    The first four are addresses. One event after the other is checked without waiting, since their sums do not depend
+    on each
     other: that makes small events as fast as large ones in zlib.
     """
     for index in range(count):

@@ -21,7 +21,7 @@ __all__ = [
     "find_in_packets",
 ]
 
-# ---- words of the state --------------------------------------------------------------------------------------------------
+# ---- words of the state --------------------------------------------------------------------------------------------
 AT = 0  # index in the buffer to go on at
 OFFSET = 1  # of that byte in the binlog file
 COUNT = 2  # events found
@@ -30,7 +30,7 @@ EVENT_START = 4  # out, with SPECIAL and ERROR: index of the event or error pack
 EVENT_END = 5  # out: index behind it
 FIND_WORDS = 6
 
-# ---- why a search returned -----------------------------------------------------------------------------------------------
+# ---- why a search returned -----------------------------------------------------------------------------------------
 MORE = 0  # the rest is no whole event
 FULL = 1  # no room for more events
 SPECIAL = 2  # an event about the file or the connection; the caller takes it and calls again
@@ -43,14 +43,14 @@ _SPLIT = 0xFFFFFF
 
 
 @kernel
-def _add(starts, ends, offsets, count, start, end, offset):  # type: ignore[no-untyped-def]
+def _add(starts, ends, offsets, count, start, end, offset):
     store_i64(starts + 8 * count, start)
     store_i64(ends + 8 * count, end)
     store_i64(offsets + 8 * count, offset)
 
 
 @kernel
-def find_in_file(state, buffer, fill, starts, ends, offsets, room, checksum):  # type: ignore[no-untyped-def]
+def find_in_file(state, buffer, fill, starts, ends, offsets, room, checksum):
     """Finds whole events from the state's place up to index *fill*; *checksum* bytes end each."""
     at = load_i64(state + 8 * AT)
     offset = load_i64(state + 8 * OFFSET)
@@ -87,8 +87,8 @@ def find_in_file(state, buffer, fill, starts, ends, offsets, room, checksum):  #
 
 
 @kernel
-def _packet_end(buffer, at, fill):  # type: ignore[no-untyped-def]
-    """Index behind the payload that begins with the packet at *at*, over all its packets; negative: that many bytes are missing."""
+def _packet_end(buffer, at, fill):
+    """Index behind all packets of the payload that begins at *at*; negative: so many bytes are missing."""
     while True:
         if fill - at < 4:
             return fill - at - 4
@@ -101,13 +101,14 @@ def _packet_end(buffer, at, fill):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _join(buffer, at, end):  # type: ignore[no-untyped-def]
+def _join(buffer, at, end):
     """Moves the parts of a payload of several packets together, in place; the index behind the payload."""
     target = at + 4 + _SPLIT
     at = target
     while at < end:
         length = load_u32(buffer + at) & _SPLIT
-        # Source and target overlap where a part is longer than the headers passed so far: copy in steps of that distance.
+        # Source and target overlap where a part is longer than the headers passed so far: copy in steps of that
+        # distance.
         distance = at + 4 - target
         moved = 0
         while moved < length:
@@ -120,8 +121,8 @@ def _join(buffer, at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _file_offset(expected, following, size):  # type: ignore[no-untyped-def]
-    """The event's first byte in the file, from the low 32 bits of the byte behind it; at or behind *expected*; -1: before it."""
+def _file_offset(expected, following, size):
+    """The event's first byte in the file, from the low half of the offset behind it; -1: before *expected*."""
     if following == 0:
         return expected
     behind = (expected + size) & ~0xFFFFFFFF | following
@@ -132,11 +133,11 @@ def _file_offset(expected, following, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_in_packets(state, buffer, fill, starts, ends, offsets, room, checksum):  # type: ignore[no-untyped-def]
+def find_in_packets(state, buffer, fill, starts, ends, offsets, room, checksum):
     """Finds whole events in MySQL packets from the state's place up to index *fill*.
 
-    A packet is 3 bytes of length, one of sequence, then for an event a zero byte before it; 0xFF begins an error, 0xFE with fewer
-    than 9 bytes ends the dump. An event of 16 MB and more comes in several packets and is joined in place.
+    A packet is 3 bytes of length, one of sequence, then for an event a zero byte before it; 0xFF begins an error, 0xFE
+    with fewer than 9 bytes ends the dump. An event of 16 MB and more comes in several packets and is joined in place.
     """
     at = load_i64(state + 8 * AT)
     expected = load_i64(state + 8 * OFFSET)

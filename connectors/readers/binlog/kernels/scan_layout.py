@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# ---- state ---------------------------------------------------------------------------------------------------------------
+# ---- state ---------------------------------------------------------------------------------------------------------
 EVENT = 0  # index of the event to go on with
 GROUP = 1  # OUTSIDE, ANNOUNCED or OPEN
 ORDINAL = 2  # of the last event in its transaction
@@ -33,7 +33,7 @@ STATE_WORDS = 25
 OUTSIDE, ANNOUNCED, OPEN = 0, 1, 2
 NOT_SKIPPED, CONTAINED, COUNTED = 0, 1, 2
 
-# ---- words of a source ---------------------------------------------------------------------------------------------------
+# ---- words of a source ---------------------------------------------------------------------------------------------
 KEY = 0  # MySQL: the UUID's halves; MariaDB: the domain
 KEY_2 = 1
 INTERVALS = 2  # index of its first interval of transactions that are passed over
@@ -42,14 +42,14 @@ LAST = 4  # MariaDB: its last number
 STOP_AT = 5  # stop behind the transaction of that number; -1: none
 SOURCE_WORDS = 6
 
-# ---- words of a table number in the hash table; before all entries stand as many words, the first being entries - 1 --------
+# ---- words of a table number in the hash table; before all entries stand as many words, the first being entries - 1
 MAP_NUMBER = 0  # -1: free
 MAP_AT = 1  # of its TABLE_MAP body in the byte store
 MAP_SIZE = 2
 MAP_CAPTURED = 3
 MAP_WORDS = 4
 
-# ---- why a scan returned -------------------------------------------------------------------------------------------------
+# ---- why a scan returned -------------------------------------------------------------------------------------------
 DONE = 0  # the window is through
 BOUND = 1  # a transaction ended where one was asked for
 RECORDS_FULL = 2

@@ -1,7 +1,7 @@
 """The scan over a window: transactions, statements and tables, without a look at row images.
 
-What ends a transaction is what MySQL's ``Transaction_boundary_parser`` (libs/mysql/binlog/event/trx_boundary_parser.cpp) and
-MariaDB's ``Log_event::is_part_of_group`` (sql/log_event.h) say.
+What ends a transaction is what MySQL's ``Transaction_boundary_parser``
+(libs/mysql/binlog/event/trx_boundary_parser.cpp) and MariaDB's ``Log_event::is_part_of_group`` (sql/log_event.h) say.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from connectors.readers.binlog.kernels.memory import (
     load_u8,
     load_u16,
     load_u32,
-    shift_right,
     store_i64,
-    swap64,
 )
 
 __all__ = ["scan"]
@@ -33,17 +31,17 @@ _DUMMY_TABLE = 0xFFFFFF
 
 
 @kernel
-def _get(state, word):  # type: ignore[no-untyped-def]
+def _get(state, word):
     return load_i64(state + 8 * word)
 
 
 @kernel
-def _set(state, word, value):  # type: ignore[no-untyped-def]
+def _set(state, word, value):
     store_i64(state + 8 * word, value)
 
 
 @kernel
-def _sql_kind(text, size):  # type: ignore[no-untyped-def]
+def _sql_kind(text, size):
     """What a statement's text does to its transaction, from its first bytes, which the server writes in capitals."""
     if size < 5:
         return _SQL_STATEMENT
@@ -67,7 +65,7 @@ def _sql_kind(text, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_contained(intervals, source, number):  # type: ignore[no-untyped-def]
+def _is_contained(intervals, source, number):
     low = load_i64(source + 8 * at.INTERVALS)
     end = load_i64(source + 8 * at.INTERVALS_END)
     high = end
@@ -81,7 +79,7 @@ def _is_contained(intervals, source, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_source(state, sources, key, key_2):  # type: ignore[no-untyped-def]
+def _find_source(state, sources, key, key_2):
     # The source of the transaction before is nearly always the one.
     before = _get(state, at.SOURCE)
     if before >= 0:
@@ -96,10 +94,11 @@ def _find_source(state, sources, key, key_2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _commit_time(body, end):  # type: ignore[no-untyped-def]
+def _commit_time(body, end):
     """Original commit time of a MySQL GTID event in microseconds; 0 where it has none (before 8.0).
 
-    Behind the logical timestamps stand 7 bytes of immediate commit time, whose top bit says that 7 of the original one follow.
+    Behind the logical timestamps stand 7 bytes of immediate commit time, whose top bit says that 7 of the original one
+    follow.
     """
     if end - body < 42 + 7 or load_u8(body + 25) != 2:
         return 0
@@ -112,7 +111,7 @@ def _commit_time(body, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _announce_mysql(state, sources, intervals, body, end, kind):  # type: ignore[no-untyped-def]
+def _announce_mysql(state, sources, intervals, body, end, kind):
     """Takes a GTID or ANONYMOUS_GTID event; the code of return."""
     if end - body < 25:
         return at.SHORT
@@ -141,14 +140,14 @@ def _announce_mysql(state, sources, intervals, body, end, kind):  # type: ignore
 
 
 @kernel
-def _alters_in_phases(body, end, flags):  # type: ignore[no-untyped-def]
+def _alters_in_phases(body, end, flags):
     """Whether a MariaDB GTID event belongs to an ALTER that is logged in two phases."""
     extra = body + (21 if flags & 2 else 13)
     return extra < end and load_u8(extra) & 0x0E != 0
 
 
 @kernel
-def _announce_mariadb(state, sources, intervals, header, end):  # type: ignore[no-untyped-def]
+def _announce_mariadb(state, sources, intervals, header, end):
     """Takes a MariaDB GTID event; the code of return."""
     body = header + 19
     if end - body < 13:
@@ -179,7 +178,7 @@ def _announce_mariadb(state, sources, intervals, header, end):  # type: ignore[n
 
 
 @kernel
-def _end_group(state, sources, records, behind):  # type: ignore[no-untyped-def]
+def _end_group(state, sources, records, behind):
     """The transaction ends at offset *behind*; the code of return."""
     _set(state, at.GROUP, at.OUTSIDE)
     before = _get(state, at.GROUP_END)
@@ -208,12 +207,12 @@ def _end_group(state, sources, records, behind):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _table_number(body):  # type: ignore[no-untyped-def]
+def _table_number(body):
     return load_u32(body) | load_u16(body + 4) << 32
 
 
 @kernel
-def _slot(maps, number):  # type: ignore[no-untyped-def]
+def _slot(maps, number):
     """Address of the table number's entry, or of the free one where it would stand."""
     mask = load_i64(maps)
     index = number & mask
@@ -226,7 +225,7 @@ def _slot(maps, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_seen(maps, store, body, end):  # type: ignore[no-untyped-def]
+def _is_seen(maps, store, body, end):
     entry = _slot(maps, _table_number(body))
     size = end - body
     if load_i64(entry) < 0 or load_i64(entry + 8 * at.MAP_SIZE) != size:
@@ -245,7 +244,7 @@ def _is_seen(maps, store, body, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _has_all(bitmap, columns):  # type: ignore[no-untyped-def]
+def _has_all(bitmap, columns):
     for index in range(columns >> 3):
         if load_u8(bitmap + index) != 0xFF:
             return False
@@ -254,7 +253,7 @@ def _has_all(bitmap, columns):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rows(state, maps, body, end, kind):  # type: ignore[no-untyped-def]
+def _rows(state, maps, body, end, kind):
     """Takes a row event of any kind; the code of return."""
     if end - body < 8:
         return at.SHORT
@@ -291,7 +290,7 @@ def _rows(state, maps, body, end, kind):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _query(state, sources, records, header, end, behind, kind):  # type: ignore[no-untyped-def]
+def _query(state, sources, records, header, end, behind, kind):
     """Takes a QUERY or EXECUTE_LOAD_QUERY event; the code of return."""
     body = header + 19
     skipped = _get(state, at.SKIP) != at.NOT_SKIPPED
@@ -326,17 +325,17 @@ def _query(state, sources, records, header, end, behind, kind):  # type: ignore[
 
 
 @kernel
-def _is_of_connection_or_file(kind):  # type: ignore[no-untyped-def]
+def _is_of_connection_or_file(kind):
     return kind in (3, 4, 15, 27, 35, 41, 161, 163)
 
 
 @kernel
-def _is_row_event(kind):  # type: ignore[no-untyped-def]
+def _is_row_event(kind):
     return 23 <= kind <= 25 or 30 <= kind <= 32 or kind == 39 or 166 <= kind <= 171
 
 
 @kernel
-def _inside(state, sources, records, maps, store, header, end, behind, kind):  # type: ignore[no-untyped-def]
+def _inside(state, sources, records, maps, store, header, end, behind, kind):
     """Takes an event inside a transaction; the code of return."""
     body = header + 19
     if kind in (2, 18):
@@ -367,22 +366,22 @@ def _inside(state, sources, records, maps, store, header, end, behind, kind):  #
 
 
 @kernel
-def _outside(state, header, kind):  # type: ignore[no-untyped-def]
+def _outside(state, header, kind):
     """Takes an event between transactions; the code of return."""
     if kind in (35, 163):
         return at.OTHER
     if _is_of_connection_or_file(kind) or load_u16(header + 17) & 0x80:
         return at.DONE
-    if kind == 26 or kind == 164 or kind == 42 or kind > 171:  # noqa: PLR1714 - a tuple would be built
+    if kind == 26 or kind == 164 or kind == 42 or kind > 171:
         return at.UNSUPPORTED
     return at.STRAY
 
 
 @kernel
-def _event(state, sources, intervals, records, maps, store, header, end, offset, kind):  # type: ignore[no-untyped-def]
-    """Takes one event; the code of return. ORDINAL changes only where it is DONE with or returned as a statement or table."""
+def _event(state, sources, intervals, records, maps, store, header, end, offset, kind):
+    """Takes one event; the code of return."""
     group = _get(state, at.GROUP)
-    if kind == 33 or kind == 34 or kind == 162:  # noqa: PLR1714
+    if kind == 33 or kind == 34 or kind == 162:
         if group:
             return at.NESTED
         if kind == 162:
@@ -406,11 +405,11 @@ def _event(state, sources, intervals, records, maps, store, header, end, offset,
 
 
 @kernel
-def scan(state, sources, intervals, records, room, maps, store, buffer, starts, ends, offsets, count):  # type: ignore[no-untyped-def]
+def scan(state, sources, intervals, records, room, maps, store, buffer, starts, ends, offsets, count):
     """Scans on from the state's event to the last of *count*; the code why it returned (see ``scan_layout``).
 
-    All but *room* (of the records) and *count* are addresses. After NEW_SOURCE and GAP_ENDS the same event comes again, after all
-    other returns the next one.
+    All but *room* (of the records) and *count* are addresses. After NEW_SOURCE and GAP_ENDS the same event comes again,
+    after all other returns the next one.
     """
     if _get(state, at.ENDING):
         behind = _get(state, at.ENDING)
