@@ -8,6 +8,7 @@ the server's own text. TIMESTAMP and ``event_time`` are UTC.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
@@ -28,6 +29,7 @@ __all__ = ["ndjson_rows", "rich_table"]
 _SIGNS = [op.sign for op in Op]
 _STYLES = ("green", "red", "yellow", "cyan")
 _WIDEST_CELL = 40
+_ESCAPED = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0))}
 # Arrow writes a decimal of a larger scale with an exponent where it is small.
 _PLAIN_SCALE = 6
 
@@ -56,7 +58,7 @@ def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("op")
     for column in snapshot.columns:
-        table.add_column(Text(column.name), overflow="fold")
+        table.add_column(Text(column.name), overflow="ellipsis", no_wrap=True)
     columns = [_cells(_json_texts(chunk, at, column)) for at, column in enumerate(snapshot.columns)]
     for op, *row in zip(chunk.rows.column("op").to_pylist(), *columns, strict=True):
         table.add_row(_SIGNS[op], *row, style=_STYLES[op])
@@ -64,12 +66,12 @@ def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
 
 
 def _cells(texts: list[str]) -> list[Text]:
-    """JSON texts as cells: strings without their quotes, NULL told apart from a string, control characters escaped."""
-    plain = (text[1:-1] if text.startswith('"') else text for text in texts)
-    return [
-        Text("NULL", style="dim") if text == "null" else Text(_cut(cell))
-        for text, cell in zip(texts, plain, strict=True)
-    ]
+    """JSON texts as cells: strings as they are but for control characters, and NULL told apart from them."""
+    return [Text("NULL", style="dim") if text == "null" else Text(_cut(_plain(text))) for text in texts]
+
+
+def _plain(text: str) -> str:
+    return str(json.loads(text)).translate(_ESCAPED) if text.startswith('"') else text
 
 
 def _cut(text: str) -> str:

@@ -14,7 +14,7 @@ from connectors.recorded import recorded_store
 from connectors.render import ndjson_rows
 from connectors.sources import make_reader, make_tracker
 from historian.chunks import Chunk
-from historian.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans import LogRange, Place, Plan, PlannedTable, PlannedVersion
 from historian.positions import LogPosition, parse_position
 from historian.schema import Snapshot, TableName
 from historian.store import Store
@@ -32,7 +32,7 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A part of a plan: versions that begin in it, tables that stop in it, and chunks with the schema of their rows."""
+    """A range of the log: versions that begin in it, tables that stop in its plan, chunks with their rows' schemas."""
 
     versions: tuple[PlannedVersion, ...]
     stopped: tuple[tuple[TableName, str, str], ...]
@@ -94,15 +94,17 @@ class Tail:
     def _parts(self, plan: Plan) -> Iterator[Shown]:
         tables = [table for table in plan.tables if self._is_wanted(table)]
         snapshots = {(table.table_id, v.version): v.snapshot for table in tables for v in table.versions}
-        begun = tuple(v for table in tables for v in table.versions if v.place is not None)
-        yield Shown(versions=begun, stopped=tuple(self._newly_stopped(tables)), chunks=())
+        begun = {v.version: v for table in tables for v in table.versions if v.place is not None}
+        stopped = tuple(self._newly_stopped(tables))
         for planned in plan.ranges:
             chunks = []
             for chunk in self._tracker.reader.read(planned, tables, as_text=True):
                 snapshot = snapshots[chunk.table_id, chunk.version]
                 if snapshot is not None:
                     chunks.append((chunk, snapshot))
-            yield Shown(versions=(), stopped=(), chunks=tuple(chunks))
+            versions = tuple(v for _, v in sorted(begun.items()) if v.place is not None and _within(v.place, planned))
+            yield Shown(versions=versions, stopped=stopped, chunks=tuple(chunks))
+            stopped = ()
 
     def _is_wanted(self, table: PlannedTable) -> bool:
         return self._wanted is None or any(self._wanted(name) for name in _names(table))
@@ -146,6 +148,10 @@ def in_log_order(chunks: Sequence[tuple[Chunk, Snapshot]]) -> Iterator[str]:
 
 def _used(chunk: Chunk) -> list[int]:
     return [int(at) for at in np.unique(chunk.rows.column("source").to_numpy())]
+
+
+def _within(place: Place, planned: LogRange) -> bool:
+    return place.file == planned.file and planned.start <= place.offset < planned.end
 
 
 def _names(table: PlannedTable) -> Iterator[TableName]:

@@ -16,8 +16,12 @@ from connectors.cli.outcome import ExitCode, ending, tell
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig, TableFilter
     from connectors.tailing import Shown
+    from historian.plans import PlannedVersion
 
 __all__ = ["Format", "tail"]
+
+
+_LONG_LINE = 1000
 
 
 class Format(str, Enum):
@@ -130,14 +134,22 @@ def _table_writer() -> Callable[[Shown], None]:
 
     from connectors.render import rich_table
 
-    console = Console(highlight=False)
+    # Into a file or a pager lines may be long; a terminal cuts what does not fit.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _LONG_LINE, soft_wrap=False)
 
     def write(shown: Shown) -> None:
-        for version in shown.versions:
-            place = version.place
-            at = "" if place is None else place.gtid or f"{place.file}:{place.offset}"
-            console.print(Text(f"schema version {version.version} at {at}: {version.statement}\n", style="magenta"))
+        versions = list(shown.versions)
         for chunk, snapshot in shown.chunks:
+            while versions and versions[0].version <= chunk.version:
+                announce(versions.pop(0))
             console.print(rich_table(chunk, snapshot))
+        for version in versions:
+            announce(version)
+
+    def announce(version: PlannedVersion) -> None:
+        place = version.place
+        at = "" if place is None else place.gtid or f"{place.file}:{place.offset}"
+        text = Text(f"schema version {version.version} at {at}: {version.statement}\n", style="magenta")
+        console.print(text, soft_wrap=True)
 
     return write

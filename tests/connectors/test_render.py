@@ -155,3 +155,13 @@ def test_a_table_for_a_terminal_tells_null_from_text() -> None:
         f"-R │ 2  │ {'x' * 39}…",
         "",
     ]
+
+
+def test_a_cell_shows_text_as_it_is_but_for_control_characters() -> None:
+    snapshot = _snapshot(_column(1, "j", "json"))
+    console = Console(width=120)
+
+    with console.capture() as captured:
+        console.print(rich_table(_chunk(snapshot, pa.array(['{"a": "\x1b[31m\n"}'])), snapshot))
+
+    assert captured.get().splitlines()[3].rstrip() == '+A │ {"a": "\\x1b[31m\\n"}'
