@@ -64,13 +64,8 @@ _SQL_MODES = {
     30: "NO_ENGINE_SUBSTITUTION",
     31: "PAD_CHAR_TO_FULL_LENGTH",
 }
-_MARIADB_MODES = {
-    9: "ORACLE",
-    10: "MSSQL",
-    14: "NO_FIELD_OPTIONS",
-    32: "EMPTY_STRING_IS_NULL",
-    33: "SIMULTANEOUS_ASSIGNMENT",
-}
+_MYSQL_MODES = {32: "TIME_TRUNCATE_FRACTIONAL", 33: "INTERPRET_UTF8_AS_UTF8MB4"}
+_MARIADB_MODES = {9: "ORACLE", 10: "MSSQL", 32: "EMPTY_STRING_IS_NULL", 33: "SIMULTANEOUS_ASSIGNMENT"}
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
 """MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8."""
 
@@ -112,10 +107,12 @@ def logged_statement(
     text_at = behind + database_bytes + 1
     if text_at > len(body):
         raise LogCorrupt("a QUERY event is too short", expected=f"more than {text_at} bytes", found=len(body))
-    variables = _variables(body[begin:behind], written_by.flavor)
+    try:
+        variables = _variables(body[begin:behind], written_by.flavor)
+    except (IndexError, ValueError) as error:
+        raise LogCorrupt("status variables of a QUERY event are cut off", found=f"{variables_bytes} bytes") from error
     client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     flavor = written_by.flavor
-    codec = python_codec(collation(client, flavor).charset)
     context = StatementContext(
         flavor=flavor,
         database=body[behind : behind + database_bytes].decode("utf-8", "surrogateescape"),
@@ -130,11 +127,18 @@ def logged_statement(
         time_zone=variables.time_zone,
         error_code=error_code,
     )
+    return LoggedStatement(sql=_text(body[text_at:], collation(client, flavor).charset), context=context)
+
+
+def _text(data: bytes, charset: str) -> str:
+    codec = python_codec(charset)
     try:
-        return LoggedStatement(sql=body[text_at:].decode(codec), context=context)
+        return data.decode(codec)
     except UnicodeDecodeError:
+        if codec == "ascii" and charset != "ascii":
+            raise UnsupportedEvent("a statement in a charset that is not read here", found=charset) from None
         # A binary literal may stand in the text; bytes that are no text stay recognisable.
-        return LoggedStatement(sql=body[text_at:].decode(codec, "backslashreplace"), context=context)
+        return data.decode(codec, "backslashreplace")
 
 
 _UTF8MB4 = 45
@@ -162,7 +166,7 @@ def _variables(data: bytes, flavor: str) -> _Variables:
             )
         at += width
     if at > len(data):
-        raise LogCorrupt("status variables of a QUERY event are cut off", expected=f"{at} bytes", found=len(data))
+        raise IndexError(at)
     return found
 
 
@@ -190,7 +194,7 @@ def _width(code: int, data: bytes, at: int, found: _Variables) -> int | None:
 
 
 def _modes(number: int, flavor: str) -> frozenset[str]:
-    names = _SQL_MODES | (_MARIADB_MODES if flavor == "mariadb" else {})
+    names = _SQL_MODES | (_MARIADB_MODES if flavor == "mariadb" else _MYSQL_MODES)
     return frozenset(name for bit, name in names.items() if number >> bit & 1)
 
 

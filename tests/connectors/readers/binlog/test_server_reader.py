@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from binlog_lab import (
@@ -339,6 +340,27 @@ def test_temporal_columns_in_the_old_format_are_no_fit(mariadb1011: Server) -> N
         assert text is not None
         assert "DATETIME (expected DATETIME2)" in text
         assert "mysql56_temporal_format = ON" in text
+
+
+def test_sql_modes_are_the_servers(server: Server) -> None:
+    with contextlib.closing(live_reader(server)) as reader:
+        start = reader.end()
+        run(server, "CREATE DATABASE IF NOT EXISTS modes")
+        expected: dict[str, set[str]] = {}
+        with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
+            for bit in (0, 1, 2, 3, 5, 6, 7, 18, 19, 20, 21, 25, 27, 29, 30, 31, 32, 33):
+                try:
+                    cursor.execute(f"SET sql_mode = {1 << bit}")
+                except pymysql.err.MySQLError:
+                    continue  # a mode that this server has not
+                cursor.execute("SELECT @@sql_mode")
+                ((names,),) = cursor.fetchall()
+                expected[f"ALTER DATABASE modes CHARACTER SET utf8mb4 /* {bit} */"] = set(names.split(","))
+                cursor.execute(f"ALTER DATABASE modes CHARACTER SET utf8mb4 /* {bit} */")
+        found = {item.sql: item.context.sql_mode for item in scanned(reader, start) if isinstance(item, Statement)}
+        for sql, names in expected.items():
+            assert found[sql] == names - {"NO_AUTO_CREATE_USER"}
+        assert len(expected) >= 15
 
 
 # ---- what this release does not read -------------------------------------------------------------------------------
