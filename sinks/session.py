@@ -28,6 +28,13 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
 }
 
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # VACUUM lists a table with as many tasks, whatever its size; the default is 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+}
+
 
 def spark_session(
     *,
@@ -52,7 +59,7 @@ def spark_session(
     if jars:
         chosen["spark.jars"] = ",".join(map(str, jars))
     if master.startswith("local"):
-        chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        chosen |= _LOCAL
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
