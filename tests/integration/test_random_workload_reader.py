@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -111,26 +112,29 @@ def _made(directory: Path) -> Path:
 
 
 def _recorded_beside(server: Server, seed: int, follower: Follower) -> Recorded:
-    results: list[Recorded] = []
-    failures: list[BaseException] = []
+    """Runs the workload with the follower beside it, which the writers wait for before each quarter."""
+    turn = threading.Condition()
+    over = False
 
-    def write() -> None:
+    def pace(share: float) -> None:
+        with turn:
+            if not turn.wait_for(lambda: over or share <= (follower.starts + 1) / STOPS, timeout=300):
+                raise TimeoutError("the follower did not come along")
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(Workload(server, seed, pace=pace).run)
         try:
-            results.append(Workload(server, seed).run())
-        except BaseException as failure:  # noqa: BLE001 raised again below
-            failures.append(failure)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        while writer.is_alive():
-            follower.run(plans=5)
-    finally:
-        writer.join()
-    follower.run()
-    if failures:
-        raise failures[0]
-    return results[0]
+            while not writing.done():
+                follower.run(plans=5)
+                with turn:
+                    turn.notify_all()
+                wait([writing], timeout=0.3)
+        finally:
+            with turn:
+                over = True
+                turn.notify_all()
+        follower.run()
+        return writing.result()
 
 
 def _assert_mirror_equals(recorded: Recorded, mirror: PlainMirror) -> None:
