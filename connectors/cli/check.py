@@ -11,6 +11,7 @@ import typer
 
 from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ExitCode, ending
+from connectors.cli.terminal import columns, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,10 +42,9 @@ def check(config: Config, *, as_json: Json = False) -> None:
 
 
 def _print(results: Sequence[CheckResult]) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = terminal()
     console.print(_table(results))
     # Statements stand outside the table, unbroken, so that they can be copied.
     for result in results:
@@ -54,12 +54,9 @@ def _print(results: Sequence[CheckResult]) -> None:
 
 
 def _table(results: Sequence[CheckResult]) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_edge=False, pad_edge=False)
-    for heading in ("check", "", "found", "expected"):
-        table.add_column(heading, overflow="fold")
+    table = columns("check", "", "found", "expected")
     for result in results:
         word, style = _MARKS[result.status]
         table.add_row(Text(result.name), Text(word, style=style), Text(result.found), Text(result.expected))

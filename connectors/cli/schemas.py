@@ -11,6 +11,7 @@ import typer
 
 from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ending
+from connectors.cli.terminal import columns, terminal
 from historian.errors import ConfigError, StoreError, UnknownTable
 from historian.positions import LogPosition, parse_position
 from historian.schema import Column, Snapshot, TableName
@@ -225,33 +226,25 @@ def _changes(before: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
 
 
 def _print_versions(found: dict[str, list[dict[str, Any]]]) -> None:
-    from rich.console import Console
-    from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = terminal()
     for name, versions in found.items():
         console.print(Text(name, style="bold"))
-        table = RichTable(show_edge=False, pad_edge=False)
-        for heading in ("version", "position", "time", "statement"):
-            table.add_column(heading, overflow="fold", justify="right" if heading == "version" else "left")
+        table = columns("version", "position", "time", "statement")
         for row in versions:
-            statement = row["unknown"] or row["statement"] or "as captured"
+            statement = " ".join((row["unknown"] or row["statement"] or "as captured").split())
             table.add_row(str(row["version"]), Text(row["position"]), row["time"] or "", Text(statement))
         console.print(table)
         console.print()
 
 
 def _print_columns(snapshot: Snapshot) -> None:
-    from rich.console import Console
-    from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = RichTable(show_edge=False, pad_edge=False)
-    for heading in ("id", "column", "type", "null", "default", "key"):
-        table.add_column(heading, overflow="fold")
+    table = columns("id", "column", "type", "null", "default", "key")
     for column in snapshot.columns:
         row = _column(snapshot, column)
         cells = (row["id"], row["name"], row["type"], "yes" if row["nullable"] else "no", row["default"] or "")
         table.add_row(*(Text(str(cell)) for cell in cells), "primary" if row["primary_key"] else "")
-    Console(highlight=False).print(table)
+    terminal().print(table)

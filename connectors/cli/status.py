@@ -12,6 +12,7 @@ import typer
 
 from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ExitCode, ending
+from connectors.cli.terminal import columns, terminal
 from historian.errors import HistorianError, StoreError
 from historian.positions import GtidSet, LogPosition
 
@@ -144,11 +145,10 @@ def _targets(config: PipelineConfig) -> list[dict[str, Any]]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = terminal()
     facts = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
@@ -157,11 +157,10 @@ def _print(found: dict[str, Any]) -> None:
     console.print(facts)
     if isinstance(found["targets"], list):
         console.print()
-        targets = Table(show_edge=False, pad_edge=False)
-        for heading in ("table", "target", "kind", "plan", "position", "stopped"):
-            targets.add_column(heading, overflow="fold")
+        headings = ("table", "target", "kind", "plan", "stopped")
+        targets = columns(*headings)
         for row in found["targets"]:
-            targets.add_row(*(Text("" if value is None else str(value)) for value in row.values()))
+            targets.add_row(*(Text(str(row[heading] or "")) for heading in headings))
         console.print(targets)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['at']}\n  {row['reason']}", style="red"))

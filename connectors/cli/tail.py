@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.outcome import ExitCode, ending, tell
+from connectors.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig, TableFilter
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from historian.plans import PlannedVersion
 
 __all__ = ["Format", "tail"]
-
-
-_LONG_LINE = 1000
 
 
 class Format(str, Enum):
@@ -129,13 +127,11 @@ def _write_ndjson(shown: Shown) -> None:
 
 
 def _table_writer() -> Callable[[Shown], None]:
-    from rich.console import Console
     from rich.text import Text
 
     from connectors.render import rich_table
 
-    # Into a file or a pager lines may be long; a terminal cuts what does not fit.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _LONG_LINE, soft_wrap=False)
+    console = terminal()
 
     def write(shown: Shown) -> None:
         versions = list(shown.versions)
