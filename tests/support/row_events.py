@@ -112,15 +112,16 @@ def wire_decimal(digits: int, scale: int) -> WireType:
 
 
 def wire_text(longest: int, charset: str | None = "utf8mb4") -> WireType:
-    """VARCHAR, or VARBINARY without a charset."""
-    size = 1 if longest < 256 else 2
+    """VARCHAR of so many characters, or VARBINARY of bytes without a charset."""
+    longest_bytes = longest * (4 if charset else 1)
+    size = 1 if longest_bytes < 256 else 2
 
     def encode(value: str | bytes) -> bytes:
         data = value.encode() if isinstance(value, str) else value
         return len(data).to_bytes(size, "little") + data
 
     kind = ColumnType(name="varchar" if charset else "varbinary", length=longest, charset=charset)
-    return WireType(type=kind, code=15, metadata=struct.pack("<H", longest), encode=encode)
+    return WireType(type=kind, code=15, metadata=struct.pack("<H", longest_bytes), encode=encode)
 
 
 def _fraction(us: int, digits: int) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from connectors.readers.binlog.bindings import Bindings
+from connectors.readers.binlog.crosscheck import mismatch
 from connectors.readers.binlog.events import event_name, uuid_text
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.walk import walk
@@ -16,7 +17,7 @@ from connectors.readers.binlog.rows_builder import TableBuilder
 from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.window import Window
 from historian.chunks import Chunk
-from historian.errors import LogCorrupt, SourceError, UnsupportedEvent
+from historian.errors import LogCorrupt, SourceError, TableStopped, UnsupportedEvent
 from historian.plans import PlannedTable, PlannedVersion
 
 __all__ = ["RangeDecoder"]
@@ -181,7 +182,15 @@ class RangeDecoder:
 
     def _make(self, slot: int, version: PlannedVersion, described: TableMap, offset: int) -> TableBuilder:
         assert version.snapshot is not None  # noqa: S101 - resolved by its name
-        steps = program(version.snapshot, described.columns, style=self._style, where=f"{self._file}:{offset}")
+        problem = mismatch(version.snapshot, described.columns, self._flavor)
+        if problem is not None:
+            raise TableStopped(
+                "the log's TABLE_MAP does not fit the schema in force",
+                where=f"{described.table} at {self._file}:{offset}",
+                found=problem,
+                next_step="capture the table's schema anew",
+            )
+        steps = program(version.snapshot, described.columns, style=self._style)
         return TableBuilder(
             words=self._tables[slot],
             version=version,

@@ -1,4 +1,4 @@
-"""What a table's rows are decoded by: one step a column, from the snapshot and checked against the TABLE_MAP."""
+"""What a table's rows are decoded by: one step a column, from the snapshot and the TABLE_MAP."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from connectors.readers.binlog.json_arrow import json_finish
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.rows_arrow import Finish
 from connectors.readers.binlog.table_maps import ColumnCode
-from historian.errors import TableStopped
-from historian.schema import Column, ColumnType, Snapshot
+from historian.errors import ValueUnrepresentable
+from historian.schema import Column, ColumnType, Snapshot, TableName
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
 __all__ = ["Step", "Style", "program"]
@@ -56,14 +56,12 @@ class Step:
 _C = ColumnCode
 _DIGITS_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _INTEGERS = {
-    "tinyint": (_C.TINY, 1, (at.COPY_1, 1), (at.U8_TO_16, 2)),
-    "smallint": (_C.SHORT, 2, (at.COPY_2, 2), (at.U16_TO_32, 4)),
-    "mediumint": (_C.INT24, 3, (at.I24_TO_32, 4), (at.U24_TO_32, 4)),
-    "int": (_C.LONG, 4, (at.COPY_4, 4), (at.U32_TO_64, 8)),
-    "bigint": (_C.LONGLONG, 8, (at.COPY_8, 8), (at.U64_TO_128, 16)),
+    "tinyint": (1, (at.COPY_1, 1), (at.U8_TO_16, 2)),
+    "smallint": (2, (at.COPY_2, 2), (at.U16_TO_32, 4)),
+    "mediumint": (3, (at.I24_TO_32, 4), (at.U24_TO_32, 4)),
+    "int": (4, (at.COPY_4, 4), (at.U32_TO_64, 8)),
+    "bigint": (8, (at.COPY_8, 8), (at.U64_TO_128, 16)),
 }
-_BLOB_TYPES = (_C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB, _C.BLOB)
-_TEXT_TYPES = {"char": (_C.STRING,), "binary": (_C.STRING,), "varchar": (_C.VARCHAR,), "varbinary": (_C.VARCHAR,)}
 
 
 class _Case(NamedTuple):
@@ -74,25 +72,14 @@ class _Case(NamedTuple):
     style: Style
 
 
-class _Misfit(Exception):
-    """A TABLE_MAP's column is not of the snapshot's type."""
-
-
-def _expect(wire: MappedColumn, *types: int) -> None:
-    if wire.type not in types:
-        raise _Misfit
-
-
 def _integer(case: _Case) -> Step:
-    number, size, signed, unsigned = _INTEGERS[case.type.name]
-    _expect(case.wire, number)
+    size, signed, unsigned = _INTEGERS[case.type.name]
     kind, width = unsigned if case.type.unsigned else signed
     return Step(kind=kind, size=size, width=width, arrow=arrow_type(case.type), finish=arrow.plain)
 
 
 def _float(case: _Case) -> Step:
     single = case.type.name == "float"
-    _expect(case.wire, _C.FLOAT if single else _C.DOUBLE)
     size = 4 if single else 8
     return Step(
         kind=at.COPY_4 if single else at.COPY_8,
@@ -104,10 +91,7 @@ def _float(case: _Case) -> Step:
 
 
 def _decimal(case: _Case) -> Step:
-    _expect(case.wire, _C.NEWDECIMAL)
     digits, scale = divmod(case.wire.metadata, 256)
-    if (digits, scale) != (case.type.precision or 10, case.type.scale or 0):
-        raise _Misfit
     whole = digits - scale
     lead, tail = whole % 9, scale % 9
     groups = whole // 9 + scale // 9
@@ -122,30 +106,24 @@ def _decimal(case: _Case) -> Step:
 
 
 def _bit(case: _Case) -> Step:
-    _expect(case.wire, _C.BIT)
     bits = (case.wire.metadata & 0xFF) + 8 * (case.wire.metadata >> 8)
-    if bits != (case.type.length or 1):
-        raise _Misfit
     if bits == 1:
         return Step(kind=at.COPY_1, size=1, width=1, arrow=pa.bool_(), finish=arrow.bits)
     return Step(kind=at.BYTES_FIXED, size=(bits + 7) // 8, width=0, arrow=pa.binary(), finish=arrow.plain)
 
 
 _TEMPORAL = {
-    "date": (_C.DATE, at.DATE, 3, 4),
-    "datetime": (_C.DATETIME2, at.DATETIME, 5, 8),
-    "timestamp": (_C.TIMESTAMP2, at.TIMESTAMP, 4, 8),
-    "time": (_C.TIME2, at.TIME, 3, 8),
+    "date": (at.DATE, 3, 4),
+    "datetime": (at.DATETIME, 5, 8),
+    "timestamp": (at.TIMESTAMP, 4, 8),
+    "time": (at.TIME, 3, 8),
 }
 
 
 def _temporal(case: _Case) -> Step:
     name = case.type.name
-    number, kind, size, width = _TEMPORAL[name]
-    _expect(case.wire, number)
+    kind, size, width = _TEMPORAL[name]
     digits = case.wire.metadata
-    if digits != case.type.fraction:
-        raise _Misfit
     fraction = (digits + 1) // 2
     if case.style.as_text:
         kind = at.WORD if name == "date" else at.BIG_WORD
@@ -156,8 +134,7 @@ def _temporal(case: _Case) -> Step:
     return Step(kind=kind, size=size + fraction, meta=fraction, width=width, arrow=arrow_type(case.type), finish=finish)
 
 
-def _year(case: _Case) -> Step:
-    _expect(case.wire, _C.YEAR)
+def _year(case: _Case) -> Step:  # noqa: ARG001 one signature for all kinds
     return Step(kind=at.YEAR, size=1, width=2, arrow=pa.int16(), finish=arrow.plain)
 
 
@@ -173,89 +150,55 @@ def _prefix(wire: MappedColumn) -> tuple[int, int]:
     return (1 if longest < 256 else 2), longest
 
 
-def _text(case: _Case) -> Step:
-    _expect(case.wire, *_TEXT_TYPES.get(case.type.name, _BLOB_TYPES))
-    finish = text_finish(case.type.charset or "binary")
-    return Step(kind=at.TEXT, size=_prefix(case.wire)[0], width=0, arrow=arrow_type(case.type), finish=finish)
-
-
-def _binary(case: _Case) -> Step:
-    _expect(case.wire, *_TEXT_TYPES.get(case.type.name, _BLOB_TYPES))
+def _varying(case: _Case) -> Step:
+    """Text, bytes, JSON and geometry: a length prefix and data."""
+    name, kind = case.type.name, arrow_type(case.type)
     size, longest = _prefix(case.wire)
-    pad = longest if case.type.name == "binary" else 0
-    return Step(kind=at.TEXT, size=size, meta=pad, width=0, arrow=arrow_type(case.type), finish=arrow.plain)
+    finish: Callable[[Cells], Any] = arrow.plain
+    if case.wire.type == _C.JSON:
+        finish = json_finish(bare=case.style.bare_json)
+    elif pa.types.is_string(kind):
+        # MariaDB's JSON is text.
+        finish = text_finish(case.type.charset or ("utf8mb4" if name == "json" else "binary"))
+    return Step(kind=at.TEXT, size=size, meta=longest if name == "binary" else 0, width=0, arrow=kind, finish=finish)
 
 
 def _members(case: _Case) -> Step:
     name = case.type.name
-    _expect(case.wire, _C.ENUM if name == "enum" else _C.SET)
-    count = len(case.type.members)
-    expected = (1 if count < 256 else 2) if name == "enum" else ((count + 7) // 8 if count <= 32 else 8)
-    if case.wire.metadata & 0xFF != expected:
-        raise _Misfit
     finish = (arrow.enum if name == "enum" else arrow.flags)(case.type.members)
-    return Step(kind=at.WORD, size=expected, width=8, arrow=pa.string(), finish=finish)
-
-
-def _json(case: _Case) -> Step:
-    _expect(case.wire, _C.JSON)
-    return Step(
-        kind=at.TEXT, size=case.wire.metadata, width=0, arrow=pa.string(), finish=json_finish(bare=case.style.bare_json)
-    )
-
-
-def _geometry(case: _Case) -> Step:
-    _expect(case.wire, _C.GEOMETRY)
-    return Step(kind=at.TEXT, size=case.wire.metadata, width=0, arrow=pa.binary(), finish=arrow.plain)
+    return Step(kind=at.WORD, size=case.wire.metadata & 0xFF, width=8, arrow=pa.string(), finish=finish)
 
 
 _MAKERS: dict[str, Callable[[_Case], Step]] = {
     **dict.fromkeys(_INTEGERS, _integer),
     **dict.fromkeys(("float", "double"), _float),
     **dict.fromkeys(_TEMPORAL, _temporal),
-    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _text),
-    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _binary),
     **dict.fromkeys(("enum", "set"), _members),
     "decimal": _decimal,
     "bit": _bit,
-    "year": _year,
-    "json": _json,
+    "year": lambda _: Step(kind=at.YEAR, size=1, width=2, arrow=pa.int16(), finish=arrow.plain),
 }
 
 
-def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style, where: str) -> tuple[Step, ...]:
-    """The steps of *snapshot*'s columns, in order.
+def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style) -> tuple[Step, ...]:
+    """The steps of *snapshot*'s columns, in order; *wire* is a TABLE_MAP's columns that fit it.
 
     A virtual generated column stands in the row image like any other, on every server tried (MySQL 5.7, 8.0, 9.7,
     MariaDB 10.11 and 11.8); the hidden column behind a functional index does not.
 
     Raises:
-        TableStopped: the TABLE_MAP at *where* has other columns than the snapshot.
-        ValueUnrepresentable: a column type that is not read yet.
+        ValueUnrepresentable: a column type or character set that is not read yet.
     """
-    if len(wire) != len(snapshot.columns):
-        raise TableStopped(
-            "the log's TABLE_MAP has another number of columns than the schema in force",
-            where=f"{snapshot.name} at {where}",
-            expected=[column.name for column in snapshot.columns],
-            found=f"{len(wire)} columns",
-            next_step="capture the table's schema anew",
-        )
     return tuple(
-        _step(snapshot, column, described, style=style, where=where)
-        for column, described in zip(snapshot.columns, wire)  # noqa: B905 - compared above
+        _step(snapshot.name, column, described, style)
+        for column, described in zip(snapshot.columns, wire)  # noqa: B905 - they fit
     )
 
 
-def _step(snapshot: Snapshot, column: Column, wire: MappedColumn, *, style: Style, where: str) -> Step:
-    arrow_type(column.type)
+def _step(table: TableName, column: Column, wire: MappedColumn, style: Style) -> Step:
     try:
-        return _MAKERS.get(column.type.name, _geometry)(_Case(column.type, wire, style))
-    except _Misfit:
-        raise TableStopped(
-            "the log's TABLE_MAP has another column type than the schema in force",
-            where=f"{snapshot.name}.{column.name} at {where}",
-            expected=str(column.type),
-            found=f"type number {wire.type} with metadata {wire.metadata:#x}",
-            next_step="capture the table's schema anew",
-        ) from None
+        arrow_type(column.type)
+        return _MAKERS.get(column.type.name, _varying)(_Case(column.type, wire, style))
+    except ValueUnrepresentable as error:
+        error.where = f"{table}.{column.name}, {error.where}"
+        raise
