@@ -134,10 +134,6 @@ def _temporal(case: _Case) -> Step:
     return Step(kind=kind, size=size + fraction, meta=fraction, width=width, arrow=arrow_type(case.type), finish=finish)
 
 
-def _year(case: _Case) -> Step:  # noqa: ARG001 one signature for all kinds
-    return Step(kind=at.YEAR, size=1, width=2, arrow=pa.int16(), finish=arrow.plain)
-
-
 def _prefix(wire: MappedColumn) -> tuple[int, int]:
     """Bytes of the length prefix, and of the longest value where the TABLE_MAP says it."""
     if wire.type == _C.VARCHAR:
@@ -154,7 +150,7 @@ def _varying(case: _Case) -> Step:
     """Text, bytes, JSON and geometry: a length prefix and data."""
     name, kind = case.type.name, arrow_type(case.type)
     size, longest = _prefix(case.wire)
-    finish: Callable[[Cells], Any] = arrow.plain
+    finish: Finish = arrow.plain
     if case.wire.type == _C.JSON:
         finish = json_finish(bare=case.style.bare_json)
     elif pa.types.is_string(kind):
