@@ -59,7 +59,7 @@ lint: sync  ## Lint, check the format, the types and the direction of imports
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
 	@$(python) -m mypy --no-error-summary
-	@MYPYPATH=tests/support $(python) -m mypy --no-error-summary tests/conftest.py tests/support/*.py
+	@MYPYPATH=tests/support $(python) -m mypy --no-error-summary tests/conftest.py tests/support/debian.py tests/support/server*.py
 	@mkdir -p build && .venv/bin/lint-imports --no-logo >build/lint-imports.log 2>&1 || { cat build/lint-imports.log; exit 1; }
 	@uv lock --check --quiet
 	@echo "lint: clean"
@@ -68,6 +68,10 @@ lint: sync  ## Lint, check the format, the types and the direction of imports
 format: sync  ## Format the code and mend what ruff can mend
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
+
+.PHONY: schema
+schema: sync  ## Write docs/config.schema.json, the JSON Schema of configurations
+	@$(python) -m connectors.config.json_schema > docs/config.schema.json
 
 .PHONY: wheel-test
 wheel-test: sync  ## Build the wheel, install it into a clean environment, use it from there

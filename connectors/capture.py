@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from historian.ddl import SYSTEM_DATABASES, StatementContext, parse_column_type, parse_default_text
+from historian.ddl import SYSTEM_DATABASES, StatementContext, UnknownColumnType, parse_column_type, parse_default_text
 from historian.ddl.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.defaults import now_text
 from historian.errors import SourceError
@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["capture_catalog"]
 
 _HIDDEN = ", ".join(f"'{name}'" for name in sorted(SYSTEM_DATABASES))
-_QUERIES = (
-    f"SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata"
-    f" WHERE schema_name NOT IN ({_HIDDEN}) ORDER BY schema_name",
-    f"SELECT table_schema, table_name, table_collation FROM information_schema.tables"
-    f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name",
-    f"SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,"
-    f" collation_name, extra, generation_expression FROM information_schema.columns"
-    f" WHERE table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name, ordinal_position",
-    f"SELECT table_schema, table_name, index_name, non_unique, column_name FROM information_schema.statistics"
-    f" WHERE table_schema NOT IN ({_HIDDEN}) ORDER BY table_schema, table_name, index_name, seq_in_index",
+_QUERIES = tuple(
+    question.replace("HIDDEN", _HIDDEN)
+    for question in (
+        """SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata
+        WHERE schema_name NOT IN (HIDDEN) ORDER BY schema_name""",
+        """SELECT table_schema, table_name, table_collation FROM information_schema.tables
+        WHERE table_type = 'BASE TABLE' AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,
+        collation_name, extra, generation_expression FROM information_schema.columns
+        WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
+        """SELECT table_schema, table_name, index_name, non_unique, column_name FROM information_schema.statistics
+        WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
+    )
 )
 _TRIES = 10
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
@@ -41,6 +44,8 @@ Rows = tuple[tuple[Any, ...], ...]
 
 def capture_catalog(connection: Connection[Any], next_table_id: int, next_column_id: int) -> Catalog:
     """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
+
+    A table with a column type that is not known here is in ``unknown``.
 
     Args:
         connection: to the server, in any state but inside a transaction; cursors give tuples.
@@ -59,6 +64,7 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
     snapshots = [
         builder.snapshot(table_id, TableName(database, table), table_collation)
         for table_id, (database, table, table_collation) in enumerate(tables, next_table_id)
+        if TableName(database, table) not in builder.unknown
     ]
     return Catalog(
         tables={snapshot.name: snapshot for snapshot in snapshots},
@@ -68,7 +74,8 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         },
         charset=normal_charset(charset),
         collation=normal_collation(collation),
-        next_table_id=next_table_id + len(snapshots),
+        unknown=builder.unknown,
+        next_table_id=next_table_id + len(tables),
         next_column_id=builder.next_column_id,
     )
 
@@ -115,6 +122,7 @@ class _Builder:
     context: StatementContext
     next_column_id: int
     columns: dict[TableName, list[Column]] = field(default_factory=lambda: defaultdict(list))
+    unknown: dict[TableName, str] = field(default_factory=dict)
     keys: dict[TableName, dict[str, tuple[bool, list[str | None]]]] = field(default_factory=lambda: defaultdict(dict))
 
     @property
@@ -124,7 +132,11 @@ class _Builder:
     def read_columns(self, rows: Rows) -> None:
         for row in rows:
             database, table, name, type_text, is_nullable, default, charset, collation, extra, expression = row
-            kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
+            try:
+                kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
+            except UnknownColumnType as error:
+                self.unknown[TableName(database, table)] = f"column {name}: {error}"
+                continue
             text, is_expression = self._default(_text(default), kind, extra)
             extra = extra.lower()
             generated = "virtual" if "virtual generated" in extra else "stored" if "stored generated" in extra else None

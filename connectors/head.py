@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from historian.compare import differences
-
 from historian.plans import Place, Quarantine
 from historian.schema import Snapshot, TableName
 

@@ -50,7 +50,7 @@ class Tracker:
         range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 each by name, and each is wanted
         self,
         *,
         reader: Reader,

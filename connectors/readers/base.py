@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Union
+from typing import Protocol
 
 from historian.chunks import Chunk
 from historian.ddl import StatementContext
@@ -81,7 +81,7 @@ class TableMapped:
     columns: tuple[MappedColumn, ...]
 
 
-Scanned = Union[Bound, Statement, TableMapped]
+Scanned = Bound | Statement | TableMapped
 
 
 class Reader(Protocol):
@@ -89,7 +89,7 @@ class Reader(Protocol):
 
     @property
     def flavor(self) -> str:
-        """"mysql" or "mariadb"."""
+        """The servers whose logs it reads: "mysql" or "mariadb"."""
 
     def start(self) -> LogPosition:
         """The earliest position that can be read from. Retryable."""

@@ -1,7 +1,17 @@
 """DDL text to edits: triage, parser and resolver, made by hand for MySQL and MariaDB."""
 
-from historian.ddl.captured_types import parse_column_type, parse_default_text
+from historian.ddl.captured_types import UnknownColumnType, parse_column_type, parse_default_text
 from historian.ddl.context import StatementContext
 from historian.ddl.resolve import SYSTEM_DATABASES, Resolution, resolve
+from historian.ddl.split import split_statements
 
-__all__ = ["SYSTEM_DATABASES", "Resolution", "StatementContext", "parse_column_type", "parse_default_text", "resolve"]
+__all__ = [
+    "SYSTEM_DATABASES",
+    "Resolution",
+    "StatementContext",
+    "UnknownColumnType",
+    "parse_column_type",
+    "parse_default_text",
+    "resolve",
+    "split_statements",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from historian.ddl.column_types import Charset, charset_clause
@@ -61,9 +61,10 @@ class AlterPlan:
 
 @dataclass(slots=True)
 class _Facts:
-    """What the actions are judged by. ``database``: defaults of the table's; ``current``: of the session's, which is what
+    """What the actions are judged by.
 
-    DEFAULT means to MySQL in CONVERT TO CHARACTER SET DEFAULT.
+    ``database``: defaults of the table's; ``current``: of the session's, which is what DEFAULT means to MySQL in
+    CONVERT TO CHARACTER SET DEFAULT.
     """
 
     plan: AlterPlan
@@ -108,8 +109,9 @@ def _add(facts: _Facts, action: AddColumn) -> None:
     if action.if_not_exists and (name in facts.columns or name in facts.added):
         return
     facts.plan.defined.append(action)
-    facts.plan.keys.extend(action.column.keys())
     facts.added.add(name)
+    for key in action.column.keys():  # noqa: SIM118 a tuple of keys, not a mapping's
+        _add_key(facts, AddKey(key=replace(key, if_not_exists=action.if_not_exists)))
 
 
 def _change(facts: _Facts, action: ChangeColumn) -> None:

@@ -12,14 +12,19 @@ from historian.ddl.defaults import default_text
 from historian.ddl.lexer import LexError, tokenize
 from historian.ddl.parse_columns import parse_default
 from historian.ddl.parse_types import parse_type
+from historian.errors import HistorianError
 from historian.schema import ColumnType
 
-__all__ = ["parse_column_type", "parse_default_text"]
+__all__ = ["UnknownColumnType", "parse_column_type", "parse_default_text"]
 
 _PLAIN = StatementContext(sql_mode=frozenset(("NO_BACKSLASH_ESCAPES",)))
 
 _RENAMING_NOTHING = {flavor: StatementContext(flavor=flavor, version=50700) for flavor in ("mysql", "mariadb")}
 """MySQL 8 calls a GEOMETRYCOLLECTION otherwise than 5.7; the name stays as it was printed."""
+
+
+class UnknownColumnType(HistorianError):
+    """A server prints a column type that is not known here."""
 
 
 @lru_cache(maxsize=4096)
@@ -29,10 +34,13 @@ def parse_column_type(
     """The type that a server prints as *text*, with what it prints as charset and collation.
 
     Raises:
-        ParseError: the text is of no type that is known here.
+        UnknownColumnType: the text is of no type that is known here.
     """
-    cursor = Cursor(tokenize(text, _PLAIN), _PLAIN)
-    spec = parse_type(cursor)
+    try:
+        cursor = Cursor(tokenize(text, _PLAIN), _PLAIN, printed=True)
+        spec = parse_type(cursor)
+    except (LexError, ParseError) as error:
+        raise UnknownColumnType("a column type that is not known", where=text, found=str(error)) from None
     kind = column_type(spec, "", "", _RENAMING_NOTHING[flavor])
     if kind.name in CHARACTER_TYPES or charset:
         # MySQL 8 prints no charset for an ENUM or SET of bytes.

@@ -86,16 +86,21 @@ _CODECS = {
         name: name
         for name in ("ascii", "big5", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "cp932")
     },
-    **{
-        "gbk": "gbk",
-        "gb2312": "gb2312",
-        "gb18030": "gb18030",
-        "sjis": "shift_jis",
-        "ujis": "euc_jp",
-        "euckr": "euc_kr",
-    },
-    **{"koi8r": "koi8-r", "koi8u": "koi8-u", "latin2": "iso8859-2", "latin5": "iso8859-9", "latin7": "iso8859-13"},
-    **{"greek": "iso8859-7", "hebrew": "iso8859-8", "tis620": "tis-620", "macroman": "mac-roman"},
+    "gbk": "gbk",
+    "gb2312": "gb2312",
+    "gb18030": "gb18030",
+    "sjis": "shift_jis",
+    "ujis": "euc_jp",
+    "euckr": "euc_kr",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "latin2": "iso8859-2",
+    "latin5": "iso8859-9",
+    "latin7": "iso8859-13",
+    "greek": "iso8859-7",
+    "hebrew": "iso8859-8",
+    "tis620": "tis-620",
+    "macroman": "mac-roman",
 }
 _WIDTHS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 """Bytes of a unit in character sets that do not contain ASCII as it is."""

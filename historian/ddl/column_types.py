@@ -42,7 +42,7 @@ _LENGTH_ONE = frozenset(("char", "binary", "bit"))
 _FRACTIONAL = frozenset(("time", "datetime", "timestamp"))
 
 
-def column_type(spec: TypeSpec, charset: str, collation: str, context: StatementContext) -> ColumnType:
+def column_type(spec: TypeSpec, charset: str, collation: str, context: StatementContext) -> ColumnType:  # noqa: C901, PLR0911 a case a family
     """The type that the server gives a column declared so in a table with these defaults."""
     name = spec.name
     if name in CHARACTER_TYPES:

@@ -25,16 +25,18 @@ class Cursor:
     """A place in a statement's tokens.
 
     The parsers read ``key`` (see :mod:`historian.ddl.lexer`) and call the methods, each of which moves behind what it took.
+    *printed*: the text is what a server prints of a column, not a statement.
     """
 
-    __slots__ = ("at", "context", "keys", "tokens", "values")
+    __slots__ = ("at", "context", "keys", "printed", "tokens", "values")
 
-    def __init__(self, tokens: Tokens, context: StatementContext) -> None:
+    def __init__(self, tokens: Tokens, context: StatementContext, *, printed: bool = False) -> None:
         self.tokens = tokens
         self.keys = tokens.keys
         self.values = tokens.values
         self.context = context
         self.at = 0
+        self.printed = printed
 
     @property
     def key(self) -> str:

@@ -75,7 +75,7 @@ class Tokens:
     spans: list[tuple[int, int]]
 
 
-def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:
+def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # noqa: C901, PLR0912, PLR0915 one hot loop
     """The tokens of *sql*. With a *limit*: at most so many, and those before an error.
 
     Raises:
@@ -95,13 +95,17 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:
             raise LexError(f"no token at character {at}")
         kind = found.lastgroup
         begin, at = at, found.end()
-        if kind == "space" or kind == "close":
+        if kind in {"space", "close"}:
             continue
         if kind == "word":
             value = found.group()
             key = value.upper()
         elif kind == "mark":
             key = value = found.group()
+            if key == NAME:  # it opens, and nothing closes it
+                if limit:
+                    break
+                raise LexError(f"a quote that opens at character {begin} is not closed")
         elif kind == "quoted":
             key, value = NAME, found.group()[1:-1].replace("``", "`")
         elif kind == "string":
@@ -191,4 +195,4 @@ def _behind_comment(sql: str, at: int, *, nested: bool) -> int:
         depth += 1 if found.group() == "/*" else -1
         if depth == 0:
             return found.end()
-    return closes + 2
+    return -1

@@ -240,7 +240,8 @@ def _alter(cursor: Cursor, actions: list[Action]) -> None:
         actions.append(AlterColumn(name=name, sets_default=True, if_exists=if_exists))
     elif cursor.accept("SET", "DEFAULT"):
         default = parse_default(cursor)
-        default = default.literal or default  # here servers take a literal in parentheses for one without
+        if default.literal is not None and not default.literal.text.startswith("-"):
+            default = default.literal  # here servers take a literal in parentheses for one without
         actions.append(AlterColumn(name=name, sets_default=True, default=default, if_exists=if_exists))
     elif cursor.accept("SET", "VISIBLE"):
         actions.append(AlterColumn(name=name, invisible=False, if_exists=if_exists))

@@ -34,6 +34,8 @@ def parse_column(cursor: Cursor, name: str | None = None) -> ColumnSpec:
             charset = replace(charset, collation=cursor.collation())
         elif not _attribute(cursor, said):
             break
+    if cursor.context.flavor == "mariadb" and said.get("primary"):
+        said["unique"] = False  # one key for one column
     if charset is not kind.charset:
         kind = replace(kind, charset=charset)
     return ColumnSpec(name=name, type=kind, **said)

@@ -164,16 +164,21 @@ def _members(cursor: Cursor) -> tuple[str, ...]:
 
 def _member(cursor: Cursor) -> str:
     if cursor.key == BYTES:
-        digits = cursor.values[cursor.at]
-        cursor.at += 1
-        try:
-            return bytes.fromhex(digits[2:]).decode() if digits.startswith("0x") else chr(int(digits, 2))
-        except (ValueError, OverflowError):
-            raise cursor.fail("a member that is text") from None
+        return _member_of_bytes(cursor)
     if cursor.key != STRING:
         cursor.accept("N")
     # The server takes trailing spaces from members.
     return cursor.string().rstrip(" ")
+
+
+def _member_of_bytes(cursor: Cursor) -> str:
+    """A member written as a hexadecimal literal. Bytes that are no ASCII are text only to those who know the charset."""
+    digits = cursor.values[cursor.at]
+    raw = bytes.fromhex(digits[2:]) if digits.startswith("0x") and len(digits) % 2 == 0 else b"\xff"
+    if not raw.isascii() and not cursor.printed:
+        raise cursor.fail("a member that is text")
+    cursor.at += 1
+    return raw.decode("ascii", "backslashreplace").rstrip(" ")
 
 
 def _charset(cursor: Cursor, clause: CharsetClause) -> CharsetClause:

@@ -138,5 +138,6 @@ def in_converted_charset(spec: ColumnSpec, charset: str, collation: str) -> Colu
     clause = spec.type.charset
     if clause.charset == "binary":
         return spec
-    converted = CharsetClause(charset=charset, collation=None if clause.binary else collation, binary=clause.binary)
+    binary = clause.binary and clause.charset is None
+    converted = CharsetClause(charset=charset, collation=None if binary else collation, binary=binary)
     return replace(spec, type=replace(spec.type, charset=converted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 from historian.schema import TableName
 
@@ -257,20 +257,20 @@ class Unsupported:
     others: tuple[TableName, ...] = ()
 
 
-Action = Union[
-    AddColumn,
-    ChangeColumn,
-    DropColumn,
-    RenameColumn,
-    AlterColumn,
-    AddKey,
-    DropKey,
-    RenameKey,
-    RenameTo,
-    ConvertCharset,
-    TableOptions,
-    Unsupported,
-]
+Action = (
+    AddColumn
+    | ChangeColumn
+    | DropColumn
+    | RenameColumn
+    | AlterColumn
+    | AddKey
+    | DropKey
+    | RenameKey
+    | RenameTo
+    | ConvertCharset
+    | TableOptions
+    | Unsupported
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,13 +331,6 @@ class DropDatabase:
     if_exists: bool = False
 
 
-Statement = Union[
-    CreateTable,
-    AlterTable,
-    DropTables,
-    RenameTables,
-    TruncateTable,
-    CreateDatabase,
-    AlterDatabase,
-    DropDatabase,
-]
+Statement = (
+    CreateTable | AlterTable | DropTables | RenameTables | TruncateTable | CreateDatabase | AlterDatabase | DropDatabase
+)

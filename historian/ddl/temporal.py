@@ -15,6 +15,7 @@ _PARTS = re.compile(
 _DIGITS = re.compile(r"(\d+)(?:\.(\d*))?", re.ASCII)
 _CLOCK = re.compile(r"(-?)(?:(\d+)\s+)?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.ASCII)
 _MICROSECONDS = 6
+_LEAST_MOMENT = 10_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -135,8 +136,11 @@ def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: 
     if found is None:
         return None
     sign, days, first, second, third, digits = found.groups()
-    if second is None and days is None:  # a number: [hh[mm]]ss
+    if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
         whole = int(first)
+        if whole >= _LEAST_MOMENT:
+            moment = _date_text("datetime", text, fraction, rounds)
+            return None if moment is None else moment[11:]
         hours, minutes, seconds = whole // 10000, whole // 100 % 100, whole % 100
     else:
         hours, minutes, seconds = int(days or 0) * 24 + int(first), int(second or 0), int(third or 0)

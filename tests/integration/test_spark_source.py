@@ -22,21 +22,26 @@ SUPPORT = Path(__file__).parent.parent / "support"
 
 
 @pytest.fixture
-def replica(mysql9: Server, tmp_path: Path) -> Replica:
+def database(request: pytest.FixtureRequest) -> str:
+    """A database of the test's own: the log of a shared server never forgets a table."""
+    return f"typed_{abs(hash(request.node.name)) % 10**6}"
+
+
+@pytest.fixture
+def replica(mysql9: Server, tmp_path: Path, database: str) -> Replica:
     """A connector on a table with a few versions."""
     for statement in (
-        "DROP DATABASE IF EXISTS typed",
-        "CREATE DATABASE typed",
-        "CREATE TABLE typed.t (id INT PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2), at DATETIME(3))",
-        "INSERT INTO typed.t VALUES (1, 'one', 1.50, '2024-02-29 12:00:00.123'), (2, 'zwölf', NULL, NULL)",
-        "ALTER TABLE typed.t ADD COLUMN note VARCHAR(10) DEFAULT 'none' FIRST",
-        "UPDATE typed.t SET price = 2.25 WHERE id = 2",
-        "UPDATE typed.t SET id = 20 WHERE id = 1",
-        "ALTER TABLE typed.t DROP COLUMN name",
-        "DELETE FROM typed.t WHERE id = 2",
+        f"CREATE DATABASE {database}",
+        f"CREATE TABLE {database}.t (id INT PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2), at DATETIME(3))",
+        f"INSERT INTO {database}.t VALUES (1, 'one', 1.50, '2024-02-29 12:00:00.123'), (2, 'zwölf', NULL, NULL)",
+        f"ALTER TABLE {database}.t ADD COLUMN note VARCHAR(10) DEFAULT 'none' FIRST",
+        f"UPDATE {database}.t SET price = 2.25 WHERE id = 2",
+        f"UPDATE {database}.t SET id = 20 WHERE id = 1",
+        f"ALTER TABLE {database}.t DROP COLUMN name",
+        f"DELETE FROM {database}.t WHERE id = 2",
     ):
         mysql9.sql(statement)
-    return Replica(mysql9, tmp_path / "typed", ["typed"])
+    return Replica(mysql9, tmp_path / "typed", [database])
 
 
 EXPECTED = [
@@ -58,12 +63,19 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-def test_executors_in_other_processes_give_the_same_rows(replica: Replica, tmp_path: Path) -> None:
+def test_executors_in_other_processes_give_the_same_rows(replica: Replica, database: str, tmp_path: Path) -> None:
     """local[2] and local-cluster[2,1,1024], batch and stream: four times the same rows."""
     found = {}
     for master in ("local[2]", "local-cluster[2,1,1024]"):
         output = tmp_path / master.partition("[")[0]
-        command = [sys.executable, str(SUPPORT / "read_source.py"), master, str(replica.path), "typed.t", str(output)]
+        command = [
+            sys.executable,
+            str(SUPPORT / "read_source.py"),
+            master,
+            str(replica.path),
+            f"{database}.t",
+            str(output),
+        ]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=os.environ)
         assert done.returncode == 0, done.stderr[-3000:]
         for kind in ("batch", "stream"):
@@ -74,12 +86,12 @@ def test_executors_in_other_processes_give_the_same_rows(replica: Replica, tmp_p
 
 @pytest.mark.slow
 def test_an_edit_that_cannot_be_projected_ends_a_typed_read_at_its_position(
-    replica: Replica, mysql9: Server, spark: SparkSession
+    replica: Replica, database: str, mysql9: Server, spark: SparkSession
 ) -> None:
-    mysql9.sql("TRUNCATE TABLE typed.t")
-    rows = spark.read.format("historian").option("config", str(replica.path)).option("table", "typed.t").load()
+    mysql9.sql(f"TRUNCATE TABLE {database}.t")
+    rows = spark.read.format("historian").option("config", str(replica.path)).option("table", f"{database}.t").load()
 
-    with pytest.raises(Exception, match=r"TRUNCATE TABLE typed\.t: rows went without row events"):
+    with pytest.raises(Exception, match=rf"TRUNCATE TABLE {database}\.t: rows went without row events"):
         rows.collect()
 
 

@@ -67,7 +67,7 @@ class Lake:
         return self._rows(self._read(directory).orderBy("offset"))
 
     def log(self, directory: str) -> list[Written]:
-        """A changelog's rows by offset, each with the columns of the version it was written under; offsets are checked."""
+        """A changelog's rows by offset, which has no gap, each with the columns of its version."""
         rows = self.raw_log(directory)
         assert [row["offset"] for row in rows] == list(range(len(rows)))
         names = {physical_name(f.column_id): f.name for f in self.schema(directory).fields if f.column_id}

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from row_events import event
 
-__all__ = ["FORMAT_END", "format_description", "gtid_list", "log_bytes", "mariadb_gtid", "packets", "previous_gtids", "write_log"]
+__all__ = [
+    "FORMAT_END",
+    "format_description",
+    "gtid_list",
+    "log_bytes",
+    "mariadb_gtid",
+    "packets",
+    "previous_gtids",
+    "write_log",
+]
 
 MAGIC = b"\xfebin"
 FORMAT_END = 4 + 19 + 57 + 40 + 5
@@ -48,10 +57,13 @@ def placed(raw: bytes, offset: int, *, checksum: bool, always_sum: bool = False)
     return raw + (struct.pack("<I", zlib.crc32(raw)) if size > len(raw) else b"")
 
 
-def log_bytes(events: Sequence[bytes], *, version: str = "8.0.31", checksum: bool = True, in_use: bool = False) -> bytes:
+def log_bytes(
+    events: Sequence[bytes], *, version: str = "8.0.31", checksum: bool = True, in_use: bool = False
+) -> bytes:
     """A file with *events* behind FORMAT_DESCRIPTION."""
     out = MAGIC
-    out += placed(format_description(version, checksum=checksum, in_use=in_use), 4, checksum=checksum, always_sum=True)
+    first = placed(format_description(version, checksum=checksum), 4, checksum=checksum, always_sum=True)
+    out += first[:17] + bytes([first[17] | in_use]) + first[18:]
     for raw in events:
         out += placed(raw, len(out), checksum=checksum)
     return out

@@ -140,23 +140,37 @@ eucjpms: 1121_japanese_nopad_ci 1122_nopad_bin
 # MariaDB numbers its UCA 14.0.0 collations by rule: from 2048 on 256 a charset, 8 a language.
 _UCA_FIRST = 2048
 _UCA_CHARSETS = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
-_UCA_LANGUAGES = (
-    *(
-        "",
-        "icelandic",
-        "latvian",
-        "romanian",
-        "slovenian",
-        "polish",
-        "estonian",
-        "spanish",
-        "swedish",
-        "turkish",
-        "czech",
+_UCA_LANGUAGES = {
+    **dict(
+        enumerate(
+            [
+                "-",
+                "icelandic",
+                "latvian",
+                "romanian",
+                "slovenian",
+                "polish",
+                "estonian",
+                "spanish",
+                "swedish",
+                "turkish",
+                "czech",
+                "danish",
+                "lithuanian",
+                "slovak",
+                "spanish2",
+                "roman",
+                "persian",
+                "esperanto",
+                "hungarian",
+                "sinhala",
+                "german2",
+            ]
+        )
     ),
-    *("danish", "lithuanian", "slovak", "spanish2", "roman", "persian", "esperanto", "hungarian", "sinhala", "german2"),
-    *(None, None, "vietnamese", "croatian"),
-)
+    23: "vietnamese",
+    24: "croatian",
+}
 
 _WIDE = {
     **dict.fromkeys(("big5", "sjis", "euckr", "gb2312", "gbk", "ucs2", "cp932"), 2),
@@ -222,13 +236,13 @@ def collation(number: int, flavor: str) -> Collation:
     if known is not None:
         return known
     charset, rest = divmod(number - _UCA_FIRST, 256)
-    language = rest >> 3
-    if flavor != "mariadb" or not 0 <= charset < len(_UCA_CHARSETS) or language >= len(_UCA_LANGUAGES):
+    language = _UCA_LANGUAGES.get(rest >> 3)
+    if flavor != "mariadb" or not 0 <= charset < len(_UCA_CHARSETS) or language is None:
         raise UnsupportedEvent("an event names a collation that this release does not know", found=f"number {number}")
     words = [
         _UCA_CHARSETS[charset],
         "uca1400",
-        _UCA_LANGUAGES[language] or "",
+        language.strip("-"),
         "nopad" if rest & 4 else "",
         "as" if rest & 2 else "ai",
         "cs" if rest & 1 else "ci",

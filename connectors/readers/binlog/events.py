@@ -16,6 +16,7 @@ from historian.errors import LogCorrupt, SourceError
 from historian.positions import GtidSet, MariadbGtids
 
 __all__ = [
+    "FLAG_IN_USE",
     "HEADER_BYTES",
     "MAGIC",
     "EventType",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.readers.binlog.events import (
+    FLAG_IN_USE,
     HEADER_BYTES,
     MAGIC,
     EventType,
@@ -21,7 +22,7 @@ from connectors.readers.binlog.events import (
     header,
     previous_gtids,
 )
-from connectors.readers.binlog.gather import CHECKSUM_BYTES, Gatherer
+from connectors.readers.binlog.gather import CHECKSUM_BYTES, Gatherer, check_sum
 from connectors.readers.binlog.kernels.finding import AT, BAD_POSITION, BAD_SIZE, find_in_file
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -32,6 +33,7 @@ __all__ = ["FileHead", "FileStream", "LogFile", "list_files", "read_head"]
 FIRST_EVENT = len(MAGIC)
 _ENCRYPTED_MAGIC = b"\xfdbin"
 _MAX_HEAD_EVENT_BYTES = 64 << 20
+_FLAGS_AT = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     found: dict[int, LogFile] = {}
     wanted = [Path(path) for path in paths]
     for path in wanted:
+        if not path.exists():
+            raise SourceError("a binlog file cannot be read", where=str(path), found="no such file or directory")
         candidates = sorted(path.iterdir()) if path.is_dir() else [path]
         for candidate in candidates:
             if path.is_dir() and not _looks_like_log(candidate):
@@ -131,12 +135,18 @@ def read_head(file: LogFile) -> FileHead:
                 found="the end of the file" if event is None else f"a {event_name(event[4])} event",
             )
         described = format_description(event)
+        if described.checksum:
+            # The server sums the event as it is once the file is closed, when it is no longer in use.
+            closed = event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] & ~FLAG_IN_USE]) + event[_FLAGS_AT + 1 :]
+            check_sum(closed, f"{file.name}:{at}")
         at = first = at + len(event)
         gtids: GtidSet | MariadbGtids | None = None
         for _ in range(3):
             event = _next_event(stream.read, file, at)
             if event is None:
                 break
+            if described.checksum:
+                check_sum(event, f"{file.name}:{at}")
             at += len(event)
             body = event[:-CHECKSUM_BYTES] if described.checksum else event
             if event[4] == EventType.START_ENCRYPTION:

@@ -16,7 +16,7 @@ from historian.errors import LogCorrupt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CHECKSUM_BYTES", "WINDOW_BYTES", "Gatherer"]
+__all__ = ["CHECKSUM_BYTES", "WINDOW_BYTES", "Gatherer", "check_sum"]
 
 WINDOW_BYTES = 8 << 20
 """About how many bytes of log a window holds; one larger event makes it larger."""
@@ -160,11 +160,26 @@ def _verify(window: Window) -> None:
 
 def _wrong_checksum(window: Window, index: int) -> LogCorrupt:
     start, end = int(window.starts[index]), int(window.ends[index])
-    stored = window.buffer[end : end + CHECKSUM_BYTES].tobytes()
+    event = window.buffer[start : end + CHECKSUM_BYTES].tobytes()
+    return _wrong(event, f"{window.file}:{int(window.offsets[index])}")
+
+
+def check_sum(event: bytes, where: str) -> None:
+    """Compares the sum of one *event* with the one in its last four bytes.
+
+    Raises:
+        LogCorrupt: they differ.
+    """
+    if zlib.crc32(event[:-CHECKSUM_BYTES]) != int.from_bytes(event[-CHECKSUM_BYTES:], "little"):
+        raise _wrong(event, where)
+
+
+def _wrong(event: bytes, where: str) -> LogCorrupt:
+    stored = int.from_bytes(event[-CHECKSUM_BYTES:], "little")
     return LogCorrupt(
-        f"the checksum of a {event_name(int(window.buffer[start + 4]))} event is wrong",
-        where=f"{window.file}:{int(window.offsets[index])}",
-        expected=f"CRC32 {int.from_bytes(stored, 'little'):08x}, as stored",
-        found=f"{zlib.crc32(window.buffer[start:end].tobytes()):08x}",
+        f"the checksum of a {event_name(event[4])} event is wrong",
+        where=where,
+        expected=f"CRC32 {stored:08x}, as stored",
+        found=f"{zlib.crc32(event[:-CHECKSUM_BYTES]):08x}",
         next_step="read this file from another copy of the log",
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from historian.schema import TableName
 from workload.definer import Work
-from workload.notes import Effect, NotedChange
+from workload.notes import Effect, NotedChange, NotedTransaction
 from workload.shapes import ColumnShape, quoted
 from workload.tables import ADDED, TABLES, WIDENINGS
 
@@ -240,6 +240,55 @@ def drop_table(work: Work) -> None:
         work.definer.create(work.session, work.rng.choice(TABLES), work.table)
 
 
+def drop_database(work: Work) -> None:
+    """A database goes with its tables, which nobody else writes to."""
+    session, run = work.session, work.definer.run
+    name = TableName(work.definer.fresh("brief"), "Notes")
+    sql = f"{quoted(name.database)}.{quoted(name.table)}"
+    run(session, "create database", f"CREATE DATABASE {quoted(name.database)}")
+    columns = "id_1 INT PRIMARY KEY, note_2 VARCHAR(20)"
+    run(session, "create table", f"CREATE TABLE {sql} ({columns})", effects=(Effect(old=None, new=name),))
+    session.run(f"INSERT INTO {sql} VALUES (1, 'größer'), (2, NULL)")
+    gtid = session.committed()
+    rows = session.rows(f"SELECT * FROM {sql}")
+    came = tuple(NotedChange(table=name, before=None, after=row, key=("id_1",)) for row in rows)
+    gone = tuple(NotedChange(table=name, before=row, after=None, key=("id_1",)) for row in rows)
+    work.definer.noted.append(NotedTransaction(gtid=gtid, changes=came))
+    effects = (Effect(old=name, new=None),)
+    run(session, "drop database", f"DROP DATABASE {quoted(name.database)}", effects=effects, vanished=gone)
+
+
+def temporary(work: Work) -> None:
+    """A temporary table of the same name hides the real one from its connection for a while."""
+    session, run = work.session, work.definer.run
+    run(session, "temporary", f"CREATE TEMPORARY TABLE {work.shape.sql} (id_1 INT, surprise_2 TEXT)", silent=True)
+    session.run(f"INSERT INTO {work.shape.sql} VALUES (1, 'x')")
+    run(session, "temporary", f"DROP TEMPORARY TABLE {work.shape.sql}", silent=True)
+
+
+def view(work: Work) -> None:
+    name = quoted(work.definer.fresh("view"))
+    sql = f"{quoted(work.table.database)}.{name}"
+    work.definer.run(work.session, "view", f"CREATE VIEW {sql} AS SELECT * FROM {work.shape.sql}")
+    work.definer.run(work.session, "view", f"DROP VIEW {sql}")
+
+
+def vain(work: Work) -> None:
+    """Statements that say IF and change nothing; some servers log them all the same."""
+    sqls = [
+        f"CREATE TABLE IF NOT EXISTS {work.shape.sql} (surprise_1 TEXT)",
+        f"CREATE TABLE IF NOT EXISTS {work.shape.sql} LIKE {work.shape.sql}",
+        f"DROP TABLE IF EXISTS {quoted(work.table.database)}.{quoted(work.definer.fresh('never'))}",
+        f"CREATE DATABASE IF NOT EXISTS {quoted(work.table.database)} CHARACTER SET binary",
+    ]
+    if work.session.mariadb:
+        column = quoted(work.shape.columns[0].name)
+        sqls.append(
+            f"ALTER TABLE {work.shape.sql} ADD COLUMN IF NOT EXISTS {column} TEXT, DROP COLUMN IF EXISTS nothing"
+        )
+    work.definer.run(work.session, "vain", work.rng.choice(sqls), silent=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of DDL: what runs it, and which tables it can be run on."""
@@ -280,5 +329,10 @@ KINDS: tuple[Kind, ...] = (
     Kind(run=create_like, fits=_few_tables, narrow=True),
     Kind(run=create_select, fits=lambda work: _few_tables(work) and not work.shape.auto_increment),
     Kind(run=truncate, narrow=True),
+    Kind(run=drop_database, narrow=True),
+    Kind(run=temporary, narrow=True),
+    Kind(run=view, narrow=True),
+    Kind(run=vain, narrow=True),
+    Kind(run=vain),
     Kind(run=drop_table, fits=lambda work: len(work.definer.tables.names()) > 5),
 )

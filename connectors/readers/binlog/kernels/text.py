@@ -66,7 +66,9 @@ def _shortest(_context: Any, bits: Any) -> Any:
         kind = ir.FunctionType(byte, [ir.DoubleType(), ir.IntType(8), ir.IntType(32), ir.IntType(32), byte])
         function = _external(builder.module, kind, "PyOS_double_to_string")
         zero = ir.Constant(ir.IntType(32), 0)
-        text = builder.call(function, [number, ir.Constant(ir.IntType(8), ord("r")), zero, zero, ir.Constant(byte, None)])
+        text = builder.call(
+            function, [number, ir.Constant(ir.IntType(8), ord("r")), zero, zero, ir.Constant(byte, None)]
+        )
         return builder.ptrtoint(text, word)
 
     return types.int64(types.int64), generate
@@ -129,13 +131,12 @@ def put_double(out: int, bits: int, bare: int) -> int:
         byte = load_u8(at)
         if byte == 46:
             seen_point = True
-        else:
-            if count or byte != 48:
-                store_i8(digits + count, byte)
-                count += 1
-                point += 0 if seen_point else 1
-            elif seen_point:
-                point -= 1
+        elif count or byte != 48:
+            store_i8(digits + count, byte)
+            count += 1
+            point += 0 if seen_point else 1
+        elif seen_point:
+            point -= 1
         at += 1
     if load_u8(at):
         point += _exponent(at + 1)

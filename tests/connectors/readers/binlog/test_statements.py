@@ -12,7 +12,9 @@ from historian.errors import LogCorrupt, UnsupportedEvent
 from row_events import TIMESTAMP, event
 
 MYSQL = FormatDescription(server_version="9.7.4", version=90704, flavor="mysql", checksum=True, in_use=False)
-MARIADB = FormatDescription(server_version="11.8.6-MariaDB", version=110806, flavor="mariadb", checksum=True, in_use=False)
+MARIADB = FormatDescription(
+    server_version="11.8.6-MariaDB", version=110806, flavor="mariadb", checksum=True, in_use=False
+)
 CHARSETS = b"\x04" + struct.pack("<HHH", 45, 45, 8)
 
 
@@ -103,7 +105,9 @@ def test_text_in_a_charset_that_cannot_be_read_is_refused_but_ascii() -> None:
 
 
 def test_a_load_statement_has_a_longer_head() -> None:
-    assert logged_statement(query(b"LOAD DATA INFILE 'x' INTO TABLE t", CHARSETS, kind=18), MYSQL).sql.startswith("LOAD DATA")
+    assert logged_statement(query(b"LOAD DATA INFILE 'x' INTO TABLE t", CHARSETS, kind=18), MYSQL).sql.startswith(
+        "LOAD DATA"
+    )
 
 
 def test_mysql_variables_behind_an_unknown_one_are_left_as_a_replica_leaves_them() -> None:
@@ -117,7 +121,9 @@ def test_an_unknown_variable_of_mariadb_is_refused() -> None:
     assert raised.value.found == "code 144"
 
 
-@pytest.mark.parametrize("variables", [b"\x04\x01", b"\x05\x09UTC", b"\x01", b"\x05", b"\x0c\x02one\0", b"\x0b\x04root"])
+@pytest.mark.parametrize(
+    "variables", [b"\x04\x01", b"\x05\x09UTC", b"\x01", b"\x05", b"\x0c\x02one\0", b"\x0b\x04root"]
+)
 def test_variables_that_are_cut_off_are_corrupt(variables: bytes) -> None:
     with pytest.raises(LogCorrupt, match="cut off"):
         logged_statement(query(b"x", variables), MYSQL)

@@ -1,0 +1,63 @@
+"""Checksums of events in a window."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import numpy as np
+import pytest
+
+from connectors.readers.binlog.gather import Gatherer
+from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum
+from connectors.readers.binlog.kernels.finding import find_in_file
+from historian.errors import LogCorrupt
+from log_files import placed
+from row_events import event
+
+
+def first_wrong(parts: list[bytes], *, limit: int = 1 << 30) -> int:
+    data = np.frombuffer(b"".join(part + zlib.crc32(part).to_bytes(4, "little") for part in parts), np.uint8).copy()
+    ends = np.cumsum([len(part) + 4 for part in parts]) - 4
+    starts = np.concatenate([[0], ends[:-1] + 4])
+    arrays = (CRC_TABLES, data, starts.astype(np.int64), ends.astype(np.int64))
+    return int(first_wrong_checksum(*(array.ctypes.data for array in arrays), len(parts), limit))
+
+
+def test_the_sum_is_zlibs_at_any_length() -> None:
+    generator = random.Random(7)
+    assert first_wrong([generator.randbytes(size) for size in range(200)]) == -1
+
+
+def gatherer_of(events: list[bytes]) -> Gatherer:
+    gatherer = Gatherer("binlog.000001", 4)
+    gatherer.checksum_bytes = 4
+    data, offset = b"", 4
+    for raw in events:
+        data += placed(raw, offset + len(data), checksum=True)
+    gatherer.room()[: len(data)] = data
+    gatherer.fill = len(data)
+    assert find_in_file(*gatherer.arguments()) == 0
+    return gatherer
+
+
+@pytest.mark.parametrize("size", [1, 1000, 5000])
+def test_any_flipped_bit_is_found_and_placed(size: int) -> None:
+    events = [event(29, bytes([5]) + bytes(8)), event(29, bytes(size)), event(29, b"end")]
+    lengths = [len(raw) + 4 for raw in events]
+    begin = lengths[0]
+    for at in {begin + 1, begin + 19, begin + 18 + size, begin + lengths[1] - 1}:
+        gatherer = gatherer_of(events)
+        gatherer.buffer[at] ^= 0x10
+        with pytest.raises(LogCorrupt, match="the checksum of a ROWS_QUERY event is wrong") as raised:
+            gatherer.window()
+        assert raised.value.where == f"binlog.000001:{4 + begin}"
+        assert "CRC32" in str(raised.value.expected)
+        assert raised.value.found != raised.value.expected
+
+
+def test_without_checksums_nothing_is_checked() -> None:
+    gatherer = gatherer_of([event(29, bytes(50))])
+    gatherer.checksum_bytes = 0
+    gatherer.buffer[30] ^= 1
+    assert gatherer.window() is not None

@@ -1,0 +1,260 @@
+"""A lake belongs to one connector, and each target holds an unbroken chain of its plans."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from historian.errors import ChainBroken, SinkError
+from lake import Lake
+from sink_lab import INT, Lab
+from sinks.delta import DeltaSettings, DeltaSink, faults, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lake.lab.create("shop.t", {"id": INT, "a": INT})
+    lake.lab.create("shop.other", {"id": INT})
+    lake.lab.insert("shop.t", {"id": 1, "a": 1})
+    lake.cut()
+    return lake
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level(logging.CRITICAL):
+        yield
+    faults.disarm()
+
+
+def _go_on(lake: Lake) -> None:
+    lake.lab.insert("shop.t", {"id": 2, "a": 2})
+    lake.lab.insert("shop.other", {"id": 1})
+    lake.cut()
+
+
+def test_maintenance_does_not_break_the_chain(lake: Lake) -> None:
+    _go_on(lake)
+    for directory in ("shop_t", "shop_t_changes", "historian_plans", "historian_tables", "historian_schema_changes"):
+        path = f"delta.`{lake.path / directory}`"
+        lake.spark.sql(f"OPTIMIZE {path}")
+        lake.spark.sql(f"VACUUM {path} DRY RUN")
+        lake.spark.sql(f"VACUUM {path}")
+        lake.spark.sql(f"ALTER TABLE {path} SET TBLPROPERTIES ('delta.logRetentionDuration' = '90 days')")
+    lake.lab.insert("shop.t", {"id": 3, "a": 3})
+    lake.cut()
+    lake.reopen()
+    lake.lab.insert("shop.t", {"id": 4, "a": 4})
+    lake.cut()
+
+    lake.check("shop.t")
+    assert {} == lake.stopped()
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["in one run", "after a restart"])
+def test_a_row_of_someone_else_stops_the_table(lake: Lake, reopened: bool) -> None:
+    lake.spark.sql(f"INSERT INTO delta.`{lake.path}/shop_t` VALUES (99, 99)")
+    if reopened:
+        lake.reopen()
+    _go_on(lake)
+
+    stopped = lake.stopped()
+    assert ["shop.t"] == list(stopped)
+    assert "changed by someone else" in stopped["shop.t"]
+    assert "WRITE" in stopped["shop.t"]
+    assert [{"id": 1}] == lake.mirror("shop_other")
+
+
+def test_a_restored_target_stops_the_table(lake: Lake) -> None:
+    _go_on(lake)
+    lake.spark.sql(f"RESTORE TABLE delta.`{lake.path}/shop_t_changes` TO VERSION AS OF 1")
+    lake.reopen()
+    lake.lab.insert("shop.t", {"id": 3, "a": 3})
+    lake.cut()
+
+    assert "RESTORE" in lake.stopped()["shop.t"]
+
+
+def test_a_target_put_back_from_a_copy_stops_the_table(lake: Lake) -> None:
+    shutil.copytree(lake.path / "shop_t", lake.path.parent / "copy")
+    _go_on(lake)
+    lake.reopen()
+    shutil.rmtree(lake.path / "shop_t")
+    shutil.copytree(lake.path.parent / "copy", lake.path / "shop_t")
+    lake.lab.insert("shop.t", {"id": 3, "a": 3})
+    lake.cut()
+
+    assert "a plan is missing in a target" in lake.stopped()["shop.t"]
+    assert "expected plan 2" in lake.stopped()["shop.t"]
+
+
+def test_a_deleted_target_stops_the_table(lake: Lake) -> None:
+    shutil.rmtree(lake.path / "shop_t_changes")
+    _go_on(lake)
+
+    assert "shop_t_changes" in lake.stopped()["shop.t"]
+
+
+def test_a_place_that_is_taken_stops_the_table(lake: Lake) -> None:
+    lake.spark.range(3).write.format("delta").save(str(lake.path / "shop_new"))
+    lake.lab.create("shop.new", {"id": INT})
+    lake.lab.insert("shop.new", {"id": 1})
+    _go_on(lake)
+
+    assert ["shop.new"] == list(lake.stopped())
+    assert "taken by another table" in lake.stopped()["shop.new"]
+    assert 3 == len(lake.mirror("shop_new"))
+
+
+def test_a_stopped_tables_successor_does_not_use_its_targets(lake: Lake) -> None:
+    lake.spark.sql(f"DELETE FROM delta.`{lake.path}/shop_t`")
+    lake.lab.drop("shop.t")
+    lake.lab.create("shop.t", {"id": INT})
+    lake.lab.insert("shop.t", {"id": 5})
+    lake.cut()
+    lake.lab.drop("shop.t")
+    lake.lab.create("shop.t", {"id": INT})
+    lake.lab.insert("shop.t", {"id": 6})
+    lake.cut()
+
+    assert [] == lake.mirror("shop_t")
+    assert [{"id": 6}] == lake.mirror("shop_t__t4")
+
+
+def test_another_connector_is_refused(lake: Lake) -> None:
+    with pytest.raises(SinkError, match=r"made by another connector.*expected warehouse; found shop"):
+        DeltaSink(lake.spark, lake.settings).open("warehouse")
+
+
+def test_other_kinds_of_tables_are_refused(lake: Lake) -> None:
+    settings = DeltaSettings(path=str(lake.path), mirror=None)
+
+    with pytest.raises(SinkError, match="expected changelog; found changelog,mirror"):
+        DeltaSink(lake.spark, settings).open("shop")
+
+
+def test_plans_that_do_not_fit_are_refused(lake: Lake) -> None:
+    lab, plan = lake.lab, lake.lab.plans[0]
+    frame = lab.frame(lake.spark, plan)
+    _go_on(lake)
+    for other, message in [
+        (replace(plan, connector="warehouse"), "of a connector that the sink was not opened for"),
+        (replace(plan, number=4, previous=3), "a plan is missing in the lake"),
+        (replace(plan, number=3, previous=1), "a plan is missing in the lake"),
+        (replace(plan, system_time_us=1), "not the one that the lake recorded"),
+        (replace(lab.plans[1], system_time_us=1), "not the one that the lake recorded"),
+    ]:
+        with pytest.raises(SinkError, match=message):
+            lake.sink.write(other, lab.timeline, frame)
+    with pytest.raises(ChainBroken, match=r"rows.*instead of"):
+        lake.sink.write(lab.plans[1], lab.timeline, frame)
+
+
+def test_rows_that_a_plan_does_not_name_are_refused(lake: Lake) -> None:
+    plan = lake.lab.cut()
+    stray = replace(lake.lab.chunks[1][0], table_id=77)
+    lake.lab.chunks[2] = [stray]
+
+    with pytest.raises(SinkError, match=r"does not name.*77"):
+        lake.sink.write(plan, lake.lab.timeline, lake.lab.frame(lake.spark, plan))
+    assert 1 == lake.reopen().open("shop")
+
+
+def test_what_the_lake_holds_is_recovered(lake: Lake) -> None:
+    _go_on(lake)
+    sink = DeltaSink(lake.spark, lake.settings)
+
+    recovered = sink.recover()
+
+    assert recovered is not None
+    assert ("shop", lake.lab.plans, lake.lab.entries) == (
+        recovered.connector,
+        list(recovered.plans),
+        list(recovered.timeline),
+    )
+    assert list(lake.sink.status()) == list(sink.status())
+    assert [2, 2, 2, 2] == [status.plan for status in sink.status()]
+    assert {str(lake.lab.plans[1].end)} == {status.position for status in sink.status()}
+
+
+def test_nothing_is_recovered_where_nothing_is(spark: SparkSession, tmp_path: Path) -> None:
+    sink = DeltaSink(spark, DeltaSettings(path=str(tmp_path / "none")))
+
+    assert sink.recover() is None
+    assert () == sink.status()
+    assert not (tmp_path / "none").exists()
+
+
+def test_schema_changes_of_a_plan_that_never_came_are_dropped(lake: Lake) -> None:
+    lab = lake.lab
+    lab.add("shop.t", "b", INT)
+    faults.arm(_crash_at("schema_changes_recorded"))
+    with pytest.raises(_CrashError):
+        lake.cut()
+    faults.disarm()
+    assert 3 == lake.spark.read.format("delta").load(f"{lake.path}/historian_schema_changes").count()
+    lab.plans.pop()
+    lake.reopen()
+
+    recovered = lake.sink.recover()
+
+    assert recovered is not None
+    assert lab.entries[:2] == list(recovered.timeline)
+    assert 2 == lake.spark.read.format("delta").load(f"{lake.path}/historian_schema_changes").count()
+
+
+def test_the_lakes_own_tables_are_compacted_at_a_start(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    _go_on(lake)
+    monkeypatch.setattr("sinks.delta.state._MANY_FILES", 1)
+    lake.reopen()
+    plans = lake.spark.read.format("delta").load(f"{lake.path}/historian_plans")
+    lake.lab.insert("shop.t", {"id": 3, "a": 3})
+    lake.cut()
+
+    assert 1 == len(plans.inputFiles())
+    assert [1, 2, 3] == [row.plan for row in plans.orderBy("plan").collect()]
+    recovered = lake.sink.recover()
+    assert recovered is not None
+    assert lake.lab.plans == list(recovered.plans)
+
+
+def test_a_merge_leaves_no_setting_in_the_session(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    lake.lab.update("shop.t", {"id": 1, "a": 1}, a=2)
+    lake.cut()
+
+    lake.check("shop.t")
+    for name in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
+        assert lake.spark.conf.get(f"spark.databricks.delta.{name}", "") == ""
+
+
+def test_plans_say_their_transactions_and_versions(lake: Lake) -> None:
+    _go_on(lake)
+    row = lake.spark.read.format("delta").load(f"{lake.path}/historian_plans").where("plan = 2").collect()[0]
+
+    assert "3e11fa47-71ca-11e1-9e33-c80aa9429562:4-5" == row.gtids
+    assert '{"shop.other":[2],"shop.t":[1]}' == row.schema_versions
+    assert '{"1":1,"2":1}' == row.rows
+
+
+class _CrashError(Exception):
+    pass
+
+
+def _crash_at(wanted: str):  # noqa: ANN202
+    def fault(place: str) -> None:
+        if place == wanted:
+            raise _CrashError(place)
+
+    return fault

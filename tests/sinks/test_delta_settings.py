@@ -1,0 +1,34 @@
+"""Settings of a Delta sink."""
+
+from __future__ import annotations
+
+import pytest
+
+from historian.errors import ConfigError
+from historian.schema import TableName
+from sinks.delta import DeltaSettings
+from sinks.delta.settings import target_name
+
+
+def test_a_target_is_called_by_its_pattern() -> None:
+    assert "shop_orders_changes" == target_name("{database}_{table}_changes", TableName("shop", "orders"))
+
+
+def test_no_name_leaves_its_directory() -> None:
+    assert "a_.._b_c" == target_name("{database}_{table}", TableName("a/..", "b c"))
+
+
+@pytest.mark.parametrize(
+    "settings, problem",
+    [
+        ({"changelog": "{schema}_x"}, "expected a name with {database} and {table} @ $.changelog (got '{schema}_x')"),
+        ({"mirror": "all"}, "expected a name with {database} and {table} @ $.mirror (got 'all')"),
+        ({"changelog": None, "mirror": None}, "expected a changelog, a mirror or both @ $ (got neither)"),
+        ({"changelog": "{table}", "mirror": "{table}"}, "expected another name than the changelog's @ $.mirror"),
+    ],
+)
+def test_settings_that_cannot_work_say_why(settings: dict[str, str | None], problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        DeltaSettings(path="lake", **settings)
+
+    assert problem in str(error.value)

@@ -1,0 +1,58 @@
+"""Directories follow table ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sink_lab import INT, Lab
+from sinks.delta import DeltaSettings
+from sinks.delta.tables import Homes, assign
+
+SETTINGS = DeltaSettings(path="lake")
+
+
+def _assigned(lab: Lab, homes: Homes | None = None) -> Homes:
+    return assign(homes or {}, lab.cut(), SETTINGS)
+
+
+def test_assigning_again_changes_nothing() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    lab.rename(("shop.a", "shop.b"))
+    lab.create("shop.a", {"id": INT})
+    lab.drop("shop.b")
+    lab.create("shop.b", {"id": INT})
+    once = _assigned(lab)
+
+    assert once == assign(once, lab.plans[-1], SETTINGS)
+    assert ["shop_a", "shop_a__t2", "shop_a"] == [once[i].mirror for i in (1, 2, 3)]
+    assert ["shop.b", "shop.a", "shop.b"] == [once[i].name for i in (1, 2, 3)]
+    assert [1, 0, 0] == [once[i].dropped for i in (1, 2, 3)]
+
+
+def test_names_that_give_one_directory_are_kept_apart() -> None:
+    lab = Lab()
+    lab.create("a_b.c", {"id": INT})
+    lab.create("a.b_c", {"id": INT})
+
+    assert ["a_b_c", "a_b_c__t2"] == [home.mirror for home in _assigned(lab).values()]
+
+
+def test_a_table_without_a_key_has_no_mirror_and_gets_one_when_created_with_a_key() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT}, key=())
+    homes = _assigned(lab)
+    lab.drop("shop.a")
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab, homes)
+
+    assert [("shop_a_changes", ""), ("shop_a_changes", "shop_a")] == [(h.changelog, h.mirror) for h in homes.values()]
+
+
+def test_a_table_that_has_no_target_says_so() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT}, key=())
+
+    (home,) = assign({}, lab.cut(), replace(SETTINGS, changelog=None)).values()
+
+    assert "without a key has no mirror" in home.stopped
