@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from historian.ddl.column_types import Charset, charset_clause
+from historian.ddl.column_types import Charset, charset_clause, most_bytes
 from historian.ddl.context import StatementContext
 from historian.ddl.keys import keys_of
 from historian.ddl.refused import Refused
@@ -32,6 +32,8 @@ from historian.schema import Catalog, Snapshot, TableName
 __all__ = ["AlterPlan", "planned"]
 
 _PRIMARY = "primary"
+_LONGEST_KEY_BYTES = 1000
+"""The least that an engine of MariaDB's takes."""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class _Facts:
     columns: set[str]
     added: set[str]
     keys: set[str]
+    long_keys: set[str]
     has_primary: bool
     database: Charset
     current: Charset
@@ -85,6 +88,7 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
         columns={column.name.lower() for column in old.columns},
         added=set(),
         keys={key.name.lower() for key in keys_of(old)},
+        long_keys=_long_keys(old) if context.flavor == "mariadb" else set(),
         has_primary=bool(old.primary_key),
         database=database_defaults(old.name.database, catalog, context),
         current=database_defaults(context.database, catalog, context),
@@ -93,6 +97,12 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
     for action in actions:
         _TAKE[type(action)](facts, action)
     return plan
+
+
+def _long_keys(table: Snapshot) -> set[str]:
+    """Unique keys that MariaDB may keep as hashes, since their columns can be longer than a key may be."""
+    sizes = {column.id: most_bytes(column.type) for column in table.columns}
+    return {key.name.lower() for key in table.unique_keys if sum(sizes[c] for c in key.columns) > _LONGEST_KEY_BYTES}
 
 
 def _is_there(facts: _Facts, name: str, *, if_exists: bool) -> bool:
@@ -172,6 +182,8 @@ def _drop_key(facts: _Facts, action: DropKey) -> None:
     if name == _PRIMARY:
         facts.plan.drops_primary = True
     elif name in facts.keys:
+        if action.constraint and action.if_exists and name in facts.long_keys:
+            raise Refused("MariaDB may not find a long unique key by DROP CONSTRAINT IF EXISTS")
         facts.plan.dropped_keys.add(name)
     # A name that is no key: a check or foreign key, or a key that a foreign key made and the server took away.
 

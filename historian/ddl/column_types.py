@@ -24,6 +24,8 @@ __all__ = [
     "column_type",
     "converted_type",
     "integer_type",
+    "most_bytes",
+    "resized_type",
     "sized_text",
 ]
 
@@ -118,6 +120,13 @@ def _character_type(spec: TypeSpec, charset: str, collation: str, context: State
             name = sized_text(length or 0, "text", maximum_bytes(charset))
         length = None
     return _in_charset(ColumnType(name=name, length=length, members=spec.members), charset, collation)
+
+
+def most_bytes(kind: ColumnType) -> int:
+    """Bytes of the longest value, where its type is one of text or bytes; else 0."""
+    if kind.name in ("char", "varchar", "binary", "varbinary"):
+        return (kind.length or 0) * maximum_bytes(kind.charset or "")
+    return _TEXTS.get(kind.name) or _BLOBS.get(kind.name, 0)
 
 
 def resized_type(old: ColumnType, new: ColumnType) -> ColumnType | None:

@@ -21,7 +21,7 @@ __all__ = ["Oracle"]
 
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "vector"))
 
-_REFUSED = ("damages the members", "cannot say all members", "gives it a size of its own")
+_REFUSED = ("damages the members", "cannot say all members", "gives it a size of its own", "may not find a long")
 """Reasons for not following a statement that are as they should be."""
 
 
