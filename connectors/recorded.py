@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.config import PipelineConfig
+from historian.schema import TableName
 from historian.store import Store
 
-__all__ = ["recorded_store"]
+__all__ = ["StoppedTable", "recorded_store", "stopped_tables"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedTable:
+    """A table whose rows are not delivered from ``position`` on, and why."""
+
+    table: TableName
+    position: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"stopped: {self.table} at {self.position}\n  {self.reason}"
 
 
 def recorded_store(config: PipelineConfig) -> Store | None:
@@ -20,3 +34,15 @@ def recorded_store(config: PipelineConfig) -> Store | None:
     if scheme.startswith("sqlite") and not (path and Path(path).exists()):
         return None
     return Store.open(config.history.store)
+
+
+def stopped_tables(store: Store) -> tuple[StoppedTable, ...]:
+    """The tables that stopped, those whose schema was never known included."""
+    return tuple(
+        StoppedTable(
+            table=name,
+            position=quarantine.place.gtid or f"{quarantine.place.file}:{quarantine.place.offset}",
+            reason=quarantine.reason,
+        )
+        for _, name, quarantine in store.stopped()
+    )

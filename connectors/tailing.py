@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.recorded import recorded_store
+from connectors.recorded import StoppedTable, recorded_store, stopped_tables
 from connectors.render import ndjson_rows
 from connectors.sources import make_reader, make_tracker
 from historian.chunks import Chunk
@@ -32,10 +32,10 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A range of the log: versions that begin in it, tables that stop in its plan, chunks with their rows' schemas."""
+    """A range of the log: versions that begin in it, tables that stopped, chunks with their rows' schemas."""
 
     versions: tuple[PlannedVersion, ...]
-    stopped: tuple[tuple[TableName, str, str], ...]
+    stopped: tuple[StoppedTable, ...]
     chunks: tuple[tuple[Chunk, Snapshot], ...]
 
 
@@ -62,7 +62,7 @@ class Tail:
             self._begin = None if begin is None else _located(reader, begin)
             self._end = None if end is None else str(_located(reader, end))
         self._tracker = _tracker(config, self._begin)
-        self._stopped: set[int] = set()
+        self._stopped: set[StoppedTable] = set()
 
     def shown(self, *, follow: bool = False) -> Iterator[Shown]:
         """What the log holds from begin to end, part by part; with *follow* it waits for more and never ends by itself.
@@ -95,7 +95,10 @@ class Tail:
         tables = [table for table in plan.tables if self._is_wanted(table)]
         snapshots = {(table.table_id, v.version): v.snapshot for table in tables for v in table.versions}
         begun = {v.version: v for table in tables for v in table.versions if v.place is not None}
-        stopped = tuple(self._newly_stopped(tables))
+        # A table whose schema was never known is in no plan; the store knows that it stopped.
+        stopped = tuple(self._newly_stopped())
+        if stopped:
+            yield Shown(versions=(), stopped=stopped, chunks=())
         for planned in plan.ranges:
             chunks = []
             for chunk in self._tracker.reader.read(planned, tables, as_text=True):
@@ -103,19 +106,16 @@ class Tail:
                 if snapshot is not None:
                     chunks.append((chunk, snapshot))
             versions = tuple(v for _, v in sorted(begun.items()) if v.place is not None and _within(v.place, planned))
-            yield Shown(versions=versions, stopped=stopped, chunks=tuple(chunks))
-            stopped = ()
+            yield Shown(versions=versions, stopped=(), chunks=tuple(chunks))
 
     def _is_wanted(self, table: PlannedTable) -> bool:
         return self._wanted is None or any(self._wanted(name) for name in _names(table))
 
-    def _newly_stopped(self, tables: Sequence[PlannedTable]) -> Iterator[tuple[TableName, str, str]]:
-        for table in tables:
-            if table.quarantine is not None and table.table_id not in self._stopped:
-                self._stopped.add(table.table_id)
-                place = table.quarantine.place
-                at = place.gtid or f"{place.file}:{place.offset}"
-                yield next(iter(_names(table)), TableName("", "")), at, table.quarantine.reason
+    def _newly_stopped(self) -> Iterator[StoppedTable]:
+        for found in stopped_tables(self._tracker.store):
+            if found not in self._stopped and (self._wanted is None or self._wanted(found.table)):
+                self._stopped.add(found)
+                yield found
 
 
 def in_log_order(chunks: Sequence[tuple[Chunk, Snapshot]]) -> Iterator[str]:

@@ -12,7 +12,9 @@ from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from connectors.recorded import StoppedTable
     from historian.plans import Plan
+    from historian.store import Store
 
 __all__ = ["run"]
 
@@ -41,8 +43,12 @@ def run(
         raise ConfigError("there is nothing to write to", problems=("missing @ $.sinks",), where=str(config))
     if until is not None:
         until = _located(settings, until)
-    progress = _Progress()
-    replicate(settings, once=once, until=until, report=progress.report)
+    progress = _Progress(settings)
+    try:
+        replicate(settings, once=once, until=until, report=progress.report)
+        progress.look_for_stopped()
+    finally:
+        progress.close()
     tell(progress.summary())
     if progress.stopped:
         raise typer.Exit(ExitCode.FAILED)
@@ -62,32 +68,44 @@ def _located(config: PipelineConfig, text: str) -> str:
 
 
 class _Progress:
-    """One line on standard error a plan with something in it."""
+    """A line on standard error for each plan with something in it, and for each table that stops."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: PipelineConfig) -> None:
+        self._config = config
+        self._store: Store | None = None
         self.plans = 0
         self.end = ""
-        self.stopped: dict[int, str] = {}
+        self.stopped: set[StoppedTable] = set()
 
     def report(self, plan: Plan) -> None:
         """Takes note of a plan that all sinks hold."""
         self.plans += 1
         self.end = str(plan.end)
-        for table in plan.tables:
-            if table.quarantine is not None and table.table_id not in self.stopped:
-                names = [str(version.snapshot.name) for version in table.versions if version.snapshot is not None]
-                name = names[-1] if names else f"table {table.table_id}"
-                self.stopped[table.table_id] = name
-                tell(f"stopped: {name} at {table.quarantine.place.gtid or table.quarantine.place.file}\n"
-                     f"  {table.quarantine.reason}")  # fmt: skip
         if plan.tables:
-            statements = sum(version.place is not None for table in plan.tables for version in table.versions)
+            statements = len({v.version for table in plan.tables for v in table.versions if v.place is not None})
             changes = f", {statements} schema changes" if statements else ""
             tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}, up to {plan.end}")
+        self.look_for_stopped()
+
+    def look_for_stopped(self) -> None:
+        """Tells of tables that stopped since the last look; one whose schema was never known is in no plan."""
+        from connectors.recorded import recorded_store, stopped_tables
+
+        if self._store is None:
+            self._store = recorded_store(self._config)
+        for found in () if self._store is None else stopped_tables(self._store):
+            if found not in self.stopped:
+                self.stopped.add(found)
+                tell(str(found))
+
+    def close(self) -> None:
+        """Closes the store."""
+        if self._store is not None:
+            self._store.close()
 
     def summary(self) -> str:
         """What the run did, in one line."""
         if not self.plans:
             return "nothing new in the log"
-        stopped = f"; stopped: {', '.join(sorted(self.stopped.values()))}" if self.stopped else ""
+        stopped = f"; stopped: {', '.join(sorted(str(each.table) for each in self.stopped))}" if self.stopped else ""
         return f"{self.plans} plans written, up to {self.end}{stopped}"

@@ -58,6 +58,8 @@ def status(
 
 
 def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
+    from connectors.recorded import stopped_tables
+
     resolved, plan = store.resolved(), store.last_plan()
     history = store.history()
     return {
@@ -75,12 +77,11 @@ def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
         "lag": _or_reason(lambda: _lag(config, None if plan is None else plan.end)),
         "schema_versions": history.last_number,
         "stopped": [
-            {"table": str(name), "at": quarantine.place.gtid or f"{quarantine.place.file}:{quarantine.place.offset}",
-             "reason": quarantine.reason}
-            for _, name, quarantine in store.stopped()
+            {"table": str(each.table), "position": each.position, "reason": each.reason}
+            for each in stopped_tables(store)
         ],
         "zero_dates": _zero_dates(store, history),
-    }  # fmt: skip
+    }
 
 
 def _position(position: LogPosition) -> dict[str, str]:
@@ -163,7 +164,7 @@ def _print(found: dict[str, Any]) -> None:
             targets.add_row(*(Text(str(row[heading] or "")) for heading in headings))
         console.print(targets)
     for row in found["stopped"]:
-        console.print(Text(f"\nstopped: {row['table']} at {row['at']}\n  {row['reason']}", style="red"))
+        console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for row in found["zero_dates"]:
         console.print(
             Text(f"\n{row['table']}.{row['column']}: {row['values']} zero dates stand as NULL", style="yellow")

@@ -71,9 +71,9 @@ def tail(
     try:
         for shown in tailing.shown(follow=follow):
             write(shown)
-            for name, at, reason in shown.stopped:
+            for table_stopped in shown.stopped:
                 stopped = True
-                tell(f"stopped: {name} at {at}\n  {reason}")
+                tell(str(table_stopped))
     finally:
         tailing.close()
     if stopped:

@@ -60,7 +60,7 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     latest = {}
     for version in part.versions:
         if version.snapshot is not None:
-            news = version.place is not None and part.base is not None
+            news = version.place is not None and (part.base is not None or bool(latest))
             schema = changelog_schema(schema, version.snapshot, version.version if news else 0)
             latest.update({column.id: column.type for column in version.snapshot.columns})
     written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}

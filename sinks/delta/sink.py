@@ -39,7 +39,6 @@ class DeltaSink:
         self._settings = settings
         self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
         self._state: LakeState | None = None
-        self._kernel: Kernel | None = None
         self._targets: dict[str, Target] = {}
 
     def recover(self) -> Recovered | None:
@@ -78,7 +77,7 @@ class DeltaSink:
             faults.reached("plan_recorded")
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")
-        writer = PlanWriter(Kernel(self._spark, signature(plan.connector)), state, self._targets, plan)
+        writer = PlanWriter(state, self._targets, plan)
         writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)
         state.advance()
         faults.reached("plan_written")
@@ -121,26 +120,25 @@ class DeltaSink:
         return 0 if view is None else view.transaction(f"{state.connector}/{directory}")
 
     def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
+        links = {**state.links, **state.last_links}
+        targets = {d: home for home in state.homes.values() for d in home.directories}
         positions: dict[int, str] = {}
-        for home in state.homes.values():
-            for kind, directory in (("changelog", home.changelog), ("mirror", home.mirror)):
-                if not directory:
-                    continue
-                held = self._held(state, directory)
-                number = held // STEPS
-                if state.last is not None and held >= {**state.links, **state.last_links}.get(directory, 0):
-                    number = state.last.number
-                if number not in positions:
-                    plan = state.plan(number)
-                    positions[number] = "" if plan is None else str(plan.end)
-                yield TargetStatus(
-                    table=home.name,
-                    target=directory,
-                    kind=kind,
-                    plan=number,
-                    position=positions[number],
-                    stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
-                )
+        for directory, home in targets.items():
+            held = self._held(state, directory)
+            number = held // STEPS
+            if state.last is not None and held >= links.get(directory, 0):
+                number = state.last.number
+            if number not in positions:
+                plan = state.plan(number)
+                positions[number] = "" if plan is None else str(plan.end)
+            yield TargetStatus(
+                table=home.name,
+                target=directory,
+                kind="changelog" if directory == home.changelog else "mirror",
+                plan=number,
+                position=positions[number],
+                stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
+            )
 
 
 def _count(chunks: DataFrame) -> tuple[ChunkRows, int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -20,69 +19,18 @@ import pyarrow.parquet as pq
 from historian import codec
 from historian.errors import ChainBroken, SinkError
 from historian.plans import Plan
-from historian.positions import GtidSet
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
 from sinks.delta.parts import ChunkRows
-from sinks.delta.schema import DeltaSchema, plain_schema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import DeltaSettings
+from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.delta.tables import Home, Homes, assign
 
-__all__ = ["LakeState", "Links"]
+__all__ = ["LakeState"]
 
-Links = Mapping[str, int]
-"""Target directory to the transaction version that it has when it holds the plan."""
-
-PLANS, CHANGES, TABLES = "historian_plans", "historian_schema_changes", "historian_tables"
-
-_SCHEMAS = {
-    PLANS: plain_schema(
-        plan="long",
-        connector="string",
-        start_gtids="string",
-        start_file="string",
-        start_offset="long",
-        end_gtids="string",
-        end_file="string",
-        end_offset="long",
-        server="string",
-        gtids="string",
-        version="long",
-        schema_versions="string",
-        rows="string",
-        links="string",
-        system_time="timestamp",
-        revision="string",
-        plan_json="string",
-    ),
-    CHANGES: plain_schema(
-        number="long",
-        gtid="string",
-        file="string",
-        offset="long",
-        ordinal="integer",
-        server="string",
-        position="string",
-        statement="string",
-        database="string",
-        edits="string",
-        event_time="timestamp",
-        entry_json="string",
-    ),
-    TABLES: plain_schema(
-        table_id="integer",
-        name="string",
-        changelog="string",
-        mirror="string",
-        since="long",
-        dropped="long",
-        stopped="string",
-        stopped_in="long",
-        quarantined="string",
-    ),
-}
 _OWNER = "historian.connector"
 _KINDS = "historian.kinds"
 _AS_OF = "historian.tables"
@@ -132,7 +80,7 @@ class LakeState:
 
     def claim(self) -> None:
         """Takes the lake for the connector and reads what it holds. Raises :class:`SinkError` where it is another's."""
-        for name, schema in _SCHEMAS.items():
+        for name, schema in STATE_SCHEMAS.items():
             self._views[name] = self.kernel.view(self.path(name)) or self._create(name, schema)
         self._check_owner()
         self._read_plans()
@@ -145,7 +93,7 @@ class LakeState:
 
     def load(self) -> bool:
         """Reads what the lake holds, whoever's it is; False where there is no lake. Writes nothing."""
-        for name in _SCHEMAS:
+        for name in STATE_SCHEMAS:
             view = self.kernel.view(self.path(name))
             if view is None:
                 return False
@@ -182,23 +130,23 @@ class LakeState:
                 expected=f"numbers {expected}",
                 found=[entry.number for entry in entries],
             )
-        news = [_change_row(entry) for entry in entries if entry.number > self._changes_upto]
+        news = [change_row(entry) for entry in entries if entry.number > self._changes_upto]
         if news:
             self._append(CHANGES, self._serial(CHANGES), news)
             self._changes_upto = plan.version
 
     def record_plan(self, plan: Plan, rows: ChunkRows, links: Links) -> None:
         """Appends *plan*; it is the last one from here on."""
-        text = _row_counts(rows)
-        self._append(PLANS, plan.number, [_plan_row(plan, text, links)])
+        text = row_counts(rows)
+        self._append(PLANS, plan.number, [plan_row(plan, text, links)])
         self.last, self._rows, self.last_links, self.complete = plan, text, links, False
 
     def check_last(self, plan: Plan, rows: ChunkRows) -> None:
         """Raises :class:`ChainBroken` where the lake has something else under the last plan's number."""
         if plan != self.last:
             raise self._other(plan, "another plan")
-        if _row_counts(rows) != self._rows:
-            raise self._other(plan, f"rows {_row_counts(rows)} instead of {self._rows}")
+        if row_counts(rows) != self._rows:
+            raise self._other(plan, f"rows {row_counts(rows)} instead of {self._rows}")
 
     def check_earlier(self, plan: Plan) -> None:
         """The same for a plan before the last one."""
@@ -266,13 +214,13 @@ class LakeState:
         self.last_links, self.complete = json.loads(links[-1]["links"]), False
 
     def _read_homes(self) -> None:
-        rows = self._read(TABLES, *_SCHEMAS[TABLES].names()).sort_by("table_id").to_pylist()
+        rows = self._read(TABLES, *STATE_SCHEMAS[TABLES].names()).sort_by("table_id").to_pylist()
         self.homes = {row["table_id"]: Home(**row) for row in rows}
 
     def _drop_unplanned_changes(self) -> None:
         """A crash before the plan was recorded leaves changes of a plan that may never come."""
         self._changes_upto = self.recorded_version
-        changes = self._read(CHANGES, *_SCHEMAS[CHANGES].names())
+        changes = self._read(CHANGES, *STATE_SCHEMAS[CHANGES].names())
         planned = changes.filter(pc.less_equal(changes.column("number"), self.recorded_version))
         if planned.num_rows < changes.num_rows:
             self._replace(CHANGES, planned)
@@ -281,7 +229,7 @@ class LakeState:
         """A plan is a file of its own at first; many of them make the next start slow."""
         for name in (PLANS, CHANGES):
             if len(self._views[name].files()) > _MANY_FILES:
-                self._replace(name, self._read(name, *_SCHEMAS[name].names()))
+                self._replace(name, self._read(name, *STATE_SCHEMAS[name].names()))
 
     def _replace(self, name: str, rows: pa.Table) -> None:
         self._commit(
@@ -300,8 +248,10 @@ class LakeState:
         try:
             self._views[name] = self.kernel.commit(self._views[name], application, version, commit)
         except CommitConflict:
-            # OPTIMIZE may have come in between; who else writes here is the lease's business.
-            self._views[name] = self.kernel.commit(self._refreshed(name), application, version, commit)
+            # OPTIMIZE may have come in between, or our own commit, whose answer was lost.
+            view = self._views[name] = self._refreshed(name)
+            if view.transaction(application) < version:
+                self._views[name] = self.kernel.commit(view, application, version, commit)
 
     def _serial(self, name: str) -> int:
         return self._views[name].transaction(self.connector) + 1
@@ -313,7 +263,7 @@ class LakeState:
         return view
 
     def _table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-        return pa.Table.from_pylist(list(rows), _SCHEMAS[name].arrow())
+        return pa.Table.from_pylist(list(rows), STATE_SCHEMAS[name].arrow())
 
     def _write(self, name: str, rows: pa.Table) -> list[DataFile]:
         writer = FileWriter(self.path(name), rows.schema)
@@ -328,75 +278,3 @@ class LakeState:
         system, _ = pafs.FileSystem.from_uri(self._root)
         paths = [pafs.FileSystem.from_uri(file)[1] for file in files]
         return pq.read_table(paths, columns=list(columns), filesystem=system, filters=filters)
-
-
-def _plan_row(plan: Plan, rows: str, links: Links) -> dict[str, Any]:
-    versions = {
-        str(snapshot.name): [v.version for v in table.versions]
-        for table in plan.tables
-        for snapshot in [v.snapshot for v in table.versions if v.snapshot is not None][-1:]
-    }
-    return {
-        "plan": plan.number,
-        "connector": plan.connector,
-        "start_gtids": plan.start.gtids,
-        "start_file": plan.start.file,
-        "start_offset": plan.start.offset,
-        "end_gtids": plan.end.gtids,
-        "end_file": plan.end.file,
-        "end_offset": plan.end.offset,
-        "server": plan.end.server,
-        "gtids": _gtids_between(plan),
-        "version": plan.version,
-        "schema_versions": _canonical(versions),
-        "rows": rows,
-        "links": _canonical(links),
-        "system_time": _time(plan.system_time_us),
-        "revision": plan.revision,
-        "plan_json": codec.dump(Plan, plan),
-    }
-
-
-def _gtids_between(plan: Plan) -> str:
-    """The transactions of *plan*: a GTID set; for MariaDB by domain the first sequence number and the last."""
-    start, end = plan.start.gtid_set, plan.end.gtid_set
-    if isinstance(start, GtidSet) and isinstance(end, GtidSet):
-        return str(end.subtract(start))
-    before = {domain: sequence for domain, _, sequence in getattr(start, "last", ())}
-    news = [(d, server, before.get(d, 0), s) for d, server, s in getattr(end, "last", ()) if s > before.get(d, 0)]
-    return ",".join(f"{d}-{server}-{first + 1}..{last}" for d, server, first, last in news)
-
-
-def _change_row(entry: TimelineEntry) -> dict[str, Any]:
-    place = entry.place
-    whole = json.loads(codec.dump(TimelineEntry, entry))
-    return {
-        "number": entry.number,
-        "gtid": "" if place is None else place.gtid,
-        "file": entry.position.file if place is None else place.file,
-        "offset": entry.position.offset if place is None else place.offset,
-        "ordinal": 0 if place is None else place.ordinal,
-        "server": entry.server,
-        "position": str(entry.position),
-        "statement": entry.statement,
-        "database": entry.database,
-        "edits": json.dumps(whole["edits"]),
-        "event_time": _time(entry.event_time_us),
-        "entry_json": json.dumps(whole),
-    }
-
-
-def _row_counts(rows: ChunkRows) -> str:
-    """Changelog rows by table id, as the log gave them; a replay must give the same."""
-    counts: dict[str, int] = {}
-    for (table_id, _), chunks in rows.items():
-        counts[str(table_id)] = counts.get(str(table_id), 0) + sum(chunks.values())
-    return _canonical(counts)
-
-
-def _canonical(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _time(us: int) -> datetime:
-    return datetime.fromtimestamp(us // 1_000_000, tz=timezone.utc).replace(microsecond=us % 1_000_000)

@@ -134,6 +134,8 @@ class Target:
             self._view = self._kernel.commit(self.view, self.application, version, commit)
         except CommitConflict:
             self.refresh()
+            if self.held >= version:
+                return  # Our own commit, whose answer was lost.
             self._view = self._kernel.commit(self.view, self.application, version, commit)
         self._seen = self._view.version
 

@@ -14,7 +14,7 @@ from historian.plans import Plan
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart, prepare_changelog
 from sinks.delta.files import CHANGELOG, DELETES, UPSERTS, Work, WrittenFile, write_files
-from sinks.delta.kernel import DataFile, Kernel
+from sinks.delta.kernel import DataFile
 from sinks.delta.mirror import prepare_mirror, write_mirror
 from sinks.delta.parts import Part
 from sinks.delta.policy import check
@@ -45,8 +45,7 @@ class _Prepared:
 class PlanWriter:
     """Writes the parts of one plan to their targets; what a target holds is skipped."""
 
-    def __init__(self, kernel: Kernel, state: LakeState, targets: dict[str, Target], plan: Plan) -> None:
-        self._kernel = kernel
+    def __init__(self, state: LakeState, targets: dict[str, Target], plan: Plan) -> None:
         self._state = state
         self._targets = targets
         self._plan = plan
@@ -112,7 +111,7 @@ class PlanWriter:
         if directory not in self._targets:
             kind = "changelog" if directory == part.home.changelog else "mirror"
             path = self._state.path(directory)
-            self._targets[directory] = Target(self._kernel, self._plan.connector, directory, path, kind)
+            self._targets[directory] = Target(self._state.kernel, self._plan.connector, directory, path, kind)
         target = self._targets[directory]
         target.refresh()
         link = self._state.last_links[directory]
@@ -152,7 +151,7 @@ class PlanWriter:
             return
         upserts, deletes = of(UPSERTS), of(DELETES)
         kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, upserts, deletes)
-        self._kernel.delete_files([file.path for file in (deletes if kept else [*upserts, *deletes])])
+        self._state.kernel.delete_files([file.path for file in (deletes if kept else [*upserts, *deletes])])
 
     @contextmanager
     def _stopping(self, part: Part) -> Iterator[None]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 SUPPORT = Path(__file__).parent.parent / "support"
 PLACES = ("plan_recorded", "files_written", "changelog_committed", "mirror_committed", "plan_written")
+
+
+@pytest.fixture
+def mysql9(fresh_server: Callable[..., Server]) -> Server:
+    """A server of this test's own: the log of a shared one holds what other tests write."""
+    return fresh_server("mysql9")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SUPPORT = Path(__file__).parent.parent / "support"
+
+
+@pytest.fixture
+def mysql9(fresh_server: Callable[..., Server]) -> Server:
+    """A server of this test's own: the log of a shared one holds what other tests write."""
+    return fresh_server("mysql9")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyarrow as pa
 from connectors.readers.binlog.charset_tables import NONE, SINGLE_BYTE, characters
 from connectors.readers.binlog.kernels.single_byte import MAX_UTF8_BYTES, single_byte_text
 from connectors.readers.binlog.multi_byte import MULTI_BYTE
-from connectors.readers.binlog.rows_arrow import Cells, Finish, plain, text_array, utf8
+from connectors.readers.binlog.rows_arrow import Cells, Finish, is_ascii, plain, text_array, utf8
 from historian.errors import ValueUnrepresentable
 
 __all__ = ["text_finish"]
@@ -50,18 +50,18 @@ def _single_byte(charset: str) -> Finish:
         if char != NONE:
             encoded = char.encode()
             words[byte] = int.from_bytes(encoded, "little") | len(encoded) << 24
-    is_ascii = chars.isascii() or chars[:128] == bytes(range(128)).decode("ascii")
+    keeps_ascii = chars.isascii() or chars[:128] == bytes(range(128)).decode("ascii")
 
     def finish(cells: Cells) -> pa.Array:
         offsets, data = cells.offsets, cells.data
         assert data is not None  # noqa: S101 - a column of varying width
-        if is_ascii and not (np.frombuffer(data, np.uint8) & 0x80).any():
+        if keeps_ascii and is_ascii(data):
             return plain(cells)
         results = np.zeros(cells.rows + 1, np.int32)
         text = pa.allocate_buffer(MAX_UTF8_BYTES * data.size + _SLACK_BYTES, resizable=True)
         wrong = single_byte_text(
             words.ctypes.data,
-            1 if is_ascii else 0,
+            1 if keeps_ascii else 0,
             offsets.ctypes.data,
             cells.rows,
             data.address,

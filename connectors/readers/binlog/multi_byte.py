@@ -5,6 +5,7 @@ Compared with MySQL 5.7, 8.0 and 9.7 and MariaDB 10.11 and 11.8, which agree, ov
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 
 __all__ = ["MULTI_BYTE"]
@@ -34,8 +35,64 @@ def _gb18030(piece: bytes) -> str:
     return text if b"\xa8\xbc".decode("gb18030") == "\u1e3f" else text.translate(_SWAPPED)
 
 
+def _ucs2(piece: bytes) -> str:
+    text = piece.decode("utf_16_be")
+    if any(char > "\uffff" for char in text):
+        # Two units of UCS-2 are two characters, and these are none.
+        raise UnicodeError(text)
+    return text
+
+
+_UJIS_USER_ROWS = 10
+_ROW = 94
+
+
+def _ujis_user_defined(error: UnicodeError) -> tuple[str, int]:
+    """Rows 85 to 94 of both planes, for one's own characters: the servers have them in Unicode's private area."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    data = error.object[error.start : error.start + 3]
+    first, rest = (0xE000, data[:2]) if data[0] != 0x8F else (0xE000 + _UJIS_USER_ROWS * _ROW, data[1:])
+    if len(rest) == 2 and 0xF5 <= rest[0] <= 0xFE and 0xA1 <= rest[1] <= 0xFE:
+        char = chr(first + (rest[0] - 0xF5) * _ROW + rest[1] - 0xA1)
+        return char, error.start + (3 if data[0] == 0x8F else 2)
+    raise error
+
+
+def _ujis(piece: bytes) -> str:
+    return piece.decode("euc_jp", "historian.ujis").replace("\uff3c", "\\")
+
+
+_BIG5_ADDED = dict(zip(range(0xD6, 0xDD), "碁銹裏墻恒粧嫺", strict=True))
+_BIG5_NONE = frozenset(bytes.fromhex(code) for code in ("a15a", "a1c3", "a1c5", "a1fe", "a240", "a2cc", "a2ce"))
+
+
+def _big5_added(error: UnicodeError) -> tuple[str, int]:
+    """Seven characters behind the last of Python's."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    data = error.object[error.start : error.start + 2]
+    if len(data) == 2 and data[0] == 0xF9 and data[1] in _BIG5_ADDED:
+        return _BIG5_ADDED[data[1]], error.start + 2
+    raise error
+
+
+def _big5(piece: bytes) -> str:
+    text = piece.decode("big5", "historian.big5")
+    at = 0
+    while at < len(piece):
+        if piece[at : at + 2] in _BIG5_NONE:
+            raise UnicodeError(text)
+        at += 1 if piece[at] < 0x80 else 2
+    return text
+
+
+codecs.register_error("historian.ujis", _ujis_user_defined)
+codecs.register_error("historian.big5", _big5_added)
+
+
 MULTI_BYTE: dict[str, Callable[[bytes], str]] = {
-    "ucs2": _codec("utf_16_be"),
+    "ucs2": _ucs2,
     "utf16": _codec("utf_16_be"),
     "utf16le": _codec("utf_16_le"),
     "utf32": _codec("utf_32_be"),
@@ -45,5 +102,7 @@ MULTI_BYTE: dict[str, Callable[[bytes], str]] = {
     "euckr": _codec("cp949"),
     "sjis": _sjis,
     "cp932": _cp932,
+    "ujis": _ujis,
+    "big5": _big5,
 }
 """By the server's name of the set: bytes to text; raises UnicodeError for bytes that are no characters."""

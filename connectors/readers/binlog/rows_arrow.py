@@ -23,6 +23,7 @@ __all__ = [
     "dates",
     "enum",
     "flags",
+    "is_ascii",
     "plain",
     "temporal_text",
     "text_array",
@@ -85,6 +86,11 @@ def plain(cells: Cells) -> pa.Array:
     return pa.Array.from_buffers(cells.arrow, cells.rows, buffers, cells.nulls)
 
 
+def is_ascii(data: pa.Buffer | None) -> bool:
+    """Whether no byte is above 127."""
+    return not data or int(np.frombuffer(data, np.uint8).max()) < 0x80
+
+
 def utf8(cells: Cells) -> pa.Array:
     """Text that is UTF-8 already.
 
@@ -92,6 +98,8 @@ def utf8(cells: Cells) -> pa.Array:
         ValueUnrepresentable: bytes that are not; they are never replaced.
     """
     array = plain(cells)
+    if is_ascii(cells.data):
+        return array
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:

@@ -1,0 +1,301 @@
+import pytest
+
+from ddl_text import MARIADB, MYSQL, MYSQL57, after, edits_of, resolved, table
+from historian.ddl import StatementContext
+from historian.schema import TableName
+
+ABCD = "CREATE TABLE t (a INT, b INT, c INT, d INT)"
+
+
+def altered(actions: str, before: str = ABCD, context: StatementContext = MYSQL) -> list[str]:
+    return table(after(before, f"ALTER TABLE t {actions}", context=context))
+
+
+def order(actions: str, context: StatementContext = MYSQL) -> str:
+    """Names in order, types left out."""
+    return " ".join(line.split()[0] for line in altered(actions, context=context))
+
+
+@pytest.mark.parametrize(
+    "actions,expected",
+    [
+        ("ADD e INT", "a b c d e"),
+        ("ADD COLUMN e INT FIRST", "e a b c d"),
+        ("ADD e INT AFTER B", "a b e c d"),
+        ("ADD (e INT, f INT)", "a b c d e f"),
+        ("ADD e INT, ADD f INT AFTER e, ADD g INT AFTER e", "a b c d e g f"),
+        ("ADD e INT FIRST, MODIFY b INT FIRST", "b e a c d"),
+        ("ADD e INT, MODIFY a INT AFTER d", "b c d a e"),
+        ("DROP b, DROP COLUMN c", "a d"),
+        ("DROP a, ADD a BIGINT", "b c d a"),
+        ("DROP a, ADD a BIGINT FIRST", "a b c d"),
+        ("MODIFY a INT AFTER c, MODIFY b INT AFTER a", "c a b d"),
+        ("MODIFY a INT AFTER b, MODIFY b INT AFTER c", "a c b d"),
+        ("MODIFY d INT AFTER c, MODIFY c INT FIRST", "c a b d"),
+        ("MODIFY a INT AFTER d, MODIFY b INT AFTER d, ADD e INT AFTER d", "c d e b a"),
+        ("MODIFY a INT FIRST, MODIFY b INT FIRST", "b a c d"),
+        ("CHANGE a z INT AFTER y, CHANGE b y INT", "y z c d"),
+        ("CHANGE a z INT, ADD e INT AFTER z", "z e b c d"),
+        ("CHANGE a b INT, CHANGE b a INT", "b a c d"),
+        ("CHANGE a e INT, ADD a BIGINT", "e b c d a"),
+        ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", "b a c d"),
+        ("RENAME COLUMN a TO b, RENAME COLUMN b TO a, ADD e INT AFTER a", "b a e c d"),
+        ("RENAME COLUMN a TO b, DROP b", "b c d"),
+        ("RENAME COLUMN a TO z, ADD e INT AFTER z", "z e b c d"),
+        ("ORDER BY a, b", "a b c d"),
+    ],
+)
+def test_the_order_of_columns_is_the_servers(actions: str, expected: str) -> None:
+    assert order(actions) == expected
+
+
+@pytest.mark.parametrize(
+    "actions,expected",
+    [
+        ("ADD e INT, MODIFY e BIGINT", "a b c d e"),
+        (
+            "ADD IF NOT EXISTS a BIGINT, DROP COLUMN IF EXISTS x, MODIFY IF EXISTS x INT, ADD e INT, ADD IF NOT EXISTS e INT",
+            "a b c d e",
+        ),
+        ("CHANGE COLUMN IF EXISTS x y INT, RENAME COLUMN IF EXISTS x TO y, DROP INDEX IF EXISTS x", "a b c d"),
+    ],
+)
+def test_what_only_mariadb_takes(actions: str, expected: str) -> None:
+    assert order(actions, MARIADB) == expected
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        "ADD e INT AFTER f, ADD f INT",
+        "CHANGE a z INT, ADD e INT AFTER a",
+        "MODIFY a INT AFTER a",
+        "MODIFY x INT",
+        "DROP x",
+        "RENAME COLUMN x TO y",
+        "ADD a INT",
+        "RENAME COLUMN a TO b",
+        "ADD UNIQUE (x)",
+        "ADD e INT, MODIFY e BIGINT",
+        "DROP a, DROP b, DROP c, DROP d",
+    ],
+)
+def test_what_servers_refuse_does_not_fit(actions: str) -> None:
+    found = resolved(f"ALTER TABLE t {actions}", ABCD)
+    assert (found.kind, found.edits, found.tables) == ("not_understood", (), (TableName("shop", "t"),))
+
+
+def test_modify_and_change_lose_what_is_not_repeated() -> None:
+    before = (
+        "CREATE TABLE t (a INT UNSIGNED NOT NULL DEFAULT 7 COMMENT 'x', b CHAR(3) CHARSET latin1 NOT NULL, KEY (a))"
+    )
+    assert altered("MODIFY a INT, CHANGE b e CHAR(3)", before) == ["a int", "e char(3) utf8mb4_bin", "key a (a)"]
+
+
+def test_edits_say_only_what_changes() -> None:
+    before = "CREATE TABLE t (a INT, b INT NOT NULL DEFAULT 5, c VARCHAR(9))"
+    assert edits_of("ALTER TABLE t MODIFY a INT FIRST, MODIFY b INT NOT NULL DEFAULT '5', ENGINE=InnoDB", before) == []
+    assert edits_of("ALTER TABLE t CHANGE c d TEXT AFTER a, MODIFY b BIGINT DEFAULT 5", before) == [
+        "change_type column_id=2 old=int new=bigint",
+        "change_attributes column=2: b bigint default '5'",
+        "rename_column column_id=3 old=c new=d",
+        "change_type column_id=3 old=varchar(9) new=text",
+        "move_column column_id=3 after=1",
+    ]
+
+
+def test_only_columns_that_were_given_a_position_move() -> None:
+    assert edits_of("ALTER TABLE t MODIFY d INT FIRST", ABCD) == ["move_column column_id=4 after=0"]
+    assert edits_of("ALTER TABLE t MODIFY a INT AFTER d", ABCD) == ["move_column column_id=1 after=4"]
+    assert edits_of("ALTER TABLE t MODIFY b INT AFTER a, MODIFY c INT AFTER b", ABCD) == []
+
+
+def test_a_dropped_and_added_column_has_a_new_id() -> None:
+    assert edits_of("ALTER TABLE t ADD b INT AFTER a, DROP b", ABCD) == [
+        "drop_column column_id=2 name=b",
+        "add_column column=5: b int after=1",
+    ]
+
+
+def test_a_column_leaves_its_keys_when_it_is_dropped() -> None:
+    before = "CREATE TABLE t (a INT, b INT, c INT, PRIMARY KEY (a, b), UNIQUE u (b, c), UNIQUE v (b), KEY k (b))"
+    assert altered("DROP b", before) == ["a int not null", "c int", "primary key (a)", "unique u (c)"]
+    assert edits_of("ALTER TABLE t DROP b", before) == ["drop_column column_id=2 name=b"]
+
+
+def test_keys_come_and_go() -> None:
+    before = "CREATE TABLE t (a INT, b INT, UNIQUE u (a), KEY k (b), PRIMARY KEY (a))"
+    assert altered("DROP PRIMARY KEY, ADD PRIMARY KEY (b, a)", before)[:3] == [
+        "a int not null",
+        "b int not null",
+        "primary key (b, a)",
+    ]
+    assert altered("DROP PRIMARY KEY, DROP INDEX U, DROP KEY k", before) == ["a int not null", "b int"]
+    assert altered("DROP CONSTRAINT u, ADD UNIQUE (b), RENAME INDEX k TO l", before)[3:] == [
+        "unique b (b)",
+        "key l (b)",
+    ]
+    assert altered("DROP INDEX `PRIMARY`, ADD c INT KEY", before)[3:] == [
+        "primary key (c)",
+        "unique u (a)",
+        "key k (b)",
+    ]
+
+
+def test_indexes_as_statements_of_their_own() -> None:
+    catalog = after(
+        ABCD,
+        "CREATE UNIQUE INDEX u USING BTREE ON t (a, b(3) DESC) COMMENT 'x' ALGORITHM=INPLACE LOCK NONE",
+        "CREATE FULLTEXT INDEX f ON shop.t (c)",
+        "CREATE INDEX i ON t ((a + 1))",
+        "DROP INDEX f ON t ALGORITHM = COPY",
+    )
+    assert table(catalog)[4:] == ["unique u (a, b)", "key i ()"]
+
+
+def test_a_freed_name_is_used_again_for_an_unnamed_key() -> None:
+    before = "CREATE TABLE t (a INT, b INT, KEY a (b))"
+    assert altered("ADD UNIQUE (a)", before)[2:] == ["unique a_2 (a)", "key a (b)"]
+    assert altered("DROP KEY a, ADD UNIQUE (a)", before)[2:] == ["unique a (a)"]
+
+
+def test_foreign_keys_and_checks_change_no_column() -> None:
+    actions = "ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES o (x) ON DELETE CASCADE, ADD CHECK (a > 0), DROP FOREIGN KEY g, DROP CHECK h"
+    assert altered(actions)[4:] == ["key f (a)"]
+
+
+def test_defaults_and_visibility_of_a_column() -> None:
+    before = "CREATE TABLE t (a INT DEFAULT 1, b CHAR(3), c DATETIME)"
+    actions = (
+        "ALTER a SET DEFAULT -2, ALTER COLUMN b SET DEFAULT 'x ', ALTER c SET DEFAULT (NOW()), ALTER c SET INVISIBLE"
+    )
+    assert altered(actions, before) == [
+        "a int default '-2'",
+        "b char(3) utf8mb4_bin default 'x'",
+        "c datetime default NOW() invisible",
+    ]
+    assert altered("ALTER a DROP DEFAULT, ALTER INDEX k INVISIBLE, ALTER CHECK c NOT ENFORCED", before)[0] == "a int"
+
+
+def test_the_tables_default_charset_is_for_columns_to_come() -> None:
+    before = "CREATE TABLE t (a CHAR(1), b CHAR(1) CHARSET latin1) CHARSET utf8mb4"
+    catalog = after(before, "ALTER TABLE t DEFAULT CHARACTER SET = ascii, ADD c CHAR(1)", "ALTER TABLE t ADD d CHAR(1)")
+    assert table(catalog) == [
+        "a char(1) utf8mb4_0900_ai_ci",
+        "b char(1) latin1_swedish_ci",
+        "c char(1) ascii_general_ci",
+        "d char(1) ascii_general_ci",
+    ]
+
+
+def test_convert_changes_every_text_and_lets_texts_grow() -> None:
+    before = "CREATE TABLE t (a CHAR(9), b TEXT, c TINYTEXT CHARSET utf8, d BLOB, e ENUM('x'), f JSON, g VARCHAR(9) DEFAULT 'q') CHARSET latin1"
+    assert altered("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", before) == [
+        "a char(9) utf8mb4_bin",
+        "b mediumtext utf8mb4_bin",
+        "c text utf8mb4_bin",
+        "d blob",
+        "e enum('x') utf8mb4_bin",
+        "f json",
+        "g varchar(9) utf8mb4_bin default 'q'",
+    ]
+    assert altered("CONVERT TO CHARSET binary", before)[:2] == ["a binary(9)", "b blob"]
+    assert edits_of("ALTER TABLE t CONVERT TO CHARACTER SET latin1", before.replace("utf8", "latin1")) == []
+
+
+def test_convert_to_default_means_another_database_to_each_server() -> None:
+    before = (
+        "CREATE DATABASE x CHARACTER SET latin1 COLLATE latin1_bin",
+        "CREATE TABLE x.t (a CHAR(1)) CHARSET utf8mb4",
+    )
+    for context, expected in ((MYSQL, "utf8mb4_bin"), (MYSQL57, "utf8mb4_bin"), (MARIADB, "latin1_swedish_ci")):
+        catalog = after(*before, "ALTER TABLE x.t CONVERT TO CHARACTER SET DEFAULT", context=context)
+        assert table(catalog, "x.t") == [f"a char(1) {expected}"]
+
+
+def test_convert_of_members_that_change_their_bytes_is_refused() -> None:
+    found = resolved("ALTER TABLE t CONVERT TO CHARSET utf8mb4", "CREATE TABLE t (a SET('é') CHARSET latin1)")
+    assert found.kind == "not_understood"
+    assert "damages the members" in found.reason
+
+
+def test_not_null_follows_a_key_that_is_added() -> None:
+    assert altered("ADD PRIMARY KEY (a), ADD e CHAR(2) UNIQUE")[0] == "a int not null"
+    assert altered("MODIFY a BIGINT", "CREATE TABLE t (a INT PRIMARY KEY)")[0] == "a bigint not null"
+
+
+def test_rename_inside_alter_comes_last() -> None:
+    assert edits_of("ALTER TABLE t RENAME TO s.u, ADD e INT, RENAME COLUMN a TO z", ABCD) == [
+        "rename_column column_id=1 old=a new=z",
+        "add_column column=5: e int after=4",
+        "rename_table new=s.u",
+    ]
+    assert edits_of("ALTER TABLE t RENAME u", ABCD) == ["rename_table new=shop.u"]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        "ENGINE=InnoDB",
+        "FORCE, ALGORITHM=INPLACE, LOCK = NONE",
+        "COMMENT 'DROP a', AUTO_INCREMENT = 5 ROW_FORMAT=DYNAMIC",
+        "DISABLE KEYS",
+        "ADD PARTITION (PARTITION p VALUES LESS THAN (5))",
+        "REORGANIZE PARTITION p INTO (PARTITION q VALUES IN (1, 2))",
+        "COALESCE PARTITION 2",
+        "REBUILD PARTITION ALL",
+        "REMOVE PARTITIONING",
+        "PARTITION BY HASH (a) PARTITIONS 4",
+        "WITHOUT VALIDATION",
+        "SECONDARY_LOAD",
+        "STATS_PERSISTENT=DEFAULT, KEY_BLOCK_SIZE 8",
+        "",
+    ],
+)
+def test_what_keeps_rows_and_columns_is_no_edit(actions: str) -> None:
+    found = resolved(f"ALTER TABLE t {actions}", ABCD)
+    assert (found.kind, found.edits) == ("ddl", ())
+
+
+@pytest.mark.parametrize(
+    "actions,reason,others",
+    [
+        ("DROP PARTITION p, q", "DROP PARTITION takes rows away without row events", ()),
+        ("TRUNCATE PARTITION ALL", "TRUNCATE PARTITION takes rows away without row events", ()),
+        (
+            "EXCHANGE PARTITION p WITH TABLE x.u WITHOUT VALIDATION",
+            "EXCHANGE PARTITION swaps rows of two tables without row events",
+            (TableName("x", "u"),),
+        ),
+        (
+            "CONVERT PARTITION p TO TABLE u",
+            "CONVERT PARTITION moves rows between two tables without row events",
+            (TableName("shop", "u"),),
+        ),
+        ("IMPORT TABLESPACE", "DISCARD and IMPORT TABLESPACE replace all rows without row events", ()),
+        ("ENGINE = BLACKHOLE", "a table of the engine BLACKHOLE holds no rows", ()),
+        ("ADD SYSTEM VERSIONING", "system-versioned tables are not followed", ()),
+    ],
+)
+def test_what_changes_rows_unseen_is_not_understood(actions: str, reason: str, others: tuple[TableName, ...]) -> None:
+    found = resolved(f"ALTER TABLE t {actions}", ABCD)
+    assert (found.kind, found.edits, found.reason) == ("not_understood", (), reason)
+    assert found.tables == (TableName("shop", "t"), *others)
+
+
+def test_online_and_wait_and_if_exists_are_read_over() -> None:
+    catalog = after(
+        ABCD,
+        "ALTER ONLINE IGNORE TABLE IF EXISTS t WAIT 5 DROP a",
+        "ALTER TABLE IF EXISTS gone NOWAIT DROP a",
+        context=MARIADB,
+    )
+    assert table(catalog) == ["b int", "c int", "d int"]
+
+
+def test_a_timestamp_that_is_added_without_explicit_defaults() -> None:
+    before = "CREATE TABLE t (i INT, a TIMESTAMP(3) NOT NULL)"
+    assert altered("ADD b TIMESTAMP", before, MYSQL57)[2] == "b timestamp not null default '0000-00-00 00:00:00'"
+    first = altered("ADD b TIMESTAMP FIRST", before, MYSQL57)[0]
+    assert first == "b timestamp not null default CURRENT_TIMESTAMP on update CURRENT_TIMESTAMP"
+    assert altered("ADD b TIMESTAMP", before, MYSQL)[2] == "b timestamp"

@@ -1,0 +1,90 @@
+"""No text makes the resolver raise, and none takes long."""
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ddl_text import MARIADB, MYSQL, after
+from historian.ddl import StatementContext, resolve
+from historian.edits import apply_all
+
+BEFORE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(9) DEFAULT 'x', c TIMESTAMP, d ENUM('x','y'), UNIQUE u (b))"
+STATEMENTS = (
+    BEFORE,
+    "ALTER TABLE t ADD COLUMN e DECIMAL(10,2) UNSIGNED NOT NULL DEFAULT '1.5' AFTER a, DROP b, MODIFY c TIMESTAMP(3) NULL FIRST",
+    "ALTER TABLE t CHANGE d e SET('it''s', 'x') CHARSET latin1 DEFAULT 'x', CONVERT TO CHARACTER SET utf8mb4, RENAME TO s.u",
+    "CREATE OR REPLACE TABLE t (a INT AS (1 + (2)) STORED, KEY k (a DESC), CHECK (a > ')')) ENGINE=InnoDB PARTITION BY HASH (a)",
+    "CREATE /*!80016 UNIQUE */ INDEX i ON t (a, (b + 1)) /*M!100100 WAIT 5 */",
+    "RENAME TABLE t TO x, s.u TO t; ",
+    "DROP TABLE IF EXISTS t, `a b`.`c``d` CASCADE",
+    "CREATE DATABASE d DEFAULT CHARACTER SET = 'utf8mb4' COLLATE utf8mb4_bin",
+    "UPDATE LOW_PRIORITY t AS x JOIN (SELECT 1) y SET a = 1 WHERE b = 'c'",
+    "DELETE t FROM t USING s.u WHERE 1",
+)
+CONTEXTS = (
+    MYSQL,
+    MARIADB,
+    StatementContext(database="shop", version=50722, sql_mode=frozenset(("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"))),
+    StatementContext(flavor="mariadb", version=100500, lower_case_table_names=2, error_code=1),
+)
+CATALOG = after(BEFORE)
+PIECES = st.sampled_from(
+    sorted({piece for sql in STATEMENTS for piece in sql.replace("(", " ( ").replace(",", " , ").split()})
+)
+
+
+def check(sql: str, context: StatementContext) -> None:
+    resolution = resolve(sql, context, CATALOG)
+    apply_all(resolution.edits, CATALOG)
+    assert (resolution.kind in ("dml", "not_understood")) == bool(resolution.reason)
+
+
+@given(st.text(max_size=200), st.sampled_from(CONTEXTS))
+@example("'", MYSQL)
+@example("ALTER TABLE `", MYSQL)
+@example("ALTER TABLE t ADD c BIT DEFAULT 0x" + "F" * 5000, MYSQL)
+@example("ALTER TABLE t ADD c INT DEFAULT 0x" + "F" * 5000, MYSQL)
+@example("ALTER TABLE t ADD c INT(" + "9" * 5000 + ")", MYSQL)
+@example("ALTER TABLE t ADD c TIME DEFAULT '" + "9" * 5000 + "'", MYSQL)
+@example("ALTER TABLE t ADD c YEAR DEFAULT " + "9" * 5000, MYSQL)
+def test_random_text_never_raises(sql: str, context: StatementContext) -> None:
+    check(sql, context)
+
+
+@given(st.lists(PIECES, max_size=40), st.sampled_from(CONTEXTS))
+@settings(max_examples=300)
+def test_shuffled_words_never_raise(words: list[str], context: StatementContext) -> None:
+    check(" ".join(words), context)
+
+
+@given(
+    st.sampled_from(STATEMENTS), st.integers(0, 200), st.integers(0, 20), st.text(max_size=8), st.sampled_from(CONTEXTS)
+)
+@settings(max_examples=300)
+def test_mutated_statements_never_raise(sql: str, at: int, cut: int, put: str, context: StatementContext) -> None:
+    check(sql[:at] + put + sql[at + cut :], context)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t " + "ADD c INT, " * 90_000,
+        "ALTER TABLE t ADD c ENUM(" + "'x'," * 250_000 + "'y')",
+        "ALTER TABLE t ADD c INT DEFAULT " + "(" * 1_000_000,
+        "CREATE TABLE x (" + "(" * 1_000_000,
+        "/*" * 500_000,
+        "/*!99999 " * 110_000,
+        "ALTER TABLE t COMMENT '" + "\\'" * 500_000,
+        "`" * 1_000_000,
+        "INSERT INTO t VALUES " + "('x', 1)," * 110_000,
+        "ALTER TABLE t " + "\n" * 1_000_000,
+        "DROP TABLE " + "t," * 500_000,
+    ],
+    ids=lambda sql: sql[:24],
+)
+def test_a_megabyte_is_parsed_or_refused_in_a_second(sql: str) -> None:
+    began = time.perf_counter()
+    resolve(sql, MYSQL, CATALOG)
+    assert time.perf_counter() - began < 3  # a second on a quiet machine

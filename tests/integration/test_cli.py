@@ -1,0 +1,278 @@
+"""The command line on real servers: rows exactly as promised, and a whole run with what it recorded."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.cli.outcome import ExitCode
+from servers import Server
+
+HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
+WAIT_S = 120
+
+TABLE = """
+    CREATE TABLE tail_it.t (
+        id BIGINT UNSIGNED PRIMARY KEY, small TINYINT, big BIGINT, price DECIMAL(8,2), f FLOAT, d DOUBLE, flags BIT(10),
+        born DATE, at DATETIME(3), seen TIMESTAMP(6) NULL, span TIME(1), y YEAR, e ENUM('a','b'), s SET('x','y'),
+        t VARCHAR(20), b VARBINARY(4), j JSON
+    ) CHARACTER SET utf8mb4
+"""
+INSERTS = (
+    "SET SESSION sql_mode = '', time_zone = '+02:00'",
+    """INSERT INTO tail_it.t VALUES (18446744073709551615, -128, -9223372036854775808, -12.5, 0.1, 1e22, b'1000000001',
+        '2024-02-29', '2024-02-29 12:30:00.5', '2024-02-29 12:30:00.000001', '-12:30:00.5', 2024, 'b', 'x,y', 'ä"€', 0x00FF,
+        '{"k": [1, 2.5]}')""",
+    "INSERT INTO tail_it.t (id, born, at, seen) VALUES (1, '0000-00-00', '2024-00-00 00:00:00', '0000-00-00 00:00:00')",
+    "UPDATE tail_it.t SET small = 7 WHERE id = 1",
+    "DELETE FROM tail_it.t WHERE id = 1",
+)
+NOTHING = dict.fromkeys(("small", "big", "price", "f", "d", "flags", "span", "y", "e", "s", "t", "b", "j"))
+FIRST = {
+    "id": 18446744073709551615,
+    "small": -128,
+    "big": -9223372036854775808,
+    "price": "-12.50",
+    "f": 0.1,
+    "d": 1e22,
+    "flags": 513,
+    "born": "2024-02-29",
+    "at": "2024-02-29 12:30:00.500",
+    "seen": "2024-02-29 10:30:00.000001",
+    "span": "-12:30:00.5",
+    "y": 2024,
+    "e": "b",
+    "s": "x,y",
+    "t": 'ä"€',
+    "b": "AP8=",
+    "j": '{"k": [1, 2.5]}',
+}
+ZEROS = {"id": 1, "born": "0000-00-00", "at": "2024-00-00 00:00:00.000", "seen": "0000-00-00 00:00:00.000000"}
+EXPECTED = [
+    ("+A", FIRST),
+    ("+A", {**NOTHING, **ZEROS}),
+    ("-C", {**NOTHING, **ZEROS}),
+    ("+C", {**NOTHING, **ZEROS, "small": 7}),
+    ("-R", {**NOTHING, **ZEROS, "small": 7}),
+]
+
+
+def _historian(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [*HISTORIAN, *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+
+
+def _config(directory: Path, server: Server, more: str = "", **settings: str) -> Path:
+    words = {
+        "type": server.flavor,
+        "host": server.host,
+        "port": str(server.port),
+        "user": server.user,
+        "password": "${env:TAIL_PASSWORD:-historian}",
+        "tables": "['tail_it.*']",
+        **settings,
+    }
+    file = directory / "pipeline.yaml"
+    source = "".join(f"  {key}: {value}\n" for key, value in words.items())
+    file.write_text(f"name: tail\nsource:\n{source}{more}")
+    return file
+
+
+@pytest.fixture
+def place(server: Server) -> Iterator[str]:
+    """A server with an empty database, and the place in its log."""
+    server.sql("DROP DATABASE IF EXISTS tail_it")
+    new = server.flavor == "mysql" and server.version.startswith("9")
+    file, offset = server.sql("SHOW BINARY LOG STATUS" if new else "SHOW MASTER STATUS")[0][:2]
+    server.sql("CREATE DATABASE tail_it")
+    yield f"{file}:{offset}"
+    server.sql("DROP DATABASE IF EXISTS tail_it")
+
+
+def _write(server: Server) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(TABLE)
+        for statement in INSERTS:
+            cursor.execute(statement)
+
+
+def test_tail_prints_every_value_as_promised(server: Server, place: str, tmp_path: Path) -> None:
+    _write(server)
+
+    shown = _historian("tail", _config(tmp_path, server, start=f"'{place}'"), "--format", "ndjson")
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [(row["op"], row["data"]) for row in rows] == EXPECTED
+    assert {row["table"] for row in rows} == {"tail_it.t"}
+    assert [list(row["data"]) for row in rows] == [list(FIRST)] * len(rows)
+    assert len({row["position"] for row in rows}) == 4
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_files_of_a_server_give_the_rows_that_it_gives(server: Server, place: str, tmp_path: Path) -> None:
+    _write(server)
+    config = _config(tmp_path, server, start=f"'{place}'")
+
+    live = _historian("tail", config, "--format", "ndjson")
+    files = _historian(
+        "tail", "--binlog", *server.binlog_files(), "--from", place, "--table", "tail_it.*", "--format", "ndjson"
+    )
+
+    assert files.returncode == 0
+    assert _without_version(files.stdout) == _without_version(live.stdout)
+
+
+def _without_version(text: str) -> list[dict[str, Any]]:
+    """Rows without the number of their schema version: the two histories begin at different places."""
+    return [{k: v for k, v in json.loads(line).items() if k != "schema_version"} for line in text.splitlines()]
+
+
+def test_tail_follows_a_log_until_interrupted(mysql9: Server, tmp_path: Path) -> None:
+    mysql9.sql("DROP DATABASE IF EXISTS tail_it")
+    mysql9.sql("CREATE DATABASE tail_it")
+    mysql9.sql("CREATE TABLE tail_it.n (id INT PRIMARY KEY)")
+    config = _config(tmp_path, mysql9, start="latest")
+    process = subprocess.Popen(
+        [*HISTORIAN, "tail", str(config), "--follow", "--format", "ndjson"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        number = _first_seen(mysql9, lines)
+        mysql9.sql("INSERT INTO tail_it.n VALUES (1000)")
+        following = next(line for line in lines if json.loads(line)["data"]["id"] == 1000)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(WAIT_S)
+    finally:
+        process.kill()
+        process.communicate()
+        mysql9.sql("DROP DATABASE tail_it")
+
+    assert number < 1000
+    assert json.loads(following)["op"] == "+A"
+    assert code == ExitCode.INTERRUPTED
+
+
+def _first_seen(server: Server, lines: Iterator[str]) -> int:
+    """Inserts until the first row is shown: the log's end is fixed some time after the start of the process."""
+    stop = threading.Event()
+
+    def insert() -> None:
+        for number in range(1, 1000):
+            if stop.is_set():
+                return
+            server.sql(f"INSERT INTO tail_it.n VALUES ({number})")
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=insert)
+    thread.start()
+    try:
+        return int(json.loads(next(lines))["data"]["id"])
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("command", [("tail",), ("check",), ("run", "--once")])
+def test_a_wrong_password_is_said_and_not_printed(mysql9: Server, tmp_path: Path, command: tuple[str, ...]) -> None:
+    sink = "sinks: [{type: delta, path: lake}]\n"
+    config = _config(tmp_path, mysql9, sink, password="guessed-wrong")
+
+    found = _historian(command[0], config, *command[1:])
+
+    assert found.returncode == (ExitCode.FAILED if command == ("check",) else ExitCode.SOURCE)
+    text = found.stdout + found.stderr
+    assert "the server refuses the user or its password" in " ".join(text.split())
+    assert "Traceback" not in text
+    assert "guessed-wrong" not in text
+
+
+def test_a_run_is_refused_by_a_failed_check(mysql9: Server, tmp_path: Path) -> None:
+    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", server_id=str(mysql9.port))
+
+    found = _historian("run", config, "--once")
+
+    assert found.returncode == ExitCode.SOURCE
+    assert "error: the source does not meet what a right copy needs" in found.stderr
+    assert "mend: choose another range for source.server_id" in found.stderr
+
+
+def test_what_a_run_recorded_can_be_asked(mysql9: Server, tmp_path: Path) -> None:
+    mysql9.sql("DROP DATABASE IF EXISTS tail_it")
+    file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
+    mysql9.sql("CREATE DATABASE tail_it")
+    mysql9.sql("CREATE TABLE tail_it.o (id INT PRIMARY KEY, a INT, b DATE)")
+    mysql9.sql("INSERT INTO tail_it.o VALUES (1, 10, '2024-01-01')")
+    with mysql9.connect(sql_mode="") as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO tail_it.o VALUES (2, 20, '0000-00-00')")
+    before = mysql9.sql("SELECT @@GLOBAL.gtid_executed")[0][0].replace("\n", "")
+    mysql9.sql("ALTER TABLE tail_it.o RENAME COLUMN a TO total, ADD COLUMN note TEXT")
+    mysql9.sql("INSERT INTO tail_it.o VALUES (3, 30, NULL, 'x')")
+    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
+
+    ran = _historian("run", config, "--once")
+    listed = json.loads(_historian("schemas", config, "list", "--json").stdout)
+    then = json.loads(_historian("schemas", config, "at", "tail_it.o", before, "--json").stdout)
+    versions = [version["version"] for version in listed[0]["versions"]]
+    changes = json.loads(_historian("schemas", config, "diff", "tail_it.o", *map(str, versions), "--json").stdout)
+    status = _historian("status", config, "--json")
+    tailed = _historian("tail", config, "--format", "ndjson")
+    mysql9.sql("DROP DATABASE tail_it")
+
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert [table["table"] for table in listed] == ["tail_it.o"]
+    assert [column["name"] for column in then["columns"]] == ["id", "a", "b"]
+    assert changes == [
+        {"change": "renamed", "column": "total", "before": "a", "after": "total"},
+        {"change": "added", "column": "note", "after": "text"},
+    ]
+    assert status.returncode == 0
+    _check_status(json.loads(status.stdout))
+    rows = [json.loads(line) for line in tailed.stdout.splitlines()]
+    assert [row["schema_version"] for row in rows] == [versions[0], versions[0], versions[1]]
+
+
+def _check_status(found: dict[str, Any]) -> None:
+    assert (found["name"], found["stopped"], found["lag"]["transactions"]) == ("tail", [], 0)
+    assert found["zero_dates"] == [{"table": "tail_it.o", "column": "b", "values": 1}]
+    assert sorted((t["target"], t["kind"], t["plan"]) for t in found["targets"]) == [
+        ("tail_it_o", "mirror", found["last_plan"]["number"]),
+        ("tail_it_o_changes", "changelog", found["last_plan"]["number"]),
+    ]
+    assert {t["position"] for t in found["targets"]} == {found["last_plan"]["end"]["gtids"]}
+
+
+def test_a_run_ends_cleanly_when_it_is_interrupted(mysql9: Server, tmp_path: Path) -> None:
+    mysql9.sql("DROP DATABASE IF EXISTS tail_it")
+    file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
+    mysql9.sql("CREATE DATABASE tail_it")
+    mysql9.sql("CREATE TABLE tail_it.o (id INT PRIMARY KEY)")
+    mysql9.sql("INSERT INTO tail_it.o VALUES (1)")
+    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
+    process = subprocess.Popen([*HISTORIAN, "run", str(config)], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert any(line.startswith("plan ") for line in iter(process.stderr.readline, ""))
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=WAIT_S)
+    finally:
+        process.kill()
+        process.wait()
+        mysql9.sql("DROP DATABASE tail_it")
+
+    assert process.returncode == 0
+    assert "plans written, up to" in rest
+    assert "Traceback" not in rest
