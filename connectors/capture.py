@@ -39,7 +39,7 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 
-Rows = tuple[tuple[Any, ...], ...]
+_Rows = tuple[tuple[Any, ...], ...]
 
 
 def capture_catalog(connection: Connection[Any], next_table_id: int, next_column_id: int) -> Catalog:
@@ -90,7 +90,7 @@ def _context(version: str, modes: str) -> StatementContext:
     )
 
 
-def _one_moment(cursor: Cursor) -> list[Rows]:
+def _one_moment(cursor: Cursor) -> list[_Rows]:
     """The answers to all queries, asked until two rounds agree: ``information_schema`` knows no snapshot on all servers."""
     before = _round(cursor)
     for _ in range(_TRIES):
@@ -107,7 +107,7 @@ def _one_moment(cursor: Cursor) -> list[Rows]:
     )
 
 
-def _round(cursor: Cursor) -> list[Rows]:
+def _round(cursor: Cursor) -> list[_Rows]:
     answers = []
     for query in _QUERIES:
         cursor.execute(query)
@@ -129,7 +129,7 @@ class _Builder:
     def flavor(self) -> str:
         return self.context.flavor
 
-    def read_columns(self, rows: Rows) -> None:
+    def read_columns(self, rows: _Rows) -> None:
         for row in rows:
             database, table, name, type_text, is_nullable, default, charset, collation, extra, expression = row
             try:
@@ -156,7 +156,7 @@ class _Builder:
             self.next_column_id += 1
             self.columns[TableName(database, table)].append(column)
 
-    def read_keys(self, rows: Rows) -> None:
+    def read_keys(self, rows: _Rows) -> None:
         for database, table, index, non_unique, column in rows:
             _, columns = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
             columns.append(column)

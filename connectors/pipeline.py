@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline", "make_sinks", "open_store", "run"]
 
-Report = Callable[[Plan], None]
+_Report = Callable[[Plan], None]
 _POLL_S = 1
 
 
@@ -40,7 +40,7 @@ def run(
     *,
     once: bool = False,
     until: str | None = None,
-    report: Report = lambda plan: None,  # noqa: ARG005 a report that says nothing
+    report: _Report = lambda plan: None,  # noqa: ARG005 a report that says nothing
     spark: SparkSession | None = None,
 ) -> None:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
@@ -105,7 +105,7 @@ class Pipeline:
         sinks: Sequence[Sink],
         held: int,
         lease: Lease,
-        report: Report,
+        report: _Report,
     ) -> None:
         self._config = config
         self._spark = spark
@@ -120,7 +120,7 @@ class Pipeline:
 
     @classmethod
     @contextmanager
-    def opened(cls, config: PipelineConfig, spark: SparkSession, report: Report) -> Iterator[Pipeline]:
+    def opened(cls, config: PipelineConfig, spark: SparkSession, report: _Report) -> Iterator[Pipeline]:
         """A pipeline that holds the connector's lease and its targets."""
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)

@@ -50,7 +50,7 @@ _SEQUENCE_BITS = 32
 
 
 @dataclass
-class RangePartition(InputPartition):
+class _RangePartition(InputPartition):
     """One range of one plan, with all an executor needs to read it."""
 
     plan: int
@@ -76,15 +76,15 @@ class HistorianSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 Spark's name and signature
         """A reader for ``spark.readStream``."""
-        return HistorianStreamReader(_settings(self.options, streaming=True))
+        return _StreamReader(_settings(self.options, streaming=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 Spark's signature
         """A reader for ``spark.read``."""
-        return HistorianBatchReader(_settings(self.options))
+        return _BatchReader(_settings(self.options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceSettings:
+class _SourceSettings:
     """The source's options, checked."""
 
     config: str
@@ -124,7 +124,7 @@ class SourceSettings:
             tracker.close()
 
 
-def _settings(options: Mapping[str, str], *, streaming: bool = False) -> SourceSettings:
+def _settings(options: Mapping[str, str], *, streaming: bool = False) -> _SourceSettings:
     given = {key.lower(): value for key, value in options.items()}
     problems = []
     if not given.get("config"):
@@ -138,7 +138,7 @@ def _settings(options: Mapping[str, str], *, streaming: bool = False) -> SourceS
         problems.append(f"not a number @ $.after_plan (got {after_plan!r})")
     if problems:
         raise ConfigError('options of format("historian") cannot be used', problems=tuple(problems))
-    return SourceSettings(
+    return _SourceSettings(
         config=given["config"],
         table=given.get("table"),
         name=given.get("name"),
@@ -151,10 +151,10 @@ def _settings(options: Mapping[str, str], *, streaming: bool = False) -> SourceS
     )
 
 
-class HistorianStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are plans: ``{"format", "position", "plan"}``; a plan is stored before its offset is handed out."""
 
-    def __init__(self, settings: SourceSettings) -> None:
+    def __init__(self, settings: _SourceSettings) -> None:
         self._settings = settings
         self._tracker: Tracker | None = None
         self._typed: TypedTable | None = None
@@ -206,10 +206,10 @@ class HistorianStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return _read(self._settings, partition, self._typed)
 
 
-class HistorianBatchReader(DataSourceReader):
+class _BatchReader(DataSourceReader):
     """Everything between two positions. Plans are made in memory and thrown away."""
 
-    def __init__(self, settings: SourceSettings) -> None:
+    def __init__(self, settings: _SourceSettings) -> None:
         self._settings = settings
         self._typed = None if settings.table is None else settings.typed()
 
@@ -232,11 +232,13 @@ def _offset(position: LogPosition, plan: int) -> dict[str, Any]:
 
 def _partitions(plan: Plan) -> list[InputPartition]:
     ranges: tuple[LogRange | None, ...] = plan.ranges if plan.tables else ()
-    return [RangePartition(plan.number, index, planned, plan.tables) for index, planned in enumerate(ranges or (None,))]
+    return [
+        _RangePartition(plan.number, index, planned, plan.tables) for index, planned in enumerate(ranges or (None,))
+    ]
 
 
-def _read(settings: SourceSettings, partition: InputPartition, typed: TypedTable | None) -> Iterator[pa.RecordBatch]:
-    if not isinstance(partition, RangePartition):
+def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTable | None) -> Iterator[pa.RecordBatch]:
+    if not isinstance(partition, _RangePartition):
         raise TypeError(f"not a partition of this source: {type(partition).__name__}")
     if partition.index == 0 and typed is None:
         yield _marker(partition.plan)

@@ -25,7 +25,7 @@ __all__ = ["schemas"]
 
 schemas = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="As database.table.", show_default=False)]
+_Table = Annotated[str, typer.Argument(metavar="TABLE", help="As database.table.", show_default=False)]
 
 
 @schemas.callback()
@@ -36,7 +36,7 @@ def _config(context: typer.Context, config: Config) -> None:
 
 @schemas.command("list")
 @ending
-def list_versions(
+def _list_versions(
     context: typer.Context,
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this one.", show_default=False)] = None,
     *,
@@ -63,9 +63,9 @@ def list_versions(
 
 @schemas.command("at")
 @ending
-def at_position(
+def _at_position(
     context: typer.Context,
-    table: Table,
+    table: _Table,
     position: Annotated[str, typer.Argument(metavar="POS", help="GTIDs, or file:offset.", show_default=False)],
     *,
     as_json: Json = False,
@@ -88,9 +88,9 @@ def at_position(
 
 @schemas.command("diff")
 @ending
-def diff(
+def _diff(
     context: typer.Context,
-    table: Table,
+    table: _Table,
     first: Annotated[int, typer.Argument(metavar="V1", help="Number of a version.", show_default=False)],
     second: Annotated[int, typer.Argument(metavar="V2", help="Number of another one.", show_default=False)],
     *,

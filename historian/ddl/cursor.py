@@ -179,7 +179,10 @@ class Cursor:
 
     def at_end(self) -> bool:
         """Whether nothing but semicolons is left."""
-        return all(key == ";" for key in self.keys[self.at : -1])
+        at = self.at
+        while self.keys[at] == ";":
+            at += 1
+        return self.keys[at] == END
 
     def expect_end(self) -> None:
         """Raises where something is left."""

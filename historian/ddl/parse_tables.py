@@ -7,7 +7,7 @@ from historian.ddl.lexer import END, NUMBER, STRING
 from historian.ddl.parse_columns import parse_column
 from historian.ddl.statements import CharsetClause, ColumnSpec, CreateTable, KeyKind, KeySpec, TableOptions, Unsupported
 
-__all__ = ["is_key", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
+__all__ = ["is_key", "key_columns", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
 
 _KEY_WORDS = frozenset(("INDEX", "KEY"))
 _SPECIAL = frozenset(("FULLTEXT", "SPATIAL"))

@@ -13,7 +13,6 @@ from historian.ddl.statements import CharsetClause, CreateTable
 from historian.schema import Catalog, Column, Database, Snapshot, TableName
 
 __all__ = [
-    "Refused",
     "copied_table",
     "created_table",
     "database_defaults",
@@ -22,7 +21,7 @@ __all__ = [
 ]
 
 
-def server_defaults(catalog: Catalog, context: StatementContext) -> Charset:
+def _server_defaults(catalog: Catalog, context: StatementContext) -> Charset:
     """Charset and collation of a database that is created without its own."""
     if context.charset:
         return context.charset, context.collation
@@ -33,7 +32,7 @@ def database_defaults(name: str, catalog: Catalog, context: StatementContext) ->
     """Charset and collation of a table that is created without its own; the server's where the database is not known."""
     database = catalog.databases.get(name)
     if database is None:
-        return server_defaults(catalog, context)
+        return _server_defaults(catalog, context)
     return database.charset, database.collation
 
 
@@ -41,7 +40,7 @@ def made_database(
     name: str, clause: CharsetClause, old: Database | None, catalog: Catalog, context: StatementContext
 ) -> Database:
     """The database that CREATE or ALTER DATABASE makes; *old* where it was there."""
-    server = server_defaults(catalog, context)
+    server = _server_defaults(catalog, context)
     inherited = server if old is None else (old.charset, old.collation)
     charset, collation = charset_clause(clause, inherited, context, server)
     return Database(name=name, charset=charset, collation=collation)

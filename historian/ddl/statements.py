@@ -8,6 +8,7 @@ from typing import Literal
 from historian.schema import TableName
 
 __all__ = [
+    "Action",
     "AddColumn",
     "AddKey",
     "AlterColumn",

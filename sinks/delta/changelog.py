@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from historian.errors import ChainBroken
-from historian.schema import Snapshot
+from historian.schema import ColumnType, Snapshot
 from sinks.delta import faults
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.parts import Part, Step
@@ -57,7 +57,7 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
         return None
     exists = target.exists
     schema = target.view.schema() if exists else None
-    latest = {}
+    latest: dict[int, ColumnType] = {}
     for version in part.versions:
         if version.snapshot is not None:
             news = version.place is not None and (part.base is not None or bool(latest))

@@ -52,7 +52,8 @@ def gtid(number: int, *, committed_us: int = 0, original_us: int = 0, uuid: byte
 
 def begin(text: bytes = b"BEGIN") -> bytes:
     """A QUERY event."""
-    return event(2, struct.pack("<IIBHH", 1, 0, 2, 0, 3) + b"abc" + b"db\0" + text)
+    flags = struct.pack("<BI", 0, 0)
+    return event(2, struct.pack("<IIBHH", 1, 0, 2, 0, len(flags)) + flags + b"db\0" + text)
 
 
 BEGIN = begin()

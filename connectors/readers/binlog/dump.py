@@ -239,7 +239,7 @@ class Dump:
         where = f"{gatherer.file}:{gatherer.offset}"
         if code == ERROR:
             packet = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
-            return dump_error(packet, str(self._address), self._where)
+            return _dump_error(packet, str(self._address), self._where)
         data = gatherer.buffer[int(gatherer.state[AT]) : gatherer.fill][:HEADER_BYTES].tobytes()
         if code == BAD_SIZE:
             return LogCorrupt("a packet of the dump is no event", where=where, found=data.hex(" "))
@@ -256,7 +256,7 @@ def _without_checksum(event: bytes) -> bytes:
     return body if zlib.crc32(body) == int.from_bytes(event[-CHECKSUM_BYTES:], "little") else event
 
 
-def dump_error(packet: bytes, address: str, where: str) -> SourceError:
+def _dump_error(packet: bytes, address: str, where: str) -> SourceError:
     """The error that a server's error packet stands for."""
     number = int.from_bytes(packet[1:3], "little")
     text = packet[3:].decode("utf-8", "replace")

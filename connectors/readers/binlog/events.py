@@ -29,6 +29,7 @@ __all__ = [
     "packed_integer",
     "previous_gtids",
     "rotate",
+    "uuid_text",
 ]
 
 MAGIC = b"\xfebin"

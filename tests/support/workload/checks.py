@@ -111,7 +111,9 @@ def _assert_transaction(
     recorded: Recorded, expected: list[ExpectedRow], found: list[DecodedRow], identity: dict[int, int]
 ) -> None:
     for at, (want, got) in enumerate(zip(expected, found, strict=False)):
-        same_table = identity.setdefault(got.table_id, want.lineage) == want.lineage
+        if got.table_id not in identity and want.lineage not in identity.values():
+            identity[got.table_id] = want.lineage
+        same_table = identity.get(got.table_id) == want.lineage
         if not same_table or (want.table, want.op, want.values) != (got.table, got.op, got.values):
             raise AssertionError(_difference(recorded, at, want, got))
     if len(expected) != len(found):

@@ -117,18 +117,17 @@ def test_a_file_cut_off_inside_its_first_event_is_corrupt(log: Path) -> None:
 def test_a_file_cut_off_anywhere_is_corrupt_or_ends_with_a_whole_transaction(tmp_path: Path) -> None:
     whole = log_bytes([previous_gtids(), *transactions(1, 2)])
     path = tmp_path / "binlog.000001"
-    ends = {}
+    ends, errors = {}, set()
     for size in range(FORMAT_END, len(whole)):
         path.write_bytes(whole[:size])
         try:
             ends[size] = str(bounds_of(read_all(path))[-1:])  # type: ignore[arg-type]
         except LogCorrupt as error:
-            assert error.what in (  # noqa: PT017 - either is right, by where the file ends
-                "the binlog file ends inside an event",
-                "the last binlog file ends inside a transaction",
-            )
-            assert error.where is not None
-            assert error.where.startswith("binlog.000001:")
+            errors.add((error.what, str(error.where).partition(":")[0]))
+    assert errors == {
+        ("the binlog file ends inside an event", "binlog.000001"),
+        ("the last binlog file ends inside a transaction", "binlog.000001"),
+    }
     assert len(ends) == 3  # no event, PREVIOUS_GTIDS alone, one transaction
 
 
