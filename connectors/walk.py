@@ -58,8 +58,8 @@ class Walk:
         return None
 
     def _statement(self, statement: Statement) -> None:
-        recorded = self.history.entry(self.number + 1)
-        if recorded is not None and recorded.place == statement.place:
+        recorded = self.history.recorded(statement.place, self.reached.server)
+        if recorded is not None and recorded.number == self.number + 1:
             self._advance(recorded)
             return
         resolution = resolve(statement.sql, statement.context, self.catalog)
@@ -116,9 +116,10 @@ class Walk:
         if not self.captured(table):
             return
         quarantine = Quarantine(place=place, reason=reason)
-        table_id = 0 if snapshot is None else snapshot.table_id
-        if table_id == 0 or table_id not in self.quarantines:
-            self.store.quarantine(table_id, table, quarantine)
-        if table_id:
-            self.quarantines[table_id] = quarantine
-            self.touched.add(table_id)
+        if snapshot is None:
+            self.store.quarantine(0, table, quarantine)
+            return
+        self.touched.add(snapshot.table_id)
+        if snapshot.table_id not in self.quarantines:
+            self.store.quarantine(snapshot.table_id, table, quarantine)
+            self.quarantines[snapshot.table_id] = quarantine

@@ -1,0 +1,55 @@
+"""What a walk over scanned statements records, and what stops a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connectors.readers.base import Statement
+from connectors.walk import Walk
+from historian.ddl import StatementContext
+from historian.history import History
+from historian.plans import Place
+from historian.schema import TableName
+from historian.store import Store
+from historian.timeline import TimelineEntry
+from timelines import FILE, A, B, capture, create, position
+
+INSERT = "INSERT INTO shop.t VALUES (1, 1)"
+
+
+def _statement(number: int, sql: str, *, file: str = FILE, offset: int = 0) -> Statement:
+    place = Place(gtid=f"{A}:{number}", file=file, offset=offset or 1000 * number, ordinal=2)
+    return Statement(place=place, event_time_us=0, sql=sql, context=StatementContext(database="shop", version=80400))
+
+
+def _walk(store: Store, *entries: TimelineEntry, server: str = A) -> Walk:
+    history = History.of(entries, resolved=position(f"{A}:1-99", 99_000))
+    reached = replace(position(), server=server)
+    return Walk(history, 1, store, lambda _: True, "mysql", reached)
+
+
+def test_the_first_statement_that_stops_a_table_says_where() -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
+    first, second = _statement(2, INSERT), _statement(3, INSERT)
+    walk.take(first)
+    walk.take(second)
+
+    assert (first.place, first.place) == (walk.quarantines[1].place, store.quarantines()[1].place)
+    assert first.place == _walk(store, capture(create(1, "t", "a", "b", key=(1,)))).quarantines[1].place
+
+
+def test_a_statement_recorded_before_is_known_again_on_another_server() -> None:
+    """After a failover the same transaction stands at another place of another file."""
+    store = Store.open("sqlite://")
+    start = capture(create(1, "t", "a", "b", key=(1,)))
+    alter = "ALTER TABLE shop.t ADD c INT"
+    walk = _walk(store, start)
+    walk.take(_statement(2, alter))
+    (recorded,) = walk.new_entries
+
+    again = _walk(store, start, recorded, server=B)
+    again.take(_statement(2, alter, file="other.000007", offset=4711))
+
+    assert ([], 2) == (again.new_entries, again.number)
+    assert ["a", "b", "c"] == [c.name for c in again.catalog.tables[TableName("shop", "t")].columns]
