@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import json
 import re
 import subprocess
@@ -54,6 +55,22 @@ def test_every_command_and_option_has_help(name: str) -> None:
 
     assert command.help
     assert [] == [p.name for p in command.params if not p.help and p.name not in ("help", "table", "context")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_printed_without_a_configuration(name: str) -> None:
+    words = name.replace("schemas ", "schemas none.yaml ").split()
+
+    result = _run(*words, "--help")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert COMMANDS[name].help.splitlines()[0] in " ".join(result.stdout.split())
+
+
+def test_the_version_is_printed() -> None:
+    result = _run("--version")
+
+    assert (result.exit_code, result.stdout.strip()) == (0, importlib.metadata.version("pyspark-historian"))
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name and name != "schemas"])

@@ -44,6 +44,30 @@ SHOP = """
       trigger: 2 seconds
       max_batch_bytes: 256 MB
 """
+SKETCH = """
+    name: shop
+    source:
+      type: mysql                    # mysql | mariadb | binlog-files
+      host: db.internal
+      port: 3306
+      user: cdc
+      password: ${env:SHOP_DB_PASSWORD}
+      tls: {mode: verify_identity, ca: ca.pem}
+      server_id: 5400-5499           # one per connection; equal ids cut each other off
+      tables: ["shop.*", "!shop.audit_*"]
+      start: earliest                # earliest | latest | a GTID set | file:offset
+    history:
+      store: sqlite:///state/shop.db
+    sinks:
+      - type: delta
+        path: lake                   # or catalog: name.schema
+        changelog: "{database}_{table}_changes"
+        mirror: "{database}_{table}"
+    run:
+      checkpoint: state/checkpoint
+      trigger: 2 seconds             # or: once
+      max_batch_bytes: 256 MB
+"""
 SOURCE = "{type: mysql, host: db, user: cdc}"
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -84,12 +108,25 @@ def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
     assert (config.run.once, config.run.trigger_s, config.run.max_batch_bytes) == (False, 2.0, 256_000_000)
 
 
+def test_a_file_with_every_key_of_the_plan_is_understood(tmp_path: Path) -> None:
+    config = _load(tmp_path, SKETCH, SHOP_DB_PASSWORD="s3cret")
+    usual = _load(tmp_path, SHOP, SHOP_DB_PASSWORD="s3cret")
+
+    assert config == usual
+
+
 def test_what_is_left_out_has_a_default_beside_the_file(tmp_path: Path) -> None:
     config = _load(tmp_path, f"name: shop\nsource: {SOURCE}\n")
 
     assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"
     assert config.run.checkpoint == str(tmp_path / "state" / "shop-checkpoint")
     assert config.sinks == ()
+
+
+def test_a_run_may_end_by_itself(tmp_path: Path) -> None:
+    run = _load(tmp_path, f"name: shop\nsource: {SOURCE}\nrun: {{trigger: once}}").run
+
+    assert (run.once, run.trigger_s) == (True, 0.0)
 
 
 def test_the_default_server_ids_depend_on_the_name_alone(tmp_path: Path) -> None:
@@ -173,6 +210,14 @@ WRONG = {
     ),
     "name: shop\nsource: {type: mysql, host: db, user: u, tls: {mode: verify_ca}}": (
         "mode verify_ca needs ca, the file to verify the server's certificate with @ $.source.tls",
+    ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: main.shop}}]": (
+        "missing @ $.sinks[0].path",
+        "tables of a catalog are not written yet; give path, the lake's directory or URL @ $.sinks[0].catalog"
+        " (got 'main.shop')",
+    ),
+    f"name: shop\nsource: {SOURCE}\nrun: {{trigger: twice}}": (
+        "expected a duration such as 2 seconds (units: ms, seconds, minutes, hours) @ $.run.trigger (got 'twice')",
     ),
     "name: shop\nsource: {type: binlog-files}": ("expected either directory or files @ $.source",),
     "- a\n- b": ("expected a mapping with name and source @ $",),
