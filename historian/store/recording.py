@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, inspect, select, update
 
 from historian import codec
 from historian.errors import StoreError
-from historian.plans import Place, Plan, Quarantine
+from historian.plans import Place, Plan, PlannedTable, Quarantine
 from historian.positions import LogPosition
 from historian.prefix import covers
 from historian.schema import TableName
@@ -101,7 +101,10 @@ def record_resolved(connection: Connection, position: LogPosition) -> None:
 
 
 def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) -> None:
-    """Stores *plan*, unless it is there. When *restoring*, plans without tables are missing: no sink got them."""
+    """Stores *plan* and which tables stop in it, unless it is there.
+
+    When *restoring*, plans without tables are missing: no sink got them.
+    """
     body, parts = pack(plan)
     held = connection.execute(select(plans.c.body).where(plans.c.number == plan.number)).scalar()
     if held == body:
@@ -122,13 +125,17 @@ def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) 
     for digest in parts.keys() - present:
         connection.execute(insert(snapshots).values(digest=digest, body=parts[digest]))
     connection.execute(insert(plans).values(number=plan.number, body=body))
+    for table in plan.tables:
+        if table.quarantine is not None:
+            record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
 
 
 def record_quarantine(connection: Connection, table_id: int, name: TableName, quarantine: Quarantine) -> None:
-    """Notes that a table stopped; the first reason stays."""
+    """Notes that a table stopped; the first reason stays, whatever the table was called then."""
     key = {"table_id": table_id, "database_name": name.database, "table_name": name.table}
-    held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in key.items()))
-    if connection.execute(held).one_or_none() is None:
+    same = {"table_id": table_id} if table_id else key
+    held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in same.items()))
+    if connection.execute(held).first() is None:
         connection.execute(insert(quarantines).values(**key, body=codec.dump(Quarantine, quarantine)))
 
 
@@ -142,6 +149,11 @@ def forget_plans(connection: Connection, before: int) -> int:
     for digest in set(connection.execute(select(snapshots.c.digest)).scalars()) - needed:
         connection.execute(delete(snapshots).where(snapshots.c.digest == digest))
     return gone
+
+
+def _last_name(table: PlannedTable) -> TableName:
+    names = [version.snapshot.name for version in table.versions if version.snapshot is not None]
+    return names[-1] if names else TableName("", "")
 
 
 def _place_key(place: Place, server: str) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 from historian import codec
 from historian.errors import StoreError
 from historian.history import History
-from historian.plans import Plan, PlannedTable, Quarantine
+from historian.plans import Plan, Quarantine
 from historian.positions import LogPosition
 from historian.schema import Catalog, TableName
 from historian.store.contents import references, unpack
@@ -126,7 +126,7 @@ class Store:
         return History.of(self.entries(), resolved=self.resolved(), gaps=self.gaps(), empty=empty)
 
     def append_plan(self, plan: Plan) -> None:
-        """Stores *plan* under its number, once and for all.
+        """Stores *plan* under its number, once and for all, and which tables stop in it.
 
         Raises:
             StoreError: the number is taken by another plan, or leaves a hole.
@@ -236,9 +236,6 @@ class Store:
                 record_entry(connection, entry)
             for plan in held_plans:
                 append_plan(connection, plan, restoring=True)
-                for table in plan.tables:
-                    if table.quarantine is not None:
-                        record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
             if held_plans or held_entries:
                 record_resolved(connection, held_plans[-1].end if held_plans else held_entries[-1].position)
 
@@ -272,8 +269,3 @@ class Store:
             return tuple(unpack(body, found) for body in bodies)
 
         return self._transactions.read(work)
-
-
-def _last_name(table: PlannedTable) -> TableName:
-    names = [version.snapshot.name for version in table.versions if version.snapshot is not None]
-    return names[-1] if names else TableName("", "")

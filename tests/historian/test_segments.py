@@ -177,6 +177,20 @@ def test_a_table_that_left_the_filter_and_comes_back_is_stopped() -> None:
     )
 
 
+def test_a_table_that_left_the_filter_and_came_back_stays_stopped() -> None:
+    out = RenameTable(table=T, table_id=1, new=table("hidden"))
+    back = RenameTable(table=table("hidden"), table_id=1, new=T)
+    stops: dict[int, Quarantine] = {}
+    found = []
+    for base in (1, 2, 3):
+        entries = (START, ddl(2, out), ddl(3, back))[: base + 1]
+        planned = plan(*entries, base=base, touched=(1,), quarantines=stops, start_offset=1000 * base + 500)
+        found.append([shape(t) for t in planned])
+        stops |= {t.table_id: t.quarantine for t in planned if t.quarantine is not None}
+
+    assert [[[(1, 0, True)]], [], []] == found
+
+
 def test_rows_of_a_table_that_is_not_captured_are_not_planned() -> None:
     assert () == plan(capture(create(1, "hidden", "a")), touched=(1,))
 

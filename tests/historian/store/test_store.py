@@ -146,6 +146,15 @@ def test_a_plan_is_stored_once_and_for_all(store: Store) -> None:
     assert (plan,) == store.plans()
 
 
+def test_a_table_that_stops_in_a_plan_has_stopped_for_the_plans_behind_it(store: Store) -> None:
+    """One renamed out of the filter must not go on when it comes back: its changes meanwhile were left out."""
+    earlier = Quarantine(place=replace(STOP.place, offset=1), reason="earlier")
+    store.quarantine(2, table("other"), earlier)
+    store.append_plan(a_plan(tables=2))
+
+    assert {1: STOP, 2: earlier} == store.quarantines()
+
+
 def test_plans_begin_with_1(store: Store) -> None:
     with pytest.raises(StoreError, match="expected 1; found 2"):
         store.append_plan(a_plan(2))
