@@ -186,6 +186,12 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after = self._settings.after_plan
         return _offset(self.tracker.end_of(after), after)
 
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 Spark's name
+        """How much of the log one plan takes at most: ``run.max_batch_bytes`` of the configuration."""
+        from connectors.config import load_config
+
+        return ReadMaxBytes(load_config(self._settings.config).run.max_batch_bytes)
+
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 Spark's name
         """The offset of the one plan behind *start*; *start* itself where the log holds nothing new."""
         limit_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
