@@ -213,8 +213,7 @@ WRONG = {
     ),
     f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: main.shop}}]": (
         "missing @ $.sinks[0].path",
-        "tables of a catalog are not written yet; give path, the lake's directory or URL @ $.sinks[0].catalog"
-        " (got 'main.shop')",
+        "tables of a catalog are not written yet; give path, the lake's directory or URL @ $.sinks[0].catalog (got 'main.shop')",
     ),
     f"name: shop\nsource: {SOURCE}\nrun: {{trigger: twice}}": (
         "expected a duration such as 2 seconds (units: ms, seconds, minutes, hours) @ $.run.trigger (got 'twice')",
