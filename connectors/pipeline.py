@@ -86,9 +86,7 @@ def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
 def _delta(spark: SparkSession, settings: Any) -> Sink:
     from sinks.delta import DeltaSettings, DeltaSink
 
-    return DeltaSink(
-        spark, DeltaSettings(path=str(settings.path), changelog=settings.changelog, mirror=settings.mirror)
-    )
+    return DeltaSink(spark, DeltaSettings(**asdict(settings)))
 
 
 _SINKS: dict[type, Callable[[SparkSession, Any], Sink]] = {DeltaSinkConfig: _delta}
@@ -126,7 +124,7 @@ class Pipeline:
         store, connector = open_store(config, sinks)
         try:
             with store.lease(config.name) as lease:
-                held = min((sink.open(connector) for sink in sinks), default=0)
+                held = store.begin_behind(min((sink.open(connector) for sink in sinks), default=0))
                 yield cls(config, spark, store, sinks, held, lease, report)
         finally:
             store.close()

@@ -147,6 +147,15 @@ class Store:
         found = self._plans(plans.c.number == select(func.max(plans.c.number)).scalar_subquery())
         return found[0] if found else None
 
+    def begin_behind(self, held: int) -> int:
+        """The number that a stream begins behind, so that its next plan is the first stored one behind plan *held*.
+
+        In a store that was rebuilt from a sink, plans without tables are missing: no sink got them.
+        """
+        query = select(func.min(plans.c.number)).where(plans.c.number > held)
+        following = self._transactions.read(lambda connection: connection.execute(query).scalar())
+        return held if following is None else int(following) - 1
+
     def forget_plans(self, before: int) -> int:
         """Deletes plans with numbers below *before*, the oldest one that a target or checkpoint needs; says how many.
 

@@ -233,6 +233,8 @@ def test_a_lost_store_is_rebuilt_from_what_a_sink_holds(store: Store) -> None:
         store.resolved(),
     )
     assert {1: STOP} == store.quarantines()
+    # A sink may hold plan 5 and only half of plan 8, which follows it.
+    assert [4, 7, 8] == [store.begin_behind(held) for held in (0, 5, 8)]
     store.append_plan(a_plan(9, end=13))
 
 
