@@ -26,6 +26,7 @@ class ChangelogPart:
     Attributes:
         schema: that the changelog has with the part.
         first_offset: of the part's first row.
+        keys: every primary key, as column ids, that a row of the changelog was written under; () for none.
         written, carried: see :class:`sinks.delta.files.Work`.
     """
 
@@ -33,6 +34,7 @@ class ChangelogPart:
     target: Target
     schema: DeltaSchema
     first_offset: int
+    keys: frozenset[tuple[int, ...]]
     written: Mapping[int, Snapshot]
     carried: Mapping[int, Snapshot]
 
@@ -45,7 +47,7 @@ class ChangelogPart:
             Commit(
                 schema=None if self.schema.same_as(current) else self.schema,
                 files=files,
-                domains={_DOMAIN: json.dumps({"next_offset": self.first_offset + rows})},
+                domains={_DOMAIN: _domain(self.first_offset + rows, self.keys)},
             ),
         )
         faults.reached("changelog_committed")
@@ -71,19 +73,26 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:
-        target.create(schema, {_DOMAIN: json.dumps({"next_offset": 0})})
+        target.create(schema, {_DOMAIN: _domain(0, frozenset())})
+    first_offset, keys = _held(target)
     return ChangelogPart(
         part=part,
         target=target,
         schema=schema,
-        first_offset=_next_offset(target),
+        first_offset=first_offset,
+        keys=keys.union(s.primary_key for s in (part.base, *written.values()) if s is not None),
         written=written,
         carried=carried,
     )
 
 
-def _next_offset(target: Target) -> int:
+def _domain(next_offset: int, keys: frozenset[tuple[int, ...]]) -> str:
+    return json.dumps({"next_offset": next_offset, "keys": sorted(keys)})
+
+
+def _held(target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
     text = target.view.domain(_DOMAIN)
     if text is None:
         raise ChainBroken("a changelog does not say its next offset", where=target.path, expected=f"domain {_DOMAIN}")
-    return int(json.loads(text)["next_offset"])
+    held = json.loads(text)
+    return int(held["next_offset"]), frozenset(map(tuple, held["keys"]))

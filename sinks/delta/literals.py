@@ -23,7 +23,6 @@ def initial_literal(column: Column) -> SparkColumn:
     value = initial_scalar(column)
     kind = value.type
     if pa.types.is_timestamp(kind) and value.is_valid:
-        # Through a number: a Python datetime would pass by the session's time zone.
-        micros = F.timestamp_micros(F.lit(value.value))
-        return micros if kind.tz else F.to_timestamp_ntz(F.to_utc_timestamp(micros, "UTC"))
+        # A Python datetime would pass by the session's time zone, and so would one kind of timestamp cast to the other.
+        return F.timestamp_micros(F.lit(value.value)) if kind.tz else F.lit(str(value.as_py())).cast("timestamp_ntz")
     return F.lit(value.as_py()).cast(from_arrow_type(kind, prefer_timestamp_ntz=True))

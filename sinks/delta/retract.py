@@ -37,7 +37,7 @@ def write_retractions(
     if mirror is not None and mirror.exists:
         rows = _of_mirror(spark, mirror, part.base)
     else:
-        rows = _folded(spark, work.target, part.base)
+        rows = _folded(spark, work, part.base)
     order = part.base.primary_key or tuple(column.id for column in part.base.columns)
     shape = _Shape(
         directory=work.target.path,
@@ -66,10 +66,15 @@ def _of_mirror(spark: SparkSession, mirror: Target, base: Snapshot) -> DataFrame
     return rows.select(*_columns(mirror.view.schema(), base))
 
 
-def _folded(spark: SparkSession, changelog: Target, base: Snapshot) -> DataFrame:
-    """The rows that a changelog amounts to; columns added later hold their default in rows from before."""
+def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFrame:
+    """The rows that a changelog amounts to; columns added later hold their default in rows from before.
+
+    By key they are right too where the log has changes of rows from before it began; but rows that were written under
+    another key can meet in one of the present key.
+    """
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
+    changelog = work.target
     schema = changelog.view.schema()
     log = spark.read.format("delta").option("versionAsOf", changelog.view.version).load(changelog.path)
     rows = log.select("offset", "op", "schema_version", *_columns(schema, base))
@@ -80,7 +85,7 @@ def _folded(spark: SparkSession, changelog: Target, base: Snapshot) -> DataFrame
             known = F.when(F.col("schema_version") < field.since, initial_literal(column)).otherwise(F.col(name))
             rows = rows.withColumn(name, known)
     names = [physical_name(column.id) for column in base.columns]
-    if base.primary_key:
+    if base.primary_key and work.keys == {base.primary_key}:
         last = F.max_by(F.struct("op", *names), "offset").alias("last")
         folded = rows.groupBy(*map(physical_name, base.primary_key)).agg(last).select("last.*")
         return folded.where(F.col("op") != int(Op.RETRACT)).select(*names)

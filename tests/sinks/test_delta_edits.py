@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from historian.schema import ColumnType
+from historian.schema import Column, ColumnType
 from lake import Lake
 from sink_lab import INT, Lab, decimal, text
+from sinks.delta.literals import initial_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -262,3 +263,33 @@ def test_an_edit_that_is_not_followed_stops_its_table_only(
     assert 3 == lake.held
     before = 2 if what == "system name" else 3
     assert before == len(lake.mirror("shop_t"))
+
+
+def test_truncate_takes_back_rows_that_were_written_under_another_key(spark: SparkSession, tmp_path: Path) -> None:
+    """A table that had no key, or another one, when its rows were written; without a mirror."""
+    lake = Lake(spark, tmp_path / "other", Lab(), mirror=None)
+    lab = lake.lab
+    lab.create("shop.t", {"id": INT, "a": INT})
+    lab.insert("shop.t", {"id": 1, "a": 1})
+    lab.update("shop.t", {"id": 1, "a": 1}, a=2)
+    lab.set_key("shop.t", "a")
+    lake.cut()
+    lab.tables[1].live = {(2,): {"id": 1, "a": 2}}
+    lab.truncate("shop.t")
+    lake.cut()
+
+    assert lab.log(1) == lake.log("shop_t_changes")
+    assert {} == lake.stopped()
+
+
+def test_a_default_without_a_time_zone_is_the_same_in_any_session(spark: SparkSession) -> None:
+    kind = ColumnType(name="datetime", fraction=6)
+    column = Column(id=1, name="at", type=kind, initial="2024-07-01 12:34:56.789012")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        text = spark.range(1).select(initial_literal(column).cast("string")).collect()[0][0]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+    assert text == "2024-07-01 12:34:56.789012"
