@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped
 from connectors.readers.binlog.crosscheck import mismatch
-from historian.ddl import resolve
+from historian.ddl import Resolution, resolve
 from historian.edits import Edit, ForgetTable, apply_all
 from historian.plans import Place, Quarantine
 from historian.positions import LogPosition
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from historian.store import Store
 
 __all__ = ["Walk"]
+
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass
@@ -65,8 +67,7 @@ class Walk:
         resolution = resolve(statement.sql, statement.context, self.catalog)
         edits: list[Edit] = list(resolution.edits)
         if resolution.kind in ("dml", "not_understood"):
-            why = "changed by a statement" if resolution.kind == "dml" else "a statement was not understood"
-            reason = f"{why}: {resolution.reason or statement.sql[:200]}"
+            reason = _why_stopped(resolution, statement.sql)
             for table in resolution.tables:
                 self._stop(table, statement.place, reason)
                 if resolution.kind == "not_understood" and table in self.catalog.tables:
@@ -123,3 +124,12 @@ class Walk:
         if snapshot.table_id not in self.quarantines:
             self.store.quarantine(snapshot.table_id, table, quarantine)
             self.quarantines[snapshot.table_id] = quarantine
+
+
+def _why_stopped(resolution: Resolution, sql: str) -> str:
+    why = "a statement was not understood"
+    if resolution.kind == "dml":
+        why = "changed by a statement, expected binlog_format=ROW in every session"
+    reason = resolution.reason
+    shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+    return f"{why}: {reason}" if shown in reason else f"{why}: {reason}\n  in: {shown}"

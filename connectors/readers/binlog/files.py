@@ -63,7 +63,7 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     """The binlog files among *paths*, and in those that are directories, in the log's order.
 
     In a directory only files with the magic bytes and a number at the end of their name count, so an index file or data
-    beside them do no harm; a file named by itself must be a binlog.
+    beside them do no harm; a damaged file that is called like those counts too, and so does a file named by itself.
 
     Raises:
         SourceError: none is there, two have the same number, or a path cannot be read.
@@ -74,10 +74,7 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     for path in wanted:
         if not path.exists():
             raise SourceError("a binlog file cannot be read", where=str(path), found="no such file or directory")
-        candidates = sorted(path.iterdir()) if path.is_dir() else [path]
-        for candidate in candidates:
-            if path.is_dir() and not _looks_like_log(candidate):
-                continue
+        for candidate in _files_in(path) if path.is_dir() else [path]:
             file = LogFile(name=candidate.name, path=candidate, number=FilePosition(candidate.name, 0).number)
             other = found.setdefault(file.number, file)
             if other.path.resolve() != candidate.resolve():
@@ -96,9 +93,14 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
+def _files_in(directory: Path) -> list[Path]:
+    """The log's files in *directory*. An empty one is about to be written: its server has just begun it."""
+    numbered = [path for path in sorted(directory.iterdir()) if path.suffix[1:].isdigit() and path.is_file()]
+    names = {path.stem for path in numbered if _looks_like_log(path)}
+    return [path for path in numbered if path.stem in names and path.stat().st_size]
+
+
 def _looks_like_log(path: Path) -> bool:
-    if not path.suffix[1:].isdigit() or not path.is_file():
-        return False
     with path.open("rb") as stream:
         return stream.read(4) in (MAGIC, _ENCRYPTED_MAGIC)
 

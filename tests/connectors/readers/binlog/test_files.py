@@ -90,6 +90,18 @@ def test_a_file_that_is_no_binlog_is_refused(log: Path) -> None:
         assert (raised.value.expected, raised.value.found) == ("fe 62 69 6e", content[:4].hex(" ") or "nothing")
 
 
+def test_a_damaged_file_among_those_of_a_log_is_not_passed_over(log: Path) -> None:
+    (log / "binlog.000003").write_bytes(b"\0\0\0\0 was a binlog")
+    with pytest.raises(LogCorrupt, match="not a binlog file") as raised:
+        read_all(log)
+    assert raised.value.where == f"{log}/binlog.000003, offset 0"
+
+
+def test_a_file_that_its_server_has_just_begun_is_not_there_yet(log: Path) -> None:
+    (log / "binlog.000003").touch()
+    assert BinlogFilesReader([log]).end().gtids == f"{SOURCE}:1-6"
+
+
 def test_a_name_without_number_is_refused(log: Path) -> None:
     (log / "mysql-bin").write_bytes(log_bytes([]))
     with pytest.raises(HistorianError, match="without a number"):

@@ -1,0 +1,352 @@
+"""What goes wrong with a source, at the command line, on real servers and their files: the whole message, and its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from connectors.cli import app
+from connectors.cli.outcome import ExitCode
+from servers import Server
+
+SINK = "sinks: [{type: delta, path: lake}]\n"
+KINDS = ["mysql9", "mysql8", "mysql57", "mariadb1011", "mariadb118"]
+
+
+def _run(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert "Traceback" not in result.output
+    return result
+
+
+def _config(directory: Path, server: Server, **settings: str) -> Path:
+    words = {
+        "type": server.flavor,
+        "host": server.host,
+        "port": str(server.port),
+        "user": server.user,
+        "password": server.password,
+        "tables": "['bad_it.*']",
+        "start": "latest",
+        **settings,
+    }
+    file = directory / "bad.yaml"
+    file.write_text("name: bad\nsource:\n" + "".join(f"  {key}: {value}\n" for key, value in words.items()) + SINK)
+    return file
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[Server]:
+    server.sql("DROP DATABASE IF EXISTS bad_it")
+    server.sql("CREATE DATABASE bad_it")
+    yield server
+    server.sql("DROP DATABASE bad_it")
+
+
+def _end(server: Server) -> tuple[str, int]:
+    new = server.flavor == "mysql" and server.version.startswith("9")
+    file, offset = server.sql("SHOW BINARY LOG STATUS" if new else "SHOW MASTER STATUS")[0][:2]
+    return file, int(offset)
+
+
+def _begin(server: Server) -> str:
+    """The place where a new file of the log begins."""
+    server.sql("FLUSH BINARY LOGS")
+    return f"{_end(server)[0]}:4"
+
+
+def _events(server: Server, file: str) -> list[tuple[str, int, str]]:
+    """Kind, offset and text of each event, as the server lists them."""
+    rows = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
+    return [(str(kind), int(offset), str(text)) for _, offset, kind, _, _, text in rows]
+
+
+def _session(server: Server, *statements: str) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _rows(result: Result) -> list[tuple[str, str, int]]:
+    """Table, operation and id of each row that ``tail`` printed."""
+    rows: list[dict[str, Any]] = [json.loads(line) for line in result.stdout.splitlines()]
+    return [(row["table"], row["op"], row["data"]["id"]) for row in rows]
+
+
+@contextmanager
+def _global(server: Server, name: str, value: str) -> Iterator[None]:
+    ((before,),) = server.sql(f"SELECT @@GLOBAL.{name}")
+    server.sql(f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        server.sql(f"SET GLOBAL {name} = %s", before)
+
+
+# ---- a run that would not be right is refused before Spark starts ---------------------------------------------------
+def test_a_run_without_replication_slave_is_refused_with_the_grant(database: Server, tmp_path: Path) -> None:
+    monitor = "BINLOG MONITOR" if database.flavor == "mariadb" else "REPLICATION CLIENT"
+    start = _begin(database)
+    _session(
+        database,
+        "DROP USER IF EXISTS bad_reader",
+        "CREATE USER bad_reader IDENTIFIED BY 'pw'",
+        f"GRANT SELECT, {monitor} ON *.* TO bad_reader",
+    )
+    database.sql("CREATE TABLE bad_it.t (id INT PRIMARY KEY)")
+    config = _config(tmp_path, database, user="bad_reader", password="pw", start=f"'{start}'")
+    try:
+        ran, tailed = _run("run", config, "--once"), _run("tail", config)
+    finally:
+        database.sql("DROP USER bad_reader")
+
+    assert (ran.exit_code, tailed.exit_code) == (ExitCode.SOURCE, ExitCode.SOURCE)
+    assert "replication privileges: 'bad_reader'@'%' has no REPLICATION SLAVE\n" in ran.stderr
+    assert "mend: GRANT REPLICATION SLAVE ON *.* TO 'bad_reader'@'%'" in ran.stderr
+    assert "GRANT REPLICATION SLAVE" in tailed.stderr
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_run_on_a_server_that_logs_statements_is_refused(database: Server, tmp_path: Path) -> None:
+    with _global(database, "binlog_format", "'STATEMENT'"):
+        result = _run("run", _config(tmp_path, database), "--once")
+
+    assert result.exit_code == ExitCode.SOURCE
+    assert "  binlog_format: STATEMENT\n" in result.stderr
+    assert "expected ROW: other formats log statements, which say nothing of rows\n" in result.stderr
+    assert re.search(r"mend: SET (GLOBAL|PERSIST) binlog_format = ROW;", result.stderr)
+
+
+@pytest.mark.parametrize("name", ["mysql8", "mysql57", "mariadb1011", "mariadb118"])
+def test_a_run_with_a_captured_child_of_a_cascade_is_refused(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    _session(
+        server,
+        "DROP DATABASE IF EXISTS bad_it",
+        "CREATE DATABASE bad_it",
+        "CREATE TABLE bad_it.orders (id INT PRIMARY KEY)",
+        "CREATE TABLE bad_it.items (id INT PRIMARY KEY, o INT, CONSTRAINT of_order FOREIGN KEY (o)"
+        " REFERENCES bad_it.orders (id) ON DELETE CASCADE)",
+    )
+    try:
+        result = _run("run", _config(tmp_path, server), "--once")
+    finally:
+        server.sql("DROP DATABASE bad_it")
+
+    assert result.exit_code == ExitCode.SOURCE
+    assert "  cascades into bad_it.items: of_order to bad_it.orders ON DELETE CASCADE\n" in result.stderr
+    assert "the rows that it changes are not in the log\n" in result.stderr
+    assert 'source.accept_cascades: ["bad_it.items"]' in result.stderr
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_log_purged_before_the_start_is_named(name: str, fresh_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = fresh_server(name)
+    server.sql("CREATE DATABASE bad_it")
+    first = _end(server)[0]
+    # A server keeps a file for as long as its storage engine may need it for recovery.
+    while server.sql("SHOW BINARY LOGS")[0][0] == first:
+        last = _begin(server).split(":")[0]
+        server.sql("CREATE OR REPLACE VIEW bad_it.v AS SELECT 1")
+        server.sql(f"PURGE BINARY LOGS TO '{last}'")
+    config = _config(tmp_path, server, start=f"'{first}:4'")
+
+    for command in (("run", config, "--once"), ("tail", config)):
+        result = _run(*command)
+
+        assert result.exit_code == ExitCode.SOURCE
+        assert re.search("purged|not in the log", result.stderr), result.stderr
+        assert f"{first}" in result.stderr
+
+
+# ---- a table that stops, while others go on ------------------------------------------------------------------------
+def test_a_change_logged_as_a_statement_in_one_session_stops_its_table(database: Server, tmp_path: Path) -> None:
+    start = _begin(database)
+    _session(database, "CREATE TABLE bad_it.t (id INT PRIMARY KEY)", "CREATE TABLE bad_it.u (id INT PRIMARY KEY)")
+    _session(
+        database,
+        "SET SESSION transaction_isolation = 'REPEATABLE-READ'" if database.flavor == "mysql" else "DO 0",
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "INSERT INTO bad_it.t VALUES (1)",
+    )
+    _session(database, "INSERT INTO bad_it.t VALUES (2)", "INSERT INTO bad_it.u VALUES (3)")
+
+    result = _run("tail", _config(tmp_path, database, start=f"'{start}'"), "--format", "ndjson")
+
+    assert (result.exit_code, _rows(result)) == (ExitCode.FAILED, [("bad_it.u", "+A", 3)])
+    assert re.search(r"^stopped: bad_it\.t at [0-9a-f-]+(:\d+)?\n", result.stderr)
+    assert "changed by a statement, expected binlog_format=ROW in every session" in result.stderr
+    assert "'INSERT INTO bad_it.t VALUES (1)'" in result.stderr
+
+
+def test_a_statement_that_is_not_understood_stops_its_table(database: Server, tmp_path: Path) -> None:
+    start = _begin(database)
+    _session(
+        database,
+        "CREATE TABLE bad_it.p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+        "CREATE TABLE bad_it.u (id INT PRIMARY KEY)",
+        "INSERT INTO bad_it.p VALUES (1), (2)",
+        "ALTER TABLE bad_it.p TRUNCATE PARTITION p0",
+        "INSERT INTO bad_it.p VALUES (4)",
+        "INSERT INTO bad_it.u VALUES (3)",
+    )
+
+    result = _run("tail", _config(tmp_path, database, start=f"'{start}'"), "--format", "ndjson")
+
+    shown = [("bad_it.p", "+A", 1), ("bad_it.p", "+A", 2), ("bad_it.u", "+A", 3)]
+    assert (result.exit_code, sorted(_rows(result))) == (ExitCode.FAILED, shown)
+    assert re.search(r"^stopped: bad_it\.p at [0-9a-f-]+(:\d+)?\n", result.stderr)
+    assert "a statement was not understood" in result.stderr
+    assert "TRUNCATE PARTITION takes rows away without row events" in result.stderr
+    assert "in: ALTER TABLE bad_it.p TRUNCATE PARTITION p0" in result.stderr
+
+
+def test_a_table_map_that_does_not_fit_stops_its_table_and_prints_both_sides(database: Server, tmp_path: Path) -> None:
+    start = _begin(database)
+    _session(
+        database, "CREATE TABLE bad_it.t (id INT PRIMARY KEY, a VARCHAR(10))", "INSERT INTO bad_it.t VALUES (1, 'x')"
+    )
+    _session(database, "SET SESSION sql_log_bin = 0", "ALTER TABLE bad_it.t ADD COLUMN hidden INT AFTER id")
+    _session(database, "INSERT INTO bad_it.t VALUES (2, 7, 'y')")
+
+    result = _run("tail", _config(tmp_path, database, start=f"'{start}'"), "--format", "ndjson")
+
+    assert (result.exit_code, _rows(result)) == (ExitCode.FAILED, [("bad_it.t", "+A", 1)])
+    assert re.search(r"^stopped: bad_it\.t at [0-9a-f-]+(:\d+)?\n", result.stderr)
+    assert "2 columns in the history, 3 in the log" in result.stderr
+    assert re.search(r"a varchar\(10\).*\|.*LONG", result.stderr, re.IGNORECASE)
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def copied(database: Server, tmp_path: Path) -> Path:
+    """A whole file of a server's log, copied, with two rows in it."""
+    file = _begin(database).partition(":")[0]
+    _session(
+        database,
+        "CREATE TABLE bad_it.t (id INT PRIMARY KEY)",
+        "INSERT INTO bad_it.t VALUES (1)",
+        "INSERT INTO bad_it.t VALUES (2)",
+        "FLUSH BINARY LOGS",
+    )
+    (source,) = [path for path in database.binlog_files() if path.name == file]
+    return Path(shutil.copy(source, tmp_path))
+
+
+def _files_config(directory: Path, flavor: str) -> Path:
+    file = directory / "bad.yaml"
+    file.write_text(f"name: bad\nsource: {{type: binlog-files, flavor: {flavor}, directory: .}}\n{SINK}")
+    return file
+
+
+def test_a_truncated_file_is_named_with_the_place_of_the_cut(database: Server, copied: Path) -> None:
+    events = _events(database, copied.name)
+    (_, second, _) = [event for event in events if event[0].startswith("Write_rows")][1]
+    os.truncate(copied, second + 30)
+
+    result = _run("tail", "--binlog", copied, "--table", "bad_it.*", "--format", "ndjson")
+
+    assert result.exit_code == ExitCode.SOURCE
+    assert "error: the binlog file ends inside an event\n" in result.stderr
+    assert f"where     {copied.name}:{second}\n" in result.stderr
+    assert "next " in result.stderr
+
+
+def test_a_file_that_is_no_binlog_is_named_with_what_stands_in_it(database: Server, copied: Path) -> None:
+    text = copied.with_name("binlog.999999")
+    text.write_text("-- a dump, not a binlog\n")
+
+    tailed = _run("tail", "--binlog", copied, text)
+    checked = _run("check", _files_config(copied.parent, database.flavor), "--json")
+    ran = _run("run", _files_config(copied.parent, database.flavor), "--once")
+
+    assert (tailed.exit_code, checked.exit_code, ran.exit_code) == (ExitCode.SOURCE, ExitCode.FAILED, ExitCode.SOURCE)
+    assert "error: not a binlog file\n" in tailed.stderr
+    assert f"where     {text}, offset 0\n" in tailed.stderr
+    assert "expected  fe 62 69 6e\n  found     2d 2d 20 61\n" in tailed.stderr
+    (found,) = json.loads(checked.stdout)
+    assert found["found"].startswith(f"not a binlog file ({text}, offset 0)")
+    assert f"not a binlog file ({text}, offset 0)" in ran.stderr
+
+
+# ---- what a later release reads ------------------------------------------------------------------------------------
+TABLE = "CREATE TABLE bad_it.t (id INT PRIMARY KEY, v VARCHAR(300), j JSON)"
+ROW = """INSERT INTO bad_it.t VALUES (1, 'v', '{"a": 1, "b": "long enough to be worth a partial update, they say"}')"""
+XA = ("XA START 'x'", ROW, "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
+MINIMAL = (ROW, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE bad_it.t SET v = 'w'")
+MARIADB_PAYLOAD = (
+    "SET GLOBAL log_bin_compress = ON",
+    "INSERT INTO bad_it.t VALUES (5, REPEAT('v', 300), '{}')",
+    "SET GLOBAL log_bin_compress = OFF",
+)
+PARTIAL_JSON = (
+    ROW,
+    "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
+    "UPDATE bad_it.t SET j = JSON_SET(j, '$.a', 2)",
+)
+COMPRESSED = ("SET SESSION binlog_transaction_compression = ON", ROW)
+TAGGED = ("SET gtid_next = 'AUTOMATIC:tag'", ROW)
+# Server, statements, the kind and text of the event as the server lists them, and what is said of it.
+NOT_READ = [
+    *((name, XA, ("Query", "XA START"), "the log holds an XA statement") for name in ("mysql57", "mysql8", "mysql9")),
+    *((name, XA, ("Gtid", "XA START"), "the log holds an XA transaction") for name in ("mariadb1011", "mariadb118")),
+    *(
+        (name, COMPRESSED, ("Transaction_payload", ""), "the log holds a TRANSACTION_PAYLOAD event")
+        for name in ("mysql8", "mysql9")
+    ),
+    *(
+        (
+            name,
+            MARIADB_PAYLOAD,
+            ("Write_rows_compressed", ""),
+            "the log holds a WRITE_ROWS_COMPRESSED_V1 event of bad_it.t",
+        )
+        for name in ("mariadb1011", "mariadb118")
+    ),
+    ("mysql9", TAGGED, ("Gtid_tagged", ""), "the log holds a GTID_TAGGED event"),
+    *(
+        (name, PARTIAL_JSON, ("Update_rows_partial", ""), "the log holds a PARTIAL_UPDATE_ROWS event of bad_it.t")
+        for name in ("mysql8", "mysql9")
+    ),
+    *((name, MINIMAL, ("Update_rows", ""), "a row image of bad_it.t lacks columns (UPDATE_ROWS") for name in KINDS),
+]
+
+
+@pytest.mark.parametrize("name, statements, listed, said", NOT_READ)
+def test_what_is_not_read_yet_is_named_with_event_and_position(
+    name: str,
+    statements: tuple[str, ...],
+    listed: tuple[str, str],
+    said: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    server.sql("DROP DATABASE IF EXISTS bad_it")
+    start = _begin(server)
+    try:
+        _session(server, "CREATE DATABASE bad_it", TABLE, *statements)
+        file, end = _end(server)
+        live = _run("tail", _config(tmp_path, server, start=f"'{start}'"), "--format", "ndjson")
+        files = _run("tail", "--binlog", server.binlog_files()[-1], "--format", "ndjson")
+        events = [event for event in _events(server, file) if event[1] < end]
+    finally:
+        _session(server, "DROP DATABASE bad_it", "FLUSH BINARY LOGS")
+
+    (offset,) = [offset for kind, offset, text in events if kind.startswith(listed[0]) and text.startswith(listed[1])]
+    for result in (live, files):
+        assert (result.exit_code, result.stdout) == (ExitCode.SOURCE, "")
+        assert result.stderr.startswith(f"error: {said}")
+        assert re.search(rf"^  where     {file}:{offset}(, transaction [0-9a-f:-]+)?$", result.stderr, re.MULTILINE)
+        assert re.search(r"^  next      .", result.stderr, re.MULTILINE)
