@@ -69,7 +69,7 @@ def ours(spark: SparkSession, files: list[Path], work: Path) -> float:
     config.write_text(
         f"""
 name: bench
-source: {{type: binlog-files, paths: ["{work}/log"], tables: ["shop.*"]}}
+source: {{type: binlog-files, directory: "{work}/log", tables: ["shop.*"]}}
 history: {{store: "sqlite:///{work}/store.db"}}
 sinks: [{{type: delta, path: "{work}/lake", changelog: "changes_{{database}}_{{table}}", mirror: null}}]
 run: {{checkpoint: "{work}/checkpoint", trigger: once}}

@@ -131,6 +131,15 @@ _Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
 _TableNames = list[Annotated[str, AfterValidator(_table_name)]]
 _Target = Annotated[str, AfterValidator(_target)]
 
+
+def _schema(text: str) -> str:
+    if text.count(".") != 1 or not all(text.split(".")):
+        raise ValueError("expected catalog.schema")
+    return text
+
+
+_Schema = Annotated[str, AfterValidator(_schema)]
+
 _TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
 _START = "where to begin: earliest, latest, a GTID set, or file:offset"
 _SCHEMA = "SQL file with the tables at start, for those whose CREATE is not in the log"
@@ -246,7 +255,8 @@ class DeltaDocument(_Model):
     """A lake of Delta tables."""
 
     type: Literal["delta"]
-    path: _Location = Field(description="directory or URL of the lake")
+    path: _Location = Field(default=None, description="directory or URL of the lake")
+    catalog: _Schema = Field(default="", description="catalog.schema of Spark, in place of path")
     changelog: _Target | None = Field(
         default="{database}_{table}_changes", description="a changelog's name; null: none"
     )
@@ -256,11 +266,15 @@ class DeltaDocument(_Model):
     def _targets(self) -> DeltaDocument:
         if self.changelog == self.mirror:
             raise ValueError("expected different names for changelog and mirror, at least one of them")
+        if (self.path is None) == (not self.catalog):
+            raise ValueError("expected path or catalog, one of the two")
         return self
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
-        return settings.DeltaSinkConfig(path=self.path, changelog=self.changelog, mirror=self.mirror)
+        return settings.DeltaSinkConfig(
+            path=self.path or "", catalog=self.catalog, changelog=self.changelog, mirror=self.mirror
+        )
 
 
 class RunDocument(_Model):

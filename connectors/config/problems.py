@@ -72,8 +72,6 @@ def _reasons(details: ErrorDetails, path: JsonPath) -> Iterator[tuple[JsonPath, 
 
 
 def _unknown_key(path: JsonPath) -> str:
-    if path[:1] == ("sinks",) and path[-1] == "catalog":
-        return "tables of a catalog are not written yet; give path, the lake's directory or URL"
     return f"unknown key{_closest(str(path[-1]), _keys_at(path[:-1]))}"
 
 

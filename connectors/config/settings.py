@@ -93,11 +93,13 @@ class DeltaSinkConfig:
     """A lake of Delta tables.
 
     Attributes:
-        path: directory or URL of the lake.
+        path: directory or URL of the lake; "" where a catalog is given.
+        catalog: ``catalog.schema`` of Spark; "" where a path is given.
         changelog, mirror: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
     """
 
-    path: str
+    path: str = ""
+    catalog: str = ""
     changelog: str | None = "{database}_{table}_changes"
     mirror: str | None = "{database}_{table}"
 

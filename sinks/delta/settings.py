@@ -16,11 +16,14 @@ class DeltaSettings:
 
     Attributes:
         path: directory of the lake; every table, ours and the data's, is a directory in it.
+        catalog: in its place a schema of a Spark catalog, as ``catalog.schema``: the lake is where that has its tables, and each
+            table is listed there under the present name of its source.
         changelog: name of a table's changelog, with ``{database}`` and ``{table}``; None: no changelogs.
         mirror: the same of its mirror; None: no mirrors.
     """
 
-    path: str
+    path: str = ""
+    catalog: str = ""
     changelog: str | None = "{database}_{table}_changes"
     mirror: str | None = "{database}_{table}"
 
@@ -39,8 +42,12 @@ class DeltaSettings:
             problems.append("expected a changelog, a mirror or both @ $ (got neither)")
         if self.changelog is not None and self.changelog == self.mirror:
             problems.append(f"expected another name than the changelog's @ $.mirror (got {self.mirror!r})")
+        if bool(self.path) == bool(self.catalog):
+            problems.append("expected a path or a catalog @ $ (got both)" if self.path else "missing @ $.path")
         if problems:
-            raise ConfigError("a Delta sink that cannot work", problems=tuple(problems), where=self.path)
+            raise ConfigError(
+                "a Delta sink that cannot work", problems=tuple(problems), where=self.path or self.catalog
+            )
 
 
 def target_name(pattern: str, name: TableName) -> str:

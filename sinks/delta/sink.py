@@ -11,6 +11,7 @@ from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
 from sinks.delta import faults
+from sinks.delta.catalog import CatalogTables, catalog_names
 from sinks.delta.kernel import Kernel
 from sinks.delta.parts import STEPS, ChunkRows, links_of, parts_of
 from sinks.delta.settings import DeltaSettings
@@ -37,7 +38,11 @@ class DeltaSink:
     def __init__(self, spark: SparkSession, settings: DeltaSettings) -> None:
         self._spark = spark
         self._settings = settings
-        self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
+        self._catalog = CatalogTables(spark, settings.catalog) if settings.catalog else None
+        if self._catalog is not None:
+            self._root = self._catalog.root
+        else:
+            self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
         self._state: LakeState | None = None
         self._targets: dict[str, Target] = {}
 
@@ -50,6 +55,7 @@ class DeltaSink:
         self._targets = {}
         state = self._state = self._lake(connector)
         state.claim()
+        self._align(state)
         if state.last is None:
             return 0
         if any(self._held(state, directory) < link for directory, link in state.live_links().items()):
@@ -79,6 +85,7 @@ class DeltaSink:
         faults.reached("tables_recorded")
         writer = PlanWriter(state, self._targets, plan)
         writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)
+        self._align(state)
         state.advance()
         faults.reached("plan_written")
 
@@ -90,6 +97,11 @@ class DeltaSink:
             if not state.load():
                 return ()
         return tuple(self._statuses(state))
+
+    def _align(self, state: LakeState) -> None:
+        if self._catalog is not None:
+            names = catalog_names(state.homes, self._settings)
+            self._catalog.align(names, lambda directory: state.kernel.view(state.path(directory)) is not None)
 
     def _lake(self, connector: str) -> LakeState:
         return LakeState(Kernel(self._spark, signature(connector)), self._settings, self._root, connector)

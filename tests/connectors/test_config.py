@@ -211,9 +211,12 @@ WRONG = {
     "name: shop\nsource: {type: mysql, host: db, user: u, tls: {mode: verify_ca}}": (
         "mode verify_ca needs ca, the file to verify the server's certificate with @ $.source.tls",
     ),
-    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: main.shop}}]": (
-        "missing @ $.sinks[0].path",
-        "tables of a catalog are not written yet; give path, the lake's directory or URL @ $.sinks[0].catalog (got 'main.shop')",
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta}}, {{type: delta, path: lake, catalog: main.shop}}]": (
+        "expected path or catalog, one of the two @ $.sinks[0]",
+        "expected path or catalog, one of the two @ $.sinks[1]",
+    ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: shop}}]": (
+        "expected catalog.schema @ $.sinks[0].catalog (got 'shop')",
     ),
     f"name: shop\nsource: {SOURCE}\nrun: {{trigger: twice}}": (
         "expected a duration such as 2 seconds (units: ms, seconds, minutes, hours) @ $.run.trigger (got 'twice')",

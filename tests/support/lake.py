@@ -25,7 +25,7 @@ class Lake:
         self.spark = spark
         self.path = path
         self.lab = lab
-        self.settings = DeltaSettings(path=str(path), **settings)
+        self.settings = DeltaSettings(path="" if "catalog" in settings else str(path), **settings)
         self.sink = self.reopen()
 
     def reopen(self) -> DeltaSink:
