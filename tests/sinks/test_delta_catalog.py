@@ -14,7 +14,6 @@ from sinks.delta.catalog import catalog_names
 from sinks.delta.tables import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -24,7 +23,7 @@ STATE = ["historian_plans", "historian_schema_changes", "historian_tables"]
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     spark.sql(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
     spark.sql(f"CREATE SCHEMA {SCHEMA} LOCATION '{tmp_path / 'schema'}'")
     lake = Lake(spark, tmp_path / "schema", Lab(), catalog=SCHEMA)
@@ -33,7 +32,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     lake.lab.insert("shop.t", {"id": 1, "a": 1})
     lake.lab.insert("shop.other", {"id": 2})
     lake.cut()
-    yield lake
+    return lake
 
 
 def tables(lake: Lake) -> list[str]:
