@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,18 @@ BAG_COUNT = "__count"
 
 _ROW = "__row"
 
+_Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
-def net_changes(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
+
+def net_changes(rows: _Rows, key: Sequence[str]) -> _Rows:
     """The last row of each key, in the order of *rows*; one whose ``op`` is -R says that the key goes.
 
     Keys compare as stored bytes, but -0.0 is 0.0, as for the server. Folding parts first, then what they folded to,
     gives the same.
 
     Args:
-        rows: changelog rows in log order with a column ``op``; others as they come.
+        rows: changelog rows in log order with a column ``op``; others as they come. A table may hold more than fits into
+            one batch, whose texts and binaries end at 2 GiB a column; its chunks stay as they are.
         key: names of the key's columns, at least one.
 
     Raises:
@@ -35,7 +39,9 @@ def net_changes(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     if rows.num_rows == 0:
         return rows
     last = _grouped(rows, key).aggregate([(_ROW, "max")]).column(f"{_ROW}_max")
-    kept = rows.take(pa.array(np.sort(last.to_numpy())))
+    stays = np.zeros(rows.num_rows, dtype=bool)
+    stays[last.to_numpy()] = True
+    kept = rows.filter(pa.array(stays))
     if pc.any(pc.equal(kept.column("op"), pa.scalar(int(Op.CORRECT_FROM), kept.schema.field("op").type))).as_py():
         raise HistorianError("a changelog is cut between -C and +C", expected="+C directly behind its -C")
     return kept

@@ -234,5 +234,6 @@ class _PartWriter:
             upserts, deletes = self._net.finish()
             for kind, rows in ((UPSERTS, upserts), (DELETES, deletes)):
                 writer = FileWriter(self._work.mirror_directory, self._work.mirror)
-                writer.write(rows)
+                for batch in rows.to_batches():
+                    writer.write(batch)
                 yield kind, writer.close()

@@ -50,12 +50,11 @@ def rewritten(
     parts = [_read(path, schema, defaults, Op.APPEND) for path in files]
     parts += [_read(file.path, schema, {}, Op.APPEND) for file in upserts]
     parts += [_read(file.path, schema, {}, Op.RETRACT) for file in deletes]
-    rows = pa.concat_tables(parts).combine_chunks()
+    last = net_changes(pa.concat_tables(parts), [physical_name(column_id) for column_id in snapshot.primary_key])
+    stays = pc.not_equal(last.column("op"), pa.scalar(int(Op.RETRACT), pa.uint8()))
     writer = FileWriter(directory, schema)
-    for batch in rows.to_batches():
-        last = net_changes(batch, [physical_name(column_id) for column_id in snapshot.primary_key])
-        stays = pc.not_equal(last.column("op"), pa.scalar(int(Op.RETRACT), pa.uint8()))
-        writer.write(last.filter(stays).select(schema.names))
+    for batch in last.filter(stays).select(schema.names).to_batches():
+        writer.write(batch)
     return writer.close()
 
 

@@ -69,11 +69,10 @@ class NetRows:
         rows = project(chunk.rows, written, self._target)
         self._folded.append((chunk.sequence, net_changes(rows, self._key)))
 
-    def finish(self) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    def finish(self) -> tuple[pa.Table, pa.Table]:
         """The rows to put, and the rows whose keys are to go; each key once, in one of them."""
         self._folded.sort(key=lambda folded: folded[0])
-        table = pa.Table.from_batches([batch for _, batch in self._folded]).combine_chunks()
-        merged = next(iter(table.to_batches()), self._folded[0][1])
+        merged = pa.Table.from_batches([batch for _, batch in self._folded])
         last = net_changes(merged, self._key) if len(self._folded) > 1 else merged
         gone = pc.equal(last.column("op"), pa.scalar(int(Op.RETRACT), last.column("op").type))
         data = last.select([physical_name(column.id) for column in self._target.columns])

@@ -58,9 +58,11 @@ def test_folding_parts_first_is_the_same(seed: int, steps: int, more: int) -> No
     random, held = Random(seed), dict[Row, Row]()
     first, second = rows_of(random, steps, held), rows_of(random, more, held)
 
-    parts = pa.Table.from_batches([net_changes(batch(rows), KEY) for rows in (first, second)]).combine_chunks()
+    parts = pa.Table.from_batches([net_changes(batch(rows), KEY) for rows in (first, second)])
+    whole = plain(net_changes(batch(first + second), KEY))
 
-    assert plain(net_changes(batch(first + second), KEY)) == plain(net_changes(parts.to_batches()[0], KEY))
+    assert whole == plain(net_changes(parts, KEY))
+    assert whole == plain(net_changes(parts.combine_chunks().to_batches()[0], KEY))
 
 
 @pytest.mark.parametrize(
