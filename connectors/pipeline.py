@@ -46,7 +46,7 @@ def run(
 ) -> None:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
-    SIGINT and SIGTERM end it after the running batch.
+    SIGINT and SIGTERM end it after the running batch, or before the first one.
 
     Args:
         config: of the pipeline.
@@ -60,13 +60,16 @@ def run(
         HistorianError: what stopped the query, as the part that failed said it.
     """
     require(config)
+    stopping = threading.Event()
     with ExitStack() as stack:
+        stack.enter_context(_signals(stopping.set))
         if spark is None:
             spark = _session(config)
             stack.callback(spark.stop)
+            # A Spark context takes SIGINT for itself.
+            stack.enter_context(_signals(stopping.set))
         pipeline = stack.enter_context(Pipeline.opened(config, spark, report))
-        stack.enter_context(_signals(pipeline.stop))
-        pipeline.run(once=once, until=until)
+        pipeline.run(once=once, until=until, stopping=stopping)
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
@@ -113,7 +116,6 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._report = report
-        self._stopping = threading.Event()
         self._writing = threading.Lock()
         self._error: HistorianError | None = None
 
@@ -130,16 +132,14 @@ class Pipeline:
         finally:
             store.close()
 
-    def stop(self) -> None:
-        """Ends the query after the running batch."""
-        self._stopping.set()
-
-    def run(self, *, once: bool, until: str | None) -> None:
-        """Runs the query to its end. Raises what stopped it."""
+    def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
+        """Runs the query to its end, or until *stopping* is set and no batch is being written. Raises what stopped it."""
+        if stopping.is_set():
+            return
         query = self._start(once=once or until is not None, until=until)
         try:
             while not query.awaitTermination(_POLL_S):
-                if self._stopping.is_set() and self._writing.acquire(blocking=False):
+                if stopping.is_set() and self._writing.acquire(blocking=False):
                     try:
                         query.stop()
                     finally:
