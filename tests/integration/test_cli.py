@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -255,24 +258,67 @@ def _check_status(found: dict[str, Any]) -> None:
     assert {t["position"] for t in found["targets"]} == {found["last_plan"]["end"]["gtids"]}
 
 
-def test_a_run_ends_cleanly_when_it_is_interrupted(mysql9: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_ends_after_the_running_batch_when_interrupted(
+    mysql9: Server, tmp_path: Path, number: signal.Signals
+) -> None:
     mysql9.sql("DROP DATABASE IF EXISTS tail_it")
     file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
     mysql9.sql("CREATE DATABASE tail_it")
     mysql9.sql("CREATE TABLE tail_it.o (id INT PRIMARY KEY)")
     mysql9.sql("INSERT INTO tail_it.o VALUES (1)")
     config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
-    process = subprocess.Popen([*HISTORIAN, "run", str(config)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*HISTORIAN, "run", str(config)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
-        assert process.stderr is not None
-        assert any(line.startswith("plan ") for line in iter(process.stderr.readline, ""))
-        process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=WAIT_S)
+        _wait_for_a_batch(process, tmp_path / "lake")
+        # A terminal sends Ctrl-C to the whole group: the JVM and Spark's Python processes get it too.
+        os.killpg(process.pid, number) if number is signal.SIGINT else process.send_signal(number)
+        _, said = process.communicate(timeout=WAIT_S)
     finally:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         mysql9.sql("DROP DATABASE tail_it")
 
-    assert process.returncode == 0
-    assert "plans written, up to" in rest
-    assert "Traceback" not in rest
+    assert (process.returncode, "Traceback" in said) == (0, False), said
+    assert re.search(r"^plan 1: 1 tables, 1 schema changes, up to ", said, re.MULTILINE)
+    assert re.search(r"^\d plans written, up to ", said, re.MULTILINE)
+    assert all(_has_files(tmp_path / "lake" / target) for target in ("tail_it_o", "tail_it_o_changes"))
+
+
+def _wait_for_a_batch(process: subprocess.Popen[str], lake: Path) -> None:
+    """Until the first plan is in the lake, which is before its batch writes a target."""
+    _wait(process, lambda: _has_files(lake / "historian_plans"))
+    assert not _has_files(lake / "tail_it_o_changes")
+
+
+def _has_files(table: Path) -> bool:
+    return any('"add"' in commit.read_text() for commit in (table / "_delta_log").glob("*.json"))
+
+
+def _wait(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not reached():
+        assert process.poll() is None
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def test_a_run_that_is_interrupted_before_its_first_batch_ends_quietly(mysql9: Server, tmp_path: Path) -> None:
+    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start="latest")
+    process = subprocess.Popen(
+        [*HISTORIAN, "run", str(config)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        _wait(process, (tmp_path / "lake" / "historian_plans").exists)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=WAIT_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    assert (process.returncode, said.splitlines()[-1]) == (0, "nothing new in the log"), said
+    assert "Traceback" not in said
