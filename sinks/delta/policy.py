@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, Edit
-from historian.errors import TableStopped
+from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans import PlannedVersion
 from historian.segments import cuts, retracts
+from historian.values import initial_scalar
 from sinks.delta.parts import Part
 
 __all__ = ["check"]
@@ -16,6 +17,8 @@ def check(part: Part) -> None:
     for version in part.versions:
         for edit in version.edits:
             _check_edit(part, version, edit)
+            if isinstance(edit, AddColumn):
+                _check_initial(part, version, edit)
     before, after = part.base, part.last
     if part.home.mirror and before and after and before.primary_key != after.primary_key:
         raise _stop(part, part.versions[-1], "the primary key of a mirrored table changes")
@@ -36,6 +39,20 @@ def _check_edit(part: Part, version: PlannedVersion, edit: Edit) -> None:
         )
     column = edit.column.name if isinstance(edit, AddColumn | ChangeAttributes) else ""
     raise _stop(part, version, "the server computes a column's values in rows that are there already", where=column)
+
+
+def _check_initial(part: Part, version: PlannedVersion, edit: AddColumn) -> None:
+    try:
+        initial_scalar(edit.column)
+    except ValueUnrepresentable as error:
+        raise _stop(
+            part,
+            version,
+            error.what,
+            where=edit.column.name,
+            expected=error.expected or edit.column.type,
+            found=error.found,
+        ) from error
 
 
 def _stop(

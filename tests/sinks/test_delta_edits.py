@@ -293,3 +293,24 @@ def test_a_default_without_a_time_zone_is_the_same_in_any_session(spark: SparkSe
         spark.conf.set("spark.sql.session.timeZone", zone)
 
     assert text == "2024-07-01 12:34:56.789012"
+
+
+@pytest.mark.parametrize("inserted", [False, True], ids=["old rows", "rows of the plan"])
+def test_a_default_that_no_value_can_show_stops_its_table_only(
+    lake: Lake, inserted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ALLOW_INVALID_DATES lets a default be a date that does not exist."""
+    lab = lake.lab
+    lab.create("shop.other", {"id": INT})
+    lab.insert("shop.other", {"id": 1})
+    if inserted:
+        lab.insert("shop.t", {"id": 3, "a": "z", "b": 1})
+    lab.tables[1].live.clear()
+    lab.add("shop.t", "d", ColumnType(name="date"), initial="2024-02-30")
+    with caplog.at_level(logging.CRITICAL):
+        lake.cut()
+
+    assert ["shop.t"] == list(lake.stopped())
+    assert "2024-02-30" in lake.stopped()["shop.t"]
+    assert [{"id": 1}] == lake.mirror("shop_other")
+    assert 2 == len(lake.mirror("shop_t"))
