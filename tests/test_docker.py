@@ -58,3 +58,22 @@ def test_server_identity_is_its_port(name: str, services: dict[str, Any]) -> Non
     port = services[name]["ports"][0].split(":")[1]
 
     assert [f"--server-id={port}", f"--report-port={port}"] == services[name]["command"]
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_service_can_be_started(name: str, services: dict[str, Any]) -> None:
+    """What the Compose specification asks for, as far as it can be seen without an engine."""
+    service = services[name]
+
+    assert set(service) <= {"image", "command", "environment", "healthcheck", "platform", "ports", "tmpfs", "volumes"}
+    assert service["image"].split(":")[0] == ("mariadb" if name.startswith("mariadb") else "mysql")
+    assert [port.split(":")[0] for port in service["ports"]] == ["127.0.0.1"]
+    mounted = [volume.split(":") for volume in service["volumes"]]
+    assert [] == [source for source, _, mode in mounted if mode != "ro" or not (DOCKER / source).is_file()]
+    assert service["healthcheck"]["test"][0] == "CMD"
+
+
+def test_ports_are_given_once(services: dict[str, Any]) -> None:
+    ports = [port for service in services.values() for port in service["ports"]]
+
+    assert len(set(ports)) == len(BUILDS)
