@@ -34,7 +34,7 @@ class Transactions:
             parsed = make_url(url)
             self.where = parsed.render_as_string(hide_password=True)
             self._engine = create_engine(parsed, **_options(parsed))
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise StoreError(
                 "not a store's URL, or its driver is missing",
                 where="history.store",

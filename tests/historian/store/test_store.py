@@ -269,7 +269,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
         Store.open(url)
 
 
-@pytest.mark.parametrize("url", ["shop.db", "nosuch://host/db"])
+@pytest.mark.parametrize("url", ["shop.db", "nosuch://host/db", "mysql+pymysql://user:secret@host:port/db"])
 def test_a_url_that_names_no_store_is_refused(url: str) -> None:
     with pytest.raises(StoreError, match="not a store's URL"):
         Store.open(url)
