@@ -113,13 +113,21 @@ class _SourceSettings:
         url = self.store if self.store is not None else "sqlite://" if ephemeral else None
         return make_tracker(load_config(self.config), store=None if url is None else Store.open(url), start=self.begin)
 
+    def batch_bytes(self) -> int:
+        """How much of the log one plan takes at most."""
+        from connectors.config import load_config
+
+        return load_config(self.config).run.max_batch_bytes
+
     def typed(self) -> TypedTable:
         """The typed table's schema: the remembered one of a named stream, else taken from the log."""
         if self.table is None:
             raise ConfigError("no table is named", where='option "table"')
         tracker = self.tracker(ephemeral=self.name is None)
         try:
-            return TypedTable.find(tracker, self.table, schema_at=self.schema_at, name=self.name)
+            return TypedTable.find(
+                tracker, self.table, schema_at=self.schema_at, name=self.name, limit_bytes=self.batch_bytes()
+            )
         finally:
             tracker.close()
 
@@ -188,9 +196,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 Spark's name
         """How much of the log one plan takes at most: ``run.max_batch_bytes`` of the configuration."""
-        from connectors.config import load_config
-
-        return ReadMaxBytes(load_config(self._settings.config).run.max_batch_bytes)
+        return ReadMaxBytes(self._settings.batch_bytes())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 Spark's name
         """The offset of the one plan behind *start*; *start* itself where the log holds nothing new."""
@@ -223,7 +229,7 @@ class _BatchReader(DataSourceReader):
         """A partition a range, over as many plans as the range takes."""
         tracker = self._settings.tracker(ephemeral=True)
         try:
-            return [part for plan in tracker.plans_between(None, self._settings.end) for part in _partitions(plan)]
+            return [part for plan in tracker.plans_until(self._settings.end) for part in _partitions(plan)]
         finally:
             tracker.close()
 

@@ -129,12 +129,12 @@ class Tracker:
             self._head.look(self.history, self.reader)
         return plan
 
-    def plans_between(self, begin: int | None, end: str | None) -> Iterator[Plan]:
-        """Plans behind plan *begin* up to the position *end*, else up to the log's present end."""
-        number = begin or 0
+    def plans_until(self, end: str | None, *, limit_bytes: int | None = None) -> Iterator[Plan]:
+        """All plans up to the position *end*, else up to the log's present end; see :meth:`plan_after`."""
+        number = 0
         if end is None:
             self.stop_at_present_end()
-        while (plan := self.plan_after(number, until=end)) is not None:
+        while (plan := self.plan_after(number, limit_bytes=limit_bytes, until=end)) is not None:
             yield plan
             number = plan.number
 
@@ -142,20 +142,23 @@ class Tracker:
         """From now on no new plan goes beyond what the log holds at this moment."""
         self._stop = self.reader.end()
 
-    def snapshot_of(self, table: TableName, position: str | None) -> Snapshot | None:
-        """The table's schema at *position*, else its first version; the log is tracked as far as that takes."""
+    def snapshot_of(self, table: TableName, position: str | None, *, limit_bytes: int | None) -> Snapshot | None:
+        """The table's schema at *position*, else its first version.
+
+        The log is tracked as far as that takes, in plans of *limit_bytes*: a stream begins with the same ones.
+        """
         number = 0
         if position is not None:
             wanted = parse_position(position, self.reader.flavor)
-            for plan in self.plans_between(None, position):
-                number = plan.number
+            for _ in self.plans_until(position, limit_bytes=limit_bytes):
+                pass
             return self.history.at(table, wanted).snapshot
         while True:
             versions = self.history.versions(table)
             found = next((version.snapshot for version in versions if version.snapshot is not None), None)
             if found is not None:
                 return found
-            following = self.plan_after(number)
+            following = self.plan_after(number, limit_bytes=limit_bytes)
             if following is None:
                 return None
             number = following.number

@@ -41,8 +41,12 @@ class TypedTable:
     snapshot: Snapshot
 
     @classmethod
-    def find(cls, tracker: Tracker, table: str, *, schema_at: str | None, name: str | None) -> TypedTable:
+    def find(
+        cls, tracker: Tracker, table: str, *, schema_at: str | None, name: str | None, limit_bytes: int
+    ) -> TypedTable:
         """The table's schema: remembered under the stream's *name*, else the one at *schema_at* or at the start.
+
+        The log is searched for it in plans of *limit_bytes*.
 
         Raises:
             ConfigError: *table* is no ``database.table``, or a data column is named like a system column.
@@ -54,7 +58,7 @@ class TypedTable:
         remembered = None if name is None else tracker.store.stream(name)
         if remembered is not None:
             return cls(codec.load(Snapshot, remembered))
-        snapshot = tracker.snapshot_of(TableName(database, plain), schema_at)
+        snapshot = tracker.snapshot_of(TableName(database, plain), schema_at, limit_bytes=limit_bytes)
         if snapshot is None:
             raise UnknownTable(
                 "no such table in the log",
