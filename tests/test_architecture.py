@@ -173,7 +173,8 @@ def test_the_text_names_no_registry_and_no_place_of_one_machine() -> None:
         "repo1" + ".maven",
         "deb.debian" + ".org",
         "/tmp/" + "boot",
-        "/work" + "/main",
+        "/work" + "/",
+        "/root" + "/",
     ]
     skipped = {"uv.lock"}  # has to name the public index
 

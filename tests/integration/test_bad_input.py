@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from typer.testing import CliRunner, Result
 
 from connectors.cli import app
 from connectors.cli.outcome import ExitCode
+from connectors.config import load_config
+from connectors.sources import make_tracker
 from servers import Server
 
 SINK = "sinks: [{type: delta, path: lake}]\n"
@@ -168,6 +170,30 @@ def test_a_log_purged_before_the_start_is_named(name: str, fresh_server: Callabl
         assert result.exit_code == ExitCode.SOURCE
         assert re.search("purged|not in the log", result.stderr), result.stderr
         assert f"{first}" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["mysql9", "mariadb118"])
+def test_a_log_purged_behind_a_connector_that_stood_still_is_named(
+    name: str, fresh_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = fresh_server(name)
+    _session(server, "CREATE DATABASE bad_it", "CREATE TABLE bad_it.t (id INT PRIMARY KEY)")
+    config = _config(tmp_path, server, start="earliest")
+    with closing(make_tracker(load_config(config))) as tracker:
+        assert tracker.plan_after(0) is not None
+    file, _ = _end(server)
+    server.sql("INSERT INTO bad_it.t VALUES (1)")
+    while server.sql("SHOW BINARY LOGS")[0][0] == file:
+        last = _begin(server).split(":")[0]
+        server.sql("CREATE OR REPLACE VIEW bad_it.v AS SELECT 1")
+        server.sql(f"PURGE BINARY LOGS TO '{last}'")
+
+    ran, tailed = _run("run", config, "--once"), _run("tail", config)
+
+    assert (ran.exit_code, tailed.exit_code) == (ExitCode.SOURCE, ExitCode.SOURCE)
+    assert re.search(r"  start position: .*(purged|not in the log)", ran.stderr)
+    assert "mend: restore the missing binlogs" in ran.stderr
+    assert re.search("purged|not in the log", tailed.stderr)
 
 
 # ---- a table that stops, while others go on ------------------------------------------------------------------------

@@ -258,6 +258,35 @@ def _check_status(found: dict[str, Any]) -> None:
     assert {t["position"] for t in found["targets"]} == {found["last_plan"]["end"]["gtids"]}
 
 
+def test_a_run_ends_at_a_position_and_tells_what_stopped_behind_it(mysql9: Server, tmp_path: Path) -> None:
+    mysql9.sql("DROP DATABASE IF EXISTS tail_it")
+    file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
+    mysql9.sql("CREATE DATABASE tail_it")
+    mysql9.sql("CREATE TABLE tail_it.o (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
+    mysql9.sql("INSERT INTO tail_it.o VALUES (1)")
+    end = ":".join(map(str, mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]))
+    gtids = mysql9.sql("SELECT @@GLOBAL.gtid_executed")[0][0].replace("\n", "")
+    mysql9.sql("ALTER TABLE tail_it.o TRUNCATE PARTITION p0")
+    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
+
+    first = _historian("run", config, "--until", end)
+    between = _historian("status", config, "--json", "--no-targets")
+    second = _historian("run", config, "--once")
+    after = _historian("status", config, "--json", "--no-targets")
+    mysql9.sql("DROP DATABASE tail_it")
+
+    assert (first.returncode, first.stdout) == (0, "")
+    assert first.stderr.splitlines()[-1].endswith(f" plans written, up to {gtids}")
+    assert (between.returncode, json.loads(between.stdout)["last_plan"]["end"]) == (0, {"gtids": gtids, "at": end})
+    assert (second.returncode, second.stdout) == (ExitCode.FAILED, "")
+    assert re.search(
+        r"^stopped: tail_it\.o at [0-9a-f-]+:\d+\n  a statement was not under", second.stderr, re.MULTILINE
+    )
+    (stopped,) = json.loads(after.stdout)["stopped"]
+    assert (after.returncode, stopped["table"]) == (ExitCode.FAILED, "tail_it.o")
+    assert "TRUNCATE PARTITION" in stopped["reason"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_ends_after_the_running_batch_when_interrupted(
     mysql9: Server, tmp_path: Path, number: signal.Signals
