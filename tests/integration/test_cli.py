@@ -224,67 +224,46 @@ def test_what_a_run_recorded_can_be_asked(mysql9: Server, tmp_path: Path) -> Non
     before = mysql9.sql("SELECT @@GLOBAL.gtid_executed")[0][0].replace("\n", "")
     mysql9.sql("ALTER TABLE tail_it.o RENAME COLUMN a TO total, ADD COLUMN note TEXT")
     mysql9.sql("INSERT INTO tail_it.o VALUES (3, 30, NULL, 'x')")
+    mysql9.sql("CREATE TABLE tail_it.p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
+    mysql9.sql("ALTER TABLE tail_it.p TRUNCATE PARTITION p0")
+    end = ":".join(map(str, mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]))
+    mysql9.sql("INSERT INTO tail_it.o VALUES (4, 40, NULL, 'behind the end')")
     config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
 
-    ran = _historian("run", config, "--once")
-    listed = json.loads(_historian("schemas", config, "list", "--json").stdout)
+    ran = _historian("run", config, "--until", end)
+    listed = json.loads(_historian("schemas", config, "list", "tail_it.o", "--json").stdout)
     then = json.loads(_historian("schemas", config, "at", "tail_it.o", before, "--json").stdout)
     versions = [version["version"] for version in listed[0]["versions"]]
     changes = json.loads(_historian("schemas", config, "diff", "tail_it.o", *map(str, versions), "--json").stdout)
     status = _historian("status", config, "--json")
-    tailed = _historian("tail", config, "--format", "ndjson")
+    tailed = _historian("tail", config, "--to", end, "--format", "ndjson")
     mysql9.sql("DROP DATABASE tail_it")
 
-    assert (ran.returncode, ran.stdout) == (0, "")
+    assert (ran.returncode, ran.stdout) == (ExitCode.FAILED, "")
+    assert re.search(r"^stopped: tail_it\.p at [0-9a-f-]+:\d+\n  a statement was not underst", ran.stderr, re.MULTILINE)
     assert [table["table"] for table in listed] == ["tail_it.o"]
     assert [column["name"] for column in then["columns"]] == ["id", "a", "b"]
     assert changes == [
         {"change": "renamed", "column": "total", "before": "a", "after": "total"},
         {"change": "added", "column": "note", "after": "text"},
     ]
-    assert status.returncode == 0
-    _check_status(json.loads(status.stdout))
+    assert (status.returncode, tailed.returncode) == (ExitCode.FAILED, ExitCode.FAILED)
+    _check_status(json.loads(status.stdout), end)
     rows = [json.loads(line) for line in tailed.stdout.splitlines()]
     assert [row["schema_version"] for row in rows] == [versions[0], versions[0], versions[1]]
 
 
-def _check_status(found: dict[str, Any]) -> None:
-    assert (found["name"], found["stopped"], found["lag"]["transactions"]) == ("tail", [], 0)
+def _check_status(found: dict[str, Any], end: str) -> None:
+    assert (found["name"], found["last_plan"]["end"]["at"], found["lag"]["transactions"]) == ("tail", end, 1)
+    assert [(each["table"], "TRUNCATE PARTITION" in each["reason"]) for each in found["stopped"]] == [
+        ("tail_it.p", True)
+    ]
     assert found["zero_dates"] == [{"table": "tail_it.o", "column": "b", "values": 1}]
-    assert sorted((t["target"], t["kind"], t["plan"]) for t in found["targets"]) == [
+    assert sorted((t["target"], t["kind"], t["plan"]) for t in found["targets"] if t["table"] == "tail_it.o") == [
         ("tail_it_o", "mirror", found["last_plan"]["number"]),
         ("tail_it_o_changes", "changelog", found["last_plan"]["number"]),
     ]
     assert {t["position"] for t in found["targets"]} == {found["last_plan"]["end"]["gtids"]}
-
-
-def test_a_run_ends_at_a_position_and_tells_what_stopped_behind_it(mysql9: Server, tmp_path: Path) -> None:
-    mysql9.sql("DROP DATABASE IF EXISTS tail_it")
-    file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
-    mysql9.sql("CREATE DATABASE tail_it")
-    mysql9.sql("CREATE TABLE tail_it.o (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
-    mysql9.sql("INSERT INTO tail_it.o VALUES (1)")
-    end = ":".join(map(str, mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]))
-    gtids = mysql9.sql("SELECT @@GLOBAL.gtid_executed")[0][0].replace("\n", "")
-    mysql9.sql("ALTER TABLE tail_it.o TRUNCATE PARTITION p0")
-    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
-
-    first = _historian("run", config, "--until", end)
-    between = _historian("status", config, "--json", "--no-targets")
-    second = _historian("run", config, "--once")
-    after = _historian("status", config, "--json", "--no-targets")
-    mysql9.sql("DROP DATABASE tail_it")
-
-    assert (first.returncode, first.stdout) == (0, "")
-    assert first.stderr.splitlines()[-1].endswith(f" plans written, up to {gtids}")
-    assert (between.returncode, json.loads(between.stdout)["last_plan"]["end"]) == (0, {"gtids": gtids, "at": end})
-    assert (second.returncode, second.stdout) == (ExitCode.FAILED, "")
-    assert re.search(
-        r"^stopped: tail_it\.o at [0-9a-f-]+:\d+\n  a statement was not under", second.stderr, re.MULTILINE
-    )
-    (stopped,) = json.loads(after.stdout)["stopped"]
-    assert (after.returncode, stopped["table"]) == (ExitCode.FAILED, "tail_it.o")
-    assert "TRUNCATE PARTITION" in stopped["reason"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
