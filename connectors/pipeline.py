@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline", "make_sinks", "open_store", "run"]
 
-_Report = Callable[[Plan], None]
+_Report = Callable[[Plan, Mapping[str, str]], None]
 _POLL_S = 1
 
 
@@ -41,9 +41,9 @@ def run(
     *,
     once: bool = False,
     until: str | None = None,
-    report: _Report = lambda plan: None,  # noqa: ARG005 a report that says nothing
+    report: _Report = lambda plan, stopped: None,  # noqa: ARG005 a report that says nothing
     spark: SparkSession | None = None,
-) -> None:
+) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
     SIGINT and SIGTERM end it after the running batch, or before the first one.
@@ -52,8 +52,11 @@ def run(
         config: of the pipeline.
         once: stop at what the log holds now.
         until: stop at this position.
-        report: is called with each plan that all sinks hold.
+        report: is called with each plan that all sinks hold, and the tables that sinks have stopped so far, with reasons.
         spark: session to run in; by default one of its own, stopped at the end.
+
+    Returns:
+        The tables that sinks have stopped, in this run or before, and why.
 
     Raises:
         LeaseHeld: another run of this connector is alive.
@@ -70,6 +73,7 @@ def run(
             stack.enter_context(_signals(stopping.set))
         pipeline = stack.enter_context(Pipeline.opened(config, spark, report))
         pipeline.run(once=once, until=until, stopping=stopping)
+        return pipeline.stopped()
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
@@ -197,7 +201,11 @@ class Pipeline:
             chunks = rows.where(f"plan = {number} and not ({_IS_MARKER})").drop("plan")
             for sink in self._sinks:
                 sink.write(plan, self._timeline(plan), chunks)
-        self._report(plan)
+        self._report(plan, self.stopped())
+
+    def stopped(self) -> Mapping[str, str]:
+        """Tables that sinks have stopped, and why."""
+        return {table: reason for sink in self._sinks for table, reason in sink.stopped().items()}
 
     def _timeline(self, plan: Plan) -> Callable[[int], Sequence[TimelineEntry]]:
         return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -61,6 +61,9 @@ class Sink(Protocol):
             ChainBroken: a plan is missing, or a target was changed by someone else.
             SinkError: a target cannot be written; retryable where the error says so.
         """
+
+    def stopped(self) -> Mapping[str, str]:
+        """Tables that the opened sink has stopped by itself, and why. Cheap; reads nothing."""
 
     def status(self) -> Sequence[TargetStatus]:
         """Where each target stands. Reads only."""

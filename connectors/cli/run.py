@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,6 @@ from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from connectors.recorded import StoppedTable
     from historian.plans import Plan
     from historian.store import Store
 
@@ -45,8 +45,8 @@ def run(
         until = _located(settings, until)
     progress = _Progress(settings)
     try:
-        replicate(settings, once=once, until=until, report=progress.report)
-        progress.look_for_stopped()
+        stopped = replicate(settings, once=once, until=until, report=progress.report)
+        progress.look_for_stopped(stopped)
     finally:
         progress.close()
     tell(progress.summary())
@@ -75,28 +75,32 @@ class _Progress:
         self._store: Store | None = None
         self.plans = 0
         self.end = ""
-        self.stopped: set[StoppedTable] = set()
+        self.stopped: set[str] = set()
 
-    def report(self, plan: Plan) -> None:
-        """Takes note of a plan that all sinks hold."""
+    def report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
+        """Takes note of a plan that all sinks hold, and of tables that sinks have stopped."""
         self.plans += 1
         self.end = str(plan.end)
         if plan.tables:
             statements = len({v.version for table in plan.tables for v in table.versions if v.place is not None})
             changes = f", {statements} schema changes" if statements else ""
             tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}, up to {plan.end}")
-        self.look_for_stopped()
+        self.look_for_stopped(stopped)
 
-    def look_for_stopped(self) -> None:
+    def look_for_stopped(self, stopped_by_sinks: Mapping[str, str]) -> None:
         """Tells of tables that stopped since the last look; one whose schema was never known is in no plan."""
         from connectors.recorded import recorded_store, stopped_tables
 
         if self._store is None:
             self._store = recorded_store(self._config)
         for found in () if self._store is None else stopped_tables(self._store):
-            if found not in self.stopped:
-                self.stopped.add(found)
+            if str(found.table) not in self.stopped:
+                self.stopped.add(str(found.table))
                 tell(str(found))
+        for table, reason in stopped_by_sinks.items():
+            if table not in self.stopped:
+                self.stopped.add(table)
+                tell(f"stopped: {table} in its targets\n  {reason}")
 
     def close(self) -> None:
         """Closes the store."""
@@ -105,7 +109,6 @@ class _Progress:
 
     def summary(self) -> str:
         """What the run did, in one line."""
-        if not self.plans:
-            return "nothing new in the log"
-        stopped = f"; stopped: {', '.join(sorted(str(each.table) for each in self.stopped))}" if self.stopped else ""
-        return f"{self.plans} plans written, up to {self.end}{stopped}"
+        done = f"{self.plans} plans written, up to {self.end}" if self.plans else "nothing new in the log"
+        stopped = f"; stopped: {', '.join(sorted(self.stopped))}" if self.stopped else ""
+        return f"{done}{stopped}"

@@ -53,7 +53,8 @@ def status(
         typer.echo(json.dumps(found, indent=2))
     else:
         _print(found)
-    if found["stopped"]:
+    in_targets = isinstance(found["targets"], list) and any(row["stopped"] for row in found["targets"])
+    if found["stopped"] or in_targets:
         raise typer.Exit(ExitCode.FAILED)
 
 

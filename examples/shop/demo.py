@@ -121,7 +121,7 @@ def replay(console: Console, config: PipelineConfig) -> SparkSession:
         spark = spark_session(jars=delta_jars(), name="demo")
         bar.update(task, description=f"replaying {len(sizes)} binlog files, {sum(sizes.values()) / 1e6:.1f} MB")
 
-        def report(plan: Any) -> None:
+        def report(plan: Any, _stopped: object) -> None:
             before = sum(sizes[name] for name in names if name < plan.end.file)
             bar.update(task, completed=before + plan.end.offset)
 

@@ -89,6 +89,11 @@ class DeltaSink:
         state.advance()
         faults.reached("plan_written")
 
+    def stopped(self) -> Mapping[str, str]:
+        """See :class:`sinks.base.Sink`."""
+        homes = () if self._state is None else self._state.homes.values()
+        return {home.name: home.stopped for home in homes if home.stopped}
+
     def status(self) -> Sequence[TargetStatus]:
         """See :class:`sinks.base.Sink`."""
         state = self._state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,9 +85,9 @@ run:
 
     def run(
         self, spark: SparkSession, *, until: str | None = None, report: Callable[[Any], None] = lambda _: None
-    ) -> None:
+    ) -> Mapping[str, str]:
         """Runs the connector up to what the log holds now, or to *until*; a start and a stop."""
-        run(self.config, once=True, until=until, report=report, spark=spark)
+        return run(self.config, once=True, until=until, report=lambda plan, _: report(plan), spark=spark)
 
     def history(self) -> History:
         """What the store holds."""
