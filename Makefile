@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 CACHE ?= $(or $(PYSPARK_HISTORIAN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pyspark-historian)
 PYTEST_ARGS ?=
+WORKERS ?= 2
 SEEDS ?= 10
 
 # uv, where .ci/bootstrap had to fetch it.
@@ -43,8 +44,8 @@ record: sync  ## Record the demo's binlog anew, from a real MySQL server
 ##@ Check
 
 .PHONY: test
-test: jvm servers  ## Run all tests, on real servers (PYTEST_ARGS=... goes to pytest)
-	@$(pytest) $(PYTEST_ARGS)
+test: jvm servers  ## Run all tests, on real servers (PYTEST_ARGS=... goes to pytest; WORKERS=0: in one process)
+	@$(pytest) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15 $(PYTEST_ARGS)
 
 .PHONY: unit
 unit: sync  ## Run the tests that need neither a server nor Spark

@@ -33,20 +33,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
 
 
-@pytest.fixture(scope="session")
-def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+class _Servers(dict[str, Server]):
     """One server of each kind for the whole session, started when first asked for."""
-    started: dict[str, Server] = {}
 
-    def get(name: str) -> Server:
-        if name not in started:
-            url = os.environ.get(f"HISTORIAN_TEST_{name.upper()}")
-            started[name] = server_at(name, url) if url else start_server(name, tmp_path_factory.mktemp(name))
-        return started[name]
+    def __init__(self, make_directory: Callable[[str], Path]) -> None:
+        super().__init__()
+        self._make_directory = make_directory
 
-    yield get
-    for server in started.values():
+    def __missing__(self, name: str) -> Server:
+        url = os.environ.get(f"HISTORIAN_TEST_{name.upper()}")
+        self[name] = server_at(name, url) if url else start_server(name, self._make_directory(name))
+        return self[name]
+
+
+@pytest.fixture(scope="session")
+def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Servers]:
+    servers = _Servers(tmp_path_factory.mktemp)
+    yield servers
+    for server in servers.values():
         _remove(server)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_new(_servers: _Servers) -> None:
+    """Each file of tests finds servers without databases and with a new log, whatever ran before it."""
+    for server in _servers.values():
+        if server.directory is not None:
+            server.clear()
 
 
 def _remove(server: Server) -> None:
@@ -57,39 +70,39 @@ def _remove(server: Server) -> None:
 
 
 @pytest.fixture(scope="session")
-def mysql9(_servers: Callable[[str], Server]) -> Server:
+def mysql9(_servers: _Servers) -> Server:
     """MySQL 9."""
-    return _servers("mysql9")
+    return _servers["mysql9"]
 
 
 @pytest.fixture(scope="session")
-def mysql8(_servers: Callable[[str], Server]) -> Server:
+def mysql8(_servers: _Servers) -> Server:
     """MySQL 8.0."""
-    return _servers("mysql8")
+    return _servers["mysql8"]
 
 
 @pytest.fixture(scope="session")
-def mysql57(_servers: Callable[[str], Server]) -> Server:
+def mysql57(_servers: _Servers) -> Server:
     """MySQL 5.7."""
-    return _servers("mysql57")
+    return _servers["mysql57"]
 
 
 @pytest.fixture(scope="session")
-def mariadb1011(_servers: Callable[[str], Server]) -> Server:
+def mariadb1011(_servers: _Servers) -> Server:
     """MariaDB 10.11."""
-    return _servers("mariadb1011")
+    return _servers["mariadb1011"]
 
 
 @pytest.fixture(scope="session")
-def mariadb118(_servers: Callable[[str], Server]) -> Server:
+def mariadb118(_servers: _Servers) -> Server:
     """MariaDB 11.8."""
-    return _servers("mariadb118")
+    return _servers["mariadb118"]
 
 
 @pytest.fixture(scope="session", params=list(BUILDS))
-def server(request: pytest.FixtureRequest, _servers: Callable[[str], Server]) -> Server:
+def server(request: pytest.FixtureRequest, _servers: _Servers) -> Server:
     """Each server in turn."""
-    return _servers(request.param)
+    return _servers[request.param]
 
 
 @pytest.fixture

@@ -91,6 +91,14 @@ class Server:
                 file.write("\n".join(options) + "\n")
         _run(build(self.name), self)
 
+    def clear(self) -> None:
+        """Drops all databases and begins a new log."""
+        system = {"information_schema", "mysql", "performance_schema", "sys"}
+        for (database,) in self.sql("SHOW DATABASES"):
+            if database not in system:
+                self.sql(f"DROP DATABASE `{database}`")
+        self.sql("RESET BINARY LOGS AND GTIDS" if self.name == "mysql9" else "RESET MASTER")
+
     def binlog_files(self) -> tuple[Path, ...]:
         """The server's binlog files, oldest first, whether it runs or not."""
         data = self._own_directory() / "data"
