@@ -2,13 +2,16 @@
 
 Format: "Per-file Statistics" of Delta's protocol. Bounds must hold, they need not be tight: timestamps are cut to
 milliseconds as Delta's readers expect, long strings to a prefix, the upper one followed by the highest code point.
+Decimals are widened to the digits that a double keeps: Delta Kernel reads every fraction in JSON as a double.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +23,8 @@ _INDEXED_COLUMNS = 32
 """Delta's default ``delta.dataSkippingNumIndexedCols``."""
 _PREFIX_CHARACTERS = 32
 _HIGHEST = "\U0010ffff"
+_BELOW = Context(prec=sys.float_info.dig, rounding=ROUND_FLOOR)
+_ABOVE = Context(prec=sys.float_info.dig, rounding=ROUND_CEILING)
 
 
 def file_statistics(footer: pq.FileMetaData, schema: pa.Schema) -> str:
@@ -57,7 +62,7 @@ def _bounds(kind: pa.DataType, groups: list[Any]) -> tuple[str, str] | None:
     if pa.types.is_string(kind):
         return _string_bounds(min(g.min for g in groups), max(g.max for g in groups))
     if pa.types.is_decimal(kind):
-        return f"{min(g.min for g in groups):f}", f"{max(g.max for g in groups):f}"
+        return _decimal_bounds(kind, min(g.min for g in groups), max(g.max for g in groups))
     form = _form(kind)
     if form is None:
         return None
@@ -79,6 +84,12 @@ def _form(kind: pa.DataType) -> Callable[[Any], str] | None:
 
 def _milliseconds(us: int, zone: str) -> str:
     return (datetime(1970, 1, 1) + timedelta(milliseconds=us // 1000)).isoformat(timespec="milliseconds") + zone  # noqa: DTZ001 the zone is appended
+
+
+def _decimal_bounds(kind: pa.Decimal128Type, low: Decimal, high: Decimal) -> tuple[str, str] | None:
+    low, high = _BELOW.plus(low), _ABOVE.plus(high)
+    limit = Decimal(1).scaleb(kind.precision - kind.scale)
+    return (f"{low:f}", f"{high:f}") if -limit < low and high < limit else None
 
 
 def _string_bounds(low: str, high: str) -> tuple[str, str] | None:

@@ -40,8 +40,20 @@ def test_bounds_and_nulls_by_column(tmp_path: Path) -> None:
     assert 3 == found["numRecords"]
     assert {"i": 1, "d": 1, "u": 1, "t": 1, "s": 1, "x": 1, "b": 1, "n": 3} == found["nullCount"]
     low = {"i": -5, "d": Decimal("-0.25"), "u": 1, "t": "1969-12-31", "s": "a"}
-    high = {"i": 3, "d": Decimal("1.50"), "u": 2**64 - 1, "t": "2024-02-29", "s": "b"}
+    high = {"i": 3, "d": Decimal("1.50"), "u": 18446744073709600000, "t": "2024-02-29", "s": "b"}
     assert (low, high) == (found["minValues"], found["maxValues"])
+
+
+def test_decimals_are_widened_to_what_a_double_keeps(tmp_path: Path) -> None:
+    edge = [Decimal("-99999999999999.9999"), Decimal("99999999999999.9999")]
+    found = _statistics(
+        tmp_path,
+        a=pa.array([Decimal("-1234567890123.4567"), Decimal("1234567890123.4567")], pa.decimal128(18, 4)),
+        b=pa.array(edge, pa.decimal128(18, 4)),
+    )
+
+    assert {"a": Decimal("-1234567890123.46")} == found["minValues"]
+    assert {"a": Decimal("1234567890123.46")} == found["maxValues"]
 
 
 def test_times_are_cut_to_milliseconds(tmp_path: Path) -> None:
