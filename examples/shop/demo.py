@@ -25,6 +25,7 @@ from rich.table import Table
 from connectors.config import load_config
 from connectors.jvm import delta_jars
 from connectors.pipeline import run
+from connectors.readers.binlog.files import list_files
 from historian.changelog import Op
 from historian.fold import BAG_COUNT, fold_bag
 from historian.history import History, Version
@@ -106,7 +107,7 @@ def main() -> int:
 
 def replay(console: Console, config: PipelineConfig) -> SparkSession:
     """Runs the pipeline over the recording, with a progress bar over the bytes of its log."""
-    sizes = {file.name: file.stat().st_size for file in config.source.paths()}  # type: ignore[union-attr]
+    sizes = {file.name: file.path.stat().st_size for file in list_files(config.source.paths())}  # type: ignore[union-attr]
     names = sorted(sizes)
     bar = Progress(
         SpinnerColumn(),
