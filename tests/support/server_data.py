@@ -74,7 +74,9 @@ def prepare(kind: Build) -> Path:
 def _initialise(kind: Build, place: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="historian-init-") as work:
         options = Path(work, "my.cnf")
-        write_options(options, (*file_options(kind), f"datadir={place}", f"log_error={work}/error.log"))
+        write_options(
+            options, (*file_options(kind), f"datadir={place}", f"tmpdir={work}", f"log_error={work}/error.log")
+        )
         command = [*kind.command(), f"--defaults-file={options}"]
         if kind.flavor == "mariadb":
             command += ["--bootstrap", "--skip-grant-tables"]

@@ -188,6 +188,7 @@ def server_options(kind: Build, directory: Path, port: int) -> tuple[str, ...]:
     data = directory / "data"
     common = (
         f"datadir={data}",
+        f"tmpdir={directory / 'tmp'}",  # MariaDB deletes whatever temporary tables it finds there when it starts
         "socket=mysqld.sock",  # relative to the data directory: a socket's path may have 107 characters only
         f"pid_file={data}/mysqld.pid",
         f"log_error={directory}/error.log",
@@ -231,6 +232,7 @@ def _run(kind: Build, server: Server) -> str:
         encoding="utf-8",
     )
     (directory / "error.log").write_bytes(b"")
+    (directory / "tmp").mkdir(exist_ok=True)
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     # setpriv has the kernel kill the server when we die; a session of its own keeps Ctrl-C from reaching it.
     command = [setpriv, "--pdeathsig", "KILL", *kind.command(), f"--defaults-file={directory}/my.cnf"]
