@@ -13,6 +13,7 @@ from connectors.readers.binlog.decoder import RangeDecoder
 from connectors.readers.binlog.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.events import FormatDescription
 from connectors.readers.binlog.scan import Scanner
+from connectors.readers.binlog.unpacking import unpacked
 from connectors.readers.binlog.window import Window
 from historian.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -248,7 +249,7 @@ class BinlogReader(ABC):
         if scanner.is_finished() or self._is_end(place):
             return
         with closing(self._stream(place.file, place.offset)) as stream:
-            for window in stream.windows():
+            for window in unpacked(stream.windows(), rows=False):
                 for item in scanner.feed(window, stream.formats[window.file]):
                     yield self._noted(item)
                 if scanner.is_finished():
@@ -276,7 +277,7 @@ class BinlogReader(ABC):
             windows, tables = self._elsewhere(planned, tables)
         decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text)
         with closing(windows):
-            for window in windows:
+            for window in unpacked(windows):
                 yield from decoder.feed(window)
         yield from decoder.finish()
 

@@ -40,6 +40,7 @@ def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) ->
                 ends=window.ends[kept],
                 offsets=window.offsets[kept],
                 file=window.file,
+                server_version=window.server_version,
             )
         if wanted.is_empty and not keep:
             return

@@ -16,6 +16,7 @@ from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Gtids, Windows, WindowStream, missing_from
 from connectors.readers.binlog.membership import members
 from connectors.readers.binlog.scan import Scanner
+from connectors.readers.binlog.unpacking import unpacked
 from historian.errors import LogCorrupt, SourceError
 from historian.plans import LogRange, PlannedTable
 from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_gtids
@@ -316,7 +317,7 @@ class BinlogServerReader(BinlogReader):
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
             raise _foreign(planned, self._server())
-        here = translate(tables, planned, self._members(planned), self.flavor)
+        here = translate(tables, planned, unpacked(self._members(planned), rows=False), self.flavor)
         return self._members(planned), here
 
     def _members(self, planned: LogRange) -> Windows:

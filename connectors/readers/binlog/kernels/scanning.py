@@ -266,10 +266,11 @@ def _rows(state, maps, body, end, kind):
         return at.UNMAPPED
     if load_i64(entry + 8 * at.MAP_CAPTURED) == 0:
         return at.DONE
-    if kind == 39 or kind >= 160:
+    if kind == 39:
         return at.UNSUPPORTED
     fields = body + 8
-    if kind >= 30:
+    # Compressed row events of MariaDB keep all but the images as it is.
+    if kind >= 169 or 30 <= kind <= 32:
         if end - fields < 2:
             return at.SHORT
         fields += load_u16(fields)
@@ -281,7 +282,7 @@ def _rows(state, maps, body, end, kind):
         columns = load_u16(fields)
         fields += 2
     bitmap_bytes = (columns + 7) >> 3
-    bitmaps = 2 if kind in (24, 31) else 1
+    bitmaps = 2 if kind in (24, 31, 167, 170) else 1
     if end - fields < bitmap_bytes * bitmaps:
         return at.SHORT
     if not _has_all(fields, columns) or (bitmaps == 2 and not _has_all(fields + bitmap_bytes, columns)):
