@@ -53,15 +53,6 @@ def _gtid_strict_mode(server: ServerView) -> CheckResult | None:
     return warning("gtid_strict_mode", found, expected, server.set_global("gtid_strict_mode", "ON"))
 
 
-def _compression(server: ServerView) -> CheckResult | None:
-    name = "log_bin_compress" if server.flavor == "mariadb" else "binlog_transaction_compression"
-    found = server.variable(name)
-    if found is None or found == "OFF":
-        return None if found is None else ok(name, found)
-    mend = server.set_global(name, "OFF") + "; then let clients connect anew"
-    return failed(name, found, "OFF: compressed events are not read yet", mend)
-
-
 def _row_value_options(server: ServerView) -> CheckResult | None:
     found = server.variable("binlog_row_value_options")
     if not found:
@@ -169,7 +160,6 @@ SETTINGS_CHECKS: tuple[Callable[[ServerView], CheckResult | None], ...] = (
     _row_image,
     _gtid_mode,
     _gtid_strict_mode,
-    _compression,
     _row_value_options,
     _log_filters,
     _replica_updates,

@@ -196,11 +196,9 @@ def test_a_setting_of_every_server_is_seen(
 @pytest.mark.parametrize(
     "name, variable, value, check, status",
     [
-        ("mysql9", "binlog_transaction_compression", "ON", "binlog_transaction_compression", "failed"),
         ("mysql8", "binlog_row_value_options", "'PARTIAL_JSON'", "binlog_row_value_options", "failed"),
         ("mysql9", "binlog_expire_logs_seconds", "3600", "retention", "warning"),
         ("mysql57", "expire_logs_days", "3", "retention", "ok"),
-        ("mariadb118", "log_bin_compress", "ON", "log_bin_compress", "failed"),
         ("mariadb1011", "gtid_strict_mode", "OFF", "gtid_strict_mode", "warning"),
         ("mariadb118", "max_binlog_total_size", "1048576", "retention", "warning"),
     ],

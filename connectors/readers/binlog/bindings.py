@@ -38,9 +38,12 @@ class Bindings:
         """The id of the table in that slot, its index among the tables asked for."""
         return self._tables[slot].table_id
 
-    def resolve(self, name: TableName, file: str, offset: int) -> tuple[int, PlannedVersion] | None:
-        """Slot and version of the table of that *name* for an event at *offset* of *file*; None: not wanted."""
-        here = _Point(FilePosition(file, 0).number, offset)
+    def resolve(self, name: TableName, file: str, offset: int, ordinal: int) -> tuple[int, PlannedVersion] | None:
+        """Slot and version of the table of that *name* for an event at *offset* of *file*; None: not wanted.
+
+        Events that were compressed together share their offset, and *ordinal* tells them apart.
+        """
+        here = _Point(FilePosition(file, 0).number, offset, ordinal)
         for slot, table in enumerate(self._tables):
             version = _in_force(table, here)
             if version is not None and version.snapshot is not None and version.snapshot.name == name:
@@ -67,20 +70,21 @@ class Bindings:
             index = (index + 1) & mask
         self.entries[index] = (number + 1, body.ctypes.data, len(body), slot)
 
-    def forget(self, file: str, offset: int) -> int:
-        """Drops all bindings; the offset of the first event behind *offset* that may need others."""
+    def forget(self, file: str, offset: int, ordinal: int) -> tuple[int, int]:
+        """Drops all bindings; offset and ordinal of the first event behind those given that may need others."""
         self._bound.clear()
         self.entries[:] = 0
         number = FilePosition(file, 0).number
-        return min((bound for bound in self._bounds(number) if bound > offset), default=_NEVER)
+        here = (offset, ordinal)
+        return min((bound for bound in self._bounds(number) if bound > here), default=(_NEVER, 0))
 
-    def _bounds(self, number: int) -> Iterator[int]:
+    def _bounds(self, number: int) -> Iterator[tuple[int, int]]:
         for table in self._tables:
             for version in table.versions:
                 if version.place is not None and _point(version.place).number == number:
-                    yield version.place.offset + 1
+                    yield version.place.offset, version.place.ordinal + 1
             if table.quarantine is not None and _point(table.quarantine.place).number == number:
-                yield table.quarantine.place.offset
+                yield table.quarantine.place.offset, table.quarantine.place.ordinal
 
 
 class _Point(NamedTuple):
@@ -88,10 +92,11 @@ class _Point(NamedTuple):
 
     number: int
     offset: int
+    ordinal: int
 
 
 def _point(place: Place) -> _Point:
-    return _Point(FilePosition(place.file, 0).number, place.offset)
+    return _Point(FilePosition(place.file, 0).number, place.offset, place.ordinal)
 
 
 def _in_force(table: PlannedTable, here: _Point) -> PlannedVersion | None:

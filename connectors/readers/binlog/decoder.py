@@ -89,7 +89,7 @@ class RangeDecoder:
             yield from self._flush_all()
             self._file = window.file
             self._style = replace(self._style, bare_json=0 < window.server_version < _JSON_WITH_POINT)
-            self._rebind(0)
+            self._rebind(0, 0)
         state = self._state
         state[at.EVENT] = state[at.AT] = 0
         index = [np.ascontiguousarray(part, np.int64) for part in (window.starts, window.ends, window.offsets)]
@@ -124,11 +124,11 @@ class RangeDecoder:
         offset = int(window.offsets[index])
         where = f"{window.file}:{offset}"
         if code == at.NEW_MAP:
-            yield from self._bind(window.buffer[window.starts[index] : window.ends[index]].tobytes(), offset)
+            yield from self._bind(window.buffer[window.starts[index] : window.ends[index]].tobytes(), offset, detail)
         elif code == at.NEW_SOURCE:
             self._add_source(detail, detail_2)
         elif code == at.REBOUND:
-            self._rebind(offset)
+            self._rebind(offset, detail)
         elif code == at.FLUSH:
             yield from self._flush(slot)
         elif code == at.FLUSH_ALL:
@@ -165,10 +165,10 @@ class RangeDecoder:
         assert builder is not None  # noqa: S101 - the kernel knows bound tables only
         return builder
 
-    def _bind(self, event: bytes, offset: int) -> Iterator[Chunk]:
+    def _bind(self, event: bytes, offset: int, ordinal: int) -> Iterator[Chunk]:
         """Resolves a TABLE_MAP's table and tells the kernel."""
         described = table_map(event, self._flavor)
-        found = self._bindings.resolve(described.table, self._file or "", offset)
+        found = self._bindings.resolve(described.table, self._file or "", offset, ordinal)
         if found is None:
             self._bindings.bind(described.number, event, slot=-1)
         else:
@@ -200,9 +200,9 @@ class RangeDecoder:
             max_rows=self._max_rows,
         )
 
-    def _rebind(self, offset: int) -> None:
-        """Forgets all table numbers, since another version may hold from *offset* on."""
-        self._state[at.REBIND] = self._bindings.forget(self._file or "", offset)
+    def _rebind(self, offset: int, ordinal: int) -> None:
+        """Forgets all table numbers, since another version may hold from that event on."""
+        self._state[[at.REBIND, at.REBIND_ORDINAL]] = self._bindings.forget(self._file or "", offset, ordinal)
         self._publish_maps()
 
     def _publish_maps(self) -> None:

@@ -9,21 +9,13 @@ from historian.schema import TableName
 __all__ = ["refusal"]
 
 _XA = "finish the XA transaction, start behind it, and keep XA off captured servers until a release reads it"
-_COMPRESSED = "SET GLOBAL log_bin_compress = OFF, rotate the log, and start behind what is compressed"
 _NEXT_STEPS = {
-    "TRANSACTION_PAYLOAD": "SET GLOBAL binlog_transaction_compression = OFF, and start behind what is compressed",
     "GTID_TAGGED": "let clients use gtid_next = AUTOMATIC without a tag, and start behind this transaction",
     "XA_PREPARE": _XA,
     "QUERY": _XA,
     "MARIADB_GTID": f"{_XA}; or SET GLOBAL binlog_alter_two_phase = OFF",
     "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect clients, and capture the table anew",
     "INCIDENT": "the server says that events are missing here: capture all tables anew",
-    "QUERY_COMPRESSED": _COMPRESSED,
-    **{
-        f"{kind}_ROWS_COMPRESSED{suffix}": _COMPRESSED
-        for kind in ("WRITE", "UPDATE", "DELETE")
-        for suffix in ("", "_V1")
-    },
 }
 _WHAT = {"QUERY": "an XA statement", "MARIADB_GTID": "an XA transaction or an ALTER in two phases"}
 

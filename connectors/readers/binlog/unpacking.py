@@ -92,9 +92,8 @@ class _Unpacker:
         """What the packed events in [first, behind) hold, one behind the other; None where nothing is unpacked."""
         how = parts[first:behind, at.HOW]
         if (how == at.ZLIB).any():
-            if (how == at.ZSTD).any():
-                raise _damaged(window, _of(at.ZSTD, how, first)[0], "events that only other servers write, beside it")
-            return np.frombuffer(b"".join(_plain(window, parts, i) for i in _of(at.ZLIB, how, first)), np.uint8)
+            packed = (np.flatnonzero((how == at.ZLIB) | (how == at.ZSTD)) + first).tolist()
+            return b"".join(self._content(window, parts, index) for index in packed)
         total = int(parts[first:behind, at.SIZE][how == at.ZSTD].sum())
         if not total:
             return None
@@ -106,17 +105,20 @@ class _Unpacker:
         try:
             return self._codec.decompress(self._frames[:length], total)
         except (OSError, pa.ArrowException) as error:
-            raise self._first_bad(window, parts, _of(at.ZSTD, how, first)) from error
+            for index in (np.flatnonzero(how == at.ZSTD) + first).tolist():
+                self._content(window, parts, index)
+            raise _damaged(window, first, f"frames that do not end where their events do: {error}") from error
 
-    def _first_bad(self, window: Window, parts: NDArray[np.int64], indexes: Iterable[int]) -> LogCorrupt:
-        index = -1
-        for index in indexes:
-            start, length, size = parts[index, at.START :].tolist()
-            try:
-                self._codec.decompress(window.buffer[start : start + length], size)
-            except (OSError, pa.ArrowException) as error:
-                return _damaged(window, index, str(error))
-        return _damaged(window, index, "zstd frames that do not end where their events do")
+    def _content(self, window: Window, parts: NDArray[np.int64], index: int) -> bytes:
+        """What one packed event holds."""
+        how, start, length, size = parts[index].tolist()
+        if how == at.ZLIB:
+            return _plain(window, parts, index)
+        try:
+            data: bytes = self._codec.decompress(window.buffer[start : start + length], size, asbytes=True)
+        except (OSError, pa.ArrowException) as error:
+            raise _damaged(window, index, str(error)) from error
+        return data
 
     def _spliced(self, window: Window, parts: NDArray[np.int64], first: int, behind: int, contents: Any) -> Window:
         size = int(parts[first:behind, at.SIZE].sum())
@@ -126,14 +128,11 @@ class _Unpacker:
         if room > self._index.shape[1]:
             self._index = np.empty((3, room + room // 4), np.int64)
         starts, ends, offsets = self._index
-        count = at.splice(
-            parts.ctypes.data,
-            first,
-            behind,
-            *(array.ctypes.data for array in (window.buffer, window.starts, window.offsets)),
-            0 if contents is None else _address(contents),
-            *(array.ctypes.data for array in (self._buffer, starts, ends, offsets)),
-        )
+        read = (window.buffer, window.starts, window.offsets)
+        buffer, begins, places = (array.ctypes.data for array in read)
+        source = 0 if contents is None else _address(contents)
+        written = [array.ctypes.data for array in (self._buffer, starts, ends, offsets)]
+        count = at.splice(parts.ctypes.data, first, behind, buffer, begins, places, source, *written)
         if count < 0:
             raise _damaged(window, -1 - count, "what it holds is no row of whole events")
         return Window(
@@ -176,11 +175,6 @@ class _Unpacker:
             raise _damaged(window, index, "more bytes than it says")
 
 
-def _of(kind: int, how: NDArray[np.int64], first: int) -> list[int]:
-    found: list[int] = (np.flatnonzero(how == kind) + first).tolist()
-    return found
-
-
 def _address(data: Any) -> int:
     if isinstance(data, pa.Buffer):
         return int(data.address)
@@ -202,7 +196,8 @@ def _plain(window: Window, parts: NDArray[np.int64], index: int) -> bytes:
         raise _damaged(window, index, str(error)) from error
     if len(body) != wanted or not unpacker.eof:
         raise _damaged(window, index, f"{len(body)} bytes or more of {wanted}")
-    return head[:4] + bytes([_PLAIN_KINDS[head[4]]]) + head[5:9] + size.to_bytes(4, "little") + head[13:] + body
+    kind = bytes([_PLAIN_KINDS[head[4]]])
+    return b"".join((head[:4], kind, head[5:9], size.to_bytes(4, "little"), head[13:], body))
 
 
 def _name(window: Window, index: int) -> str:

@@ -13,7 +13,7 @@ ORDINAL = 3  # of the last event in its transaction
 SOURCE = 4  # index of the transaction's source; -1: none
 SEQUENCE = 5  # its number; without a source the offset of its first event
 COMMIT_TIME = 6  # original commit, microseconds; 0: unknown
-REBIND = 7  # offset of the first event before which table numbers must be resolved anew
+REBIND = 7  # offset of the first event before which table numbers must be resolved anew; its ordinal: REBIND_ORDINAL
 IS_MARIADB = 8
 MAX_ROWS = 9  # of a chunk
 MAX_BYTES = 10  # of a chunk, see BYTES
@@ -29,6 +29,7 @@ SLOT = 19  # out: the table that a return is about
 COLUMN = 20  # out: its column
 DETAIL = 21  # out: what a return says more
 DETAIL_2 = 22
+REBIND_ORDINAL = 23
 STATE_WORDS = 24
 
 SCRATCH_WORDS = 4097  # column starts of one image, and its end
@@ -37,9 +38,9 @@ OUTSIDE, ANNOUNCED, OPEN = 0, 1, 2
 
 # ---- why a walk returned --------------------------------------------------------------------------------------------
 DONE = 0
-NEW_MAP = 1  # a TABLE_MAP not seen: bind it
+NEW_MAP = 1  # a TABLE_MAP not seen, its ordinal in DETAIL: bind it
 NEW_SOURCE = 2  # a transaction of a source not seen, in DETAIL and DETAIL_2
-REBOUND = 3  # REBIND is reached
+REBOUND = 3  # REBIND is reached by an event with the ordinal in DETAIL
 FLUSH = 4  # the chunk of SLOT is full
 FLUSH_ALL = 5  # all chunks together are
 GROW_ROWS = 6  # SLOT needs room for more rows

@@ -9,7 +9,15 @@ QUERY, or the images of a row event, are a byte (0x80, algorithm, bytes of lengt
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.jit import kernel
-from connectors.readers.binlog.kernels.memory import copy_bytes, load_i64, load_u8, load_u16, load_u32, store_i32, store_i64
+from connectors.readers.binlog.kernels.memory import (
+    copy_bytes,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    store_i32,
+    store_i64,
+)
 from connectors.readers.binlog.kernels.temporal import big_word, little_word
 
 __all__ = [
@@ -219,7 +227,7 @@ def splice(parts, first, behind, buffer, starts, offsets, unpacked, target, out_
         left = load_i64(part + 8 * SIZE)
         container = load_u32(buffer + load_i64(starts + 8 * index) + 9)
         source = unpacked
-        if how == PLAIN or how == RAW:
+        if how in (PLAIN, RAW):
             source = buffer + load_i64(part + 8 * START)
         else:
             unpacked += left

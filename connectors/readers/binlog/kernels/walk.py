@@ -36,6 +36,13 @@ def _is_passed_over(kind: int) -> bool:
 
 
 @kernel
+def _is_reached(state: int, offset: int, ordinal: int) -> bool:
+    """Whether an event stands where table numbers must be resolved anew, or behind."""
+    bound = load_i64(state + 8 * at.REBIND)
+    return offset > bound or (offset == bound and ordinal >= load_i64(state + 8 * at.REBIND_ORDINAL))
+
+
+@kernel
 def _event(state: int, header: int, end: int, limit: int, offset: int, kind: int, ordinal: int) -> int:
     """One counted event; the code of return."""
     body = header + 19
@@ -73,15 +80,18 @@ def walk(state: int, buffer: int, size: int, starts: int, ends: int, offsets: in
             code = _wrong(state, at.EVENT_BOUNDS)
             break
         offset = load_i64(offsets + 8 * index)
-        if offset >= load_i64(state + 8 * at.REBIND):
-            code = at.REBOUND
-            break
         kind = load_u8(buffer + start + 4)
         if _is_counted(kind):
             begins = load_i64(state + 8 * at.TRANSACTION) == at.OUTSIDE
             ordinal = 0 if begins else load_i64(state + 8 * at.ORDINAL) + 1
+            if _is_reached(state, offset, ordinal):
+                store_i64(state + 8 * at.DETAIL, ordinal)
+                code = at.REBOUND
+                break
             code = _event(state, buffer + start, buffer + end, buffer + size, offset, kind, ordinal)
             if code:
+                if code == at.NEW_MAP:
+                    store_i64(state + 8 * at.DETAIL, ordinal)
                 break
             store_i64(state + 8 * at.ORDINAL, ordinal)
         store_i64(state + 8 * at.AT, 0)

@@ -37,10 +37,7 @@ TEXT = wire_text(300)
     "inside,name",
     [
         ([event(39, bytes(30))], "PARTIAL_UPDATE_ROWS"),
-        ([event(40, bytes(30))], "TRANSACTION_PAYLOAD"),
         ([event(38, bytes(30))], "XA_PREPARE"),
-        ([event(166, bytes(30))], "WRITE_ROWS_COMPRESSED_V1"),
-        ([event(165, bytes(30))], "QUERY_COMPRESSED"),
         ([event(199, bytes(30))], "type 199"),
         ([event(26, bytes(30))], "INCIDENT"),
         ([begin(b"XA START X'61',X'',1")], "XA transaction"),
