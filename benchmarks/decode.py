@@ -6,7 +6,7 @@ compared. The rows of that part are compared value by value, and the whole by co
 Both connect without TLS.
 
 ``wide_updates``: updates of ten mixed columns, rates in row images (an update is two). ``small_transactions``: one row
-each.
+each. ``compressed``: the same transactions with ``binlog_transaction_compression``, against ours without.
 Run: ``python benchmarks/decode.py [--rounds 3] [--updates 1000000] [--transactions 200000] [--other 40000]``.
 """
 
@@ -205,6 +205,9 @@ def record(server: Server, updates: int, transactions: int) -> list[Work]:
             server, lambda: [cursor.execute(UPDATE.format(first=n, last=n + STEP)) for n in range(0, updates, STEP)]
         )
         small = _in_own_file(server, lambda: [cursor.execute("CALL bench.fill(%s)", (transactions,))])
+        cursor.execute("DELETE FROM bench.small")
+        cursor.execute("SET SESSION binlog_transaction_compression = ON")
+        compressed = _in_own_file(server, lambda: [cursor.execute("CALL bench.fill(%s)", (transactions,))])
     orders, narrow = capture(server, "bench", "orders"), capture(server, "bench", "small")
     return [
         Work(
@@ -219,6 +222,14 @@ def record(server: Server, updates: int, transactions: int) -> list[Work]:
             name="small_transactions",
             unit="transactions/s",
             range=small,
+            snapshot=narrow,
+            rows=transactions,
+            sums=sums(server, narrow),
+        ),
+        Work(
+            name="compressed",
+            unit="transactions/s",
+            range=compressed,
             snapshot=narrow,
             rows=transactions,
             sums=sums(server, narrow),
@@ -251,6 +262,25 @@ def measure(server: Server, work: Work, rounds: int, limit: int) -> dict[str, An
     return {**result, "ratio": round(result["ours"] / result["other"], 1)}
 
 
+def measure_compressed(server: Server, plain: Work, packed: Work, rounds: int) -> dict[str, Any]:
+    """Medians of *rounds* in turn of the same transactions without and with compression."""
+    expected, found = (list(values(ours(server, work)[1], work.snapshot)) for work in (plain, packed))
+    if expected != found:
+        raise SystemExit(f"{packed.name}: rows differ from those of {plain.name}")
+    rates: dict[str, list[float]] = {plain.name: [], packed.name: []}
+    for _ in range(rounds):
+        for work in (plain, packed):
+            seconds, chunks = ours(server, work)
+            rates[work.name].append(sum(chunk.rows.num_rows for chunk in chunks) / seconds)
+            del chunks
+        print(
+            f"compressed: {rates[packed.name][-1]:,.0f} {packed.unit}, plain {rates[plain.name][-1]:,.0f}", flush=True
+        )
+    result = {name: round(statistics.median(found)) for name, found in rates.items()}
+    ratio = round(result[packed.name] / result[plain.name], 2)
+    return {"name": packed.name, "ours": result[packed.name], "other": result[plain.name], "ratio": ratio}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
@@ -263,8 +293,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         server = start_server("mysql9", Path(directory) / "server")
         try:
-            works = record(server, options.updates, options.transactions)
-            results = [measure(server, work, options.rounds, options.other) for work in works]
+            wide, small, packed = record(server, options.updates, options.transactions)
+            results = [measure(server, work, options.rounds, options.other) for work in (wide, small)]
+            results.append(measure_compressed(server, small, packed, options.rounds))
         finally:
             server.kill()
     for result in results:

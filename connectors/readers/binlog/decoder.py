@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from connectors.readers.binlog.bindings import Bindings
 from connectors.readers.binlog.crosscheck import mismatch
-from connectors.readers.binlog.events import event_name, uuid_text
+from connectors.readers.binlog.events import event_name
 from connectors.readers.binlog.kernels import layout as at
+from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.walk import walk
 from connectors.readers.binlog.program import Style, program
 from connectors.readers.binlog.rows_builder import TableBuilder
+from connectors.readers.binlog.sources import source_name
 from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.window import Window
 from historian.chunks import Chunk
 from historian.errors import LogCorrupt, SourceError, TableStopped, UnsupportedEvent
 from historian.plans import PlannedTable, PlannedVersion
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["RangeDecoder"]
 
@@ -61,7 +67,7 @@ class RangeDecoder:
         self._bindings = Bindings(tables)
         self._builders: list[TableBuilder | None] = [None] * len(tables)
         self._sources: list[str] = []
-        self._source_words = np.zeros((8, 2), np.int64)
+        self._source_words = np.zeros((8, SOURCE_KEY_WORDS), np.int64)
         self._tables = np.zeros((max(1, len(tables)), at.TABLE_WORDS), np.int64)
         self._scratch = np.zeros(2 * at.SCRATCH_WORDS, np.int64)
         self._state = state = np.zeros(at.STATE_WORDS, np.int64)
@@ -119,14 +125,14 @@ class RangeDecoder:
     # ---- what the kernel asks for -----------------------------------------------------------------------------------
     def _answer(self, code: int, window: Window) -> Iterator[Chunk]:
         state = self._state
-        slot, column, detail, detail_2 = state[[at.SLOT, at.COLUMN, at.DETAIL, at.DETAIL_2]].tolist()
+        slot, column, detail = state[[at.SLOT, at.COLUMN, at.DETAIL]].tolist()
         index = int(state[at.EVENT])
         offset = int(window.offsets[index])
         where = f"{window.file}:{offset}"
         if code == at.NEW_MAP:
             yield from self._bind(window.buffer[window.starts[index] : window.ends[index]].tobytes(), offset, detail)
         elif code == at.NEW_SOURCE:
-            self._add_source(detail, detail_2)
+            self._add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
         elif code == at.REBOUND:
             self._rebind(offset, detail)
         elif code == at.FLUSH:
@@ -209,18 +215,18 @@ class RangeDecoder:
         self._state[at.MAPS] = self._bindings.entries.ctypes.data
         self._state[at.MAPS_MASK] = len(self._bindings.entries) - 1
 
-    def _add_source(self, first: int, second: int) -> None:
+    def _add_source(self, words: NDArray[np.int64]) -> None:
         count = len(self._sources)
         if count == _MAX_SOURCES:
             raise SourceError("a range with transactions of too many servers", expected=f"at most {_MAX_SOURCES}")
         if self._flavor == "mariadb":
-            self._sources.append(f"{first}-{second}")
+            self._sources.append(f"{words[0]}-{words[1]}")
         else:
-            self._sources.append(uuid_text(np.array([first, second], "<i8").tobytes()))
+            self._sources.append(source_name(words))
         if count == len(self._source_words):
             self._source_words = np.concatenate([self._source_words, np.zeros_like(self._source_words)])
             self._state[at.SOURCES] = self._source_words.ctypes.data
-        self._source_words[count] = (first, second)
+        self._source_words[count] = words
         self._state[at.SOURCE_COUNT] = count + 1
 
     # ---- chunks -----------------------------------------------------------------------------------------------------

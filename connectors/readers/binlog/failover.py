@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from connectors.readers.binlog.events import EventType, uuid_text
+from connectors.readers.binlog.events import EventType
+from connectors.readers.binlog.sources import event_gtid
 from connectors.readers.binlog.window import Window
 from historian.errors import SourceError
 from historian.plans import LogRange, Place, PlannedTable
@@ -14,7 +15,7 @@ from historian.positions import parse_gtids
 __all__ = ["translate"]
 
 _OF_FILE_OR_CONNECTION = frozenset((3, 4, 15, 27, 35, 41, 161, 163))
-_GTID_EVENTS = frozenset((EventType.GTID, EventType.ANONYMOUS_GTID, EventType.MARIADB_GTID))
+_GTID_EVENTS = frozenset((EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID))
 
 
 def translate(
@@ -75,18 +76,23 @@ def _find(wanted: set[str], windows: Iterable[Window], flavor: str) -> dict[str,
     found: dict[str, list[tuple[str, int]]] = {}
     current: list[tuple[str, int]] | None = None
     for window in windows:
-        for start, offset in zip(window.starts.tolist(), window.offsets.tolist(), strict=True):
+        for start, end, offset in zip(
+            *(part.tolist() for part in (window.starts, window.ends, window.offsets)), strict=True
+        ):
             kind = int(window.buffer[start + 4])
             if kind in _GTID_EVENTS:
-                gtid = _gtid(window.buffer[start : start + 44].tobytes(), flavor)
+                gtid = _gtid(window.buffer[start:end].tobytes(), flavor, f"{window.file}:{offset}")
                 current = found.setdefault(gtid, []) if gtid in wanted else None
             if current is not None and kind not in _OF_FILE_OR_CONNECTION:
                 current.append((window.file, offset))
     return found
 
 
-def _gtid(event: bytes, flavor: str) -> str:
+def _gtid(event: bytes, flavor: str, where: str) -> str:
     if flavor == "mariadb":
         domain, server = int.from_bytes(event[27:31], "little"), int.from_bytes(event[5:9], "little")
         return f"{domain}-{server}-{int.from_bytes(event[19:27], 'little')}"
-    return f"{uuid_text(event[20:36])}:{int.from_bytes(event[36:44], 'little')}"
+    if event[4] == EventType.ANONYMOUS_GTID:
+        return ""
+    source, number = event_gtid(event, where)
+    return f"{source}:{number}"

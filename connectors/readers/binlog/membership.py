@@ -7,12 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from connectors.readers.binlog.events import EventType, uuid_text
+from connectors.readers.binlog.events import EventType
+from connectors.readers.binlog.sources import event_gtid
 from connectors.readers.binlog.window import Window
 from historian.errors import LogPurged
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
 __all__ = ["members"]
+
+_GTID_EVENTS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID)
 
 
 def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) -> Iterator[Window]:
@@ -25,13 +28,14 @@ def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) ->
     keep = False
     for window in windows:
         kinds = window.buffer[window.starts + 4]
-        begins = np.flatnonzero(np.isin(kinds, (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.MARIADB_GTID)))
+        begins = np.flatnonzero(np.isin(kinds, _GTID_EVENTS))
         kept = np.full(len(kinds), keep)
         for index, behind in pairwise([*begins.tolist(), len(kinds)]):
             if wanted.is_empty and not keep:
                 break
-            start = int(window.starts[index])
-            keep = wanted.take(window.buffer[start : start + 44].tobytes())
+            start, end = int(window.starts[index]), int(window.ends[index])
+            where = f"{window.file}:{window.offsets[index]}"
+            keep = wanted.take(window.buffer[start:end].tobytes(), where)
             kept[index:behind] = keep
         if kept.any():
             yield Window(
@@ -73,13 +77,13 @@ class _Wanted:
     def __str__(self) -> str:
         return ", ".join(map(str, self._domains if self._left is None else self._left))
 
-    def take(self, event: bytes) -> bool:
+    def take(self, event: bytes, where: str) -> bool:
         """Whether the transaction that this GTID event begins is wanted; it then no longer is."""
         if self._left is None:
             return self._take_mariadb(event)
-        if event[4] != EventType.GTID:
+        if event[4] == EventType.ANONYMOUS_GTID:
             return False
-        source, number = uuid_text(event[20:36]), int.from_bytes(event[36:44], "little")
+        source, number = event_gtid(event, where)
         if not self._missing.contains(source, number):
             return False
         self._left[source] -= 1

@@ -10,7 +10,6 @@ __all__ = ["refusal"]
 
 _XA = "finish the XA transaction, start behind it, and keep XA off captured servers until a release reads it"
 _NEXT_STEPS = {
-    "GTID_TAGGED": "let clients use gtid_next = AUTOMATIC without a tag, and start behind this transaction",
     "XA_PREPARE": _XA,
     "QUERY": _XA,
     "MARIADB_GTID": f"{_XA}; or SET GLOBAL binlog_alter_two_phase = OFF",

@@ -18,6 +18,7 @@ from connectors.readers.binlog.events import (
     previous_gtids,
 )
 from connectors.readers.binlog.kernels import scan_layout as at
+from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.scanning import scan
 from connectors.readers.binlog.refusals import refusal
 from connectors.readers.binlog.statements import logged_statement
@@ -132,7 +133,7 @@ class Scanner:
                 yield from self._bound()
                 yield self._statement(window, written_by) if code == at.STATEMENT else self._mapped(window)
             elif code == at.NEW_SOURCE:
-                self._tally.add_source(_event(window, int(state[at.EVENT])))
+                self._tally.add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
             elif code == at.RECORDS_FULL:
                 self._take_records()
             elif code == at.OTHER:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.readers.binlog.events import uuid_text
 from connectors.readers.binlog.kernels import scan_layout as at
+from connectors.readers.binlog.sources import source_name, source_words
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
 if TYPE_CHECKING:
@@ -42,11 +41,10 @@ class Tally:
         self.records: NDArray[np.int64] = np.empty((_RECORDS, 3), np.int64)
         if isinstance(self._known, MariadbGtids):
             for domain, _, last in self._known.last:
-                self._add(str(domain), domain, 0, ((1, last),), last)
+                self._add(str(domain), ((1, last),), last)
         else:
             for source, intervals in self._known:
-                if ":" not in source:
-                    self._add(source, *_halves(source), intervals, 0)
+                self._add(source, intervals, 0)
 
     @property
     def source_count(self) -> int:
@@ -63,25 +61,21 @@ class Tally:
         """The position, what was taken included."""
         return self._known
 
-    def _add(self, name: str, key: int, key_2: int, contained: tuple[tuple[int, int], ...], last: int) -> None:
+    def _add(self, name: str, contained: tuple[tuple[int, int], ...], last: int) -> None:
         index = len(self._names)
         if index == len(self.sources):
             self.sources = np.concatenate([self.sources, np.zeros_like(self.sources)])
         begin = len(self.intervals)
         if self._pass_over and contained:
             self.intervals = np.concatenate([self.intervals, np.array(contained, np.int64)])
-        self.sources[index] = (key, key_2, begin, len(self.intervals), last, -1)
+        key = (int(name), 0, 0, 0, 0, 0) if self._flavor == "mariadb" else source_words(name)
+        self.sources[index] = (*key, begin, len(self.intervals), last, -1)
         self._names.append(name)
         self._numbers[name] = index
 
-    def add_source(self, event: bytes) -> None:
-        """Makes the source of a GTID event known that the kernel met for the first time."""
-        if self._flavor == "mariadb":
-            domain = int.from_bytes(event[27:31], "little")
-            self._add(str(domain), domain, 0, (), 0)
-        else:
-            key, key_2 = struct.unpack_from("<qq", event, 20)
-            self._add(uuid_text(event[20:36]), key, key_2, (), 0)
+    def add_source(self, words: NDArray[np.int64]) -> None:
+        """Makes the source of these words known, which the kernel met for the first time."""
+        self._add(str(words[0]) if self._flavor == "mariadb" else source_name(words), (), 0)
 
     def gtid(self, source: int, number: int, server: int) -> str:
         """The GTID's text; "" without a source."""
@@ -130,19 +124,9 @@ class Tally:
             stops = {source: intervals[-1][1] for source, intervals in goal.subtract(self._known)}
         for name, number in stops.items():
             if name not in self._numbers:
-                if self._flavor == "mariadb":
-                    self._add(name, int(name), 0, (), 0)
-                elif ":" not in name:
-                    self._add(name, *_halves(name), (), 0)
-                else:
-                    continue
+                self._add(name, (), 0)
             self.sources[self._numbers[name], at.STOP_AT] = number
         return not stops
-
-
-def _halves(uuid: str) -> tuple[int, int]:
-    first, second = struct.unpack("<qq", bytes.fromhex(uuid.replace("-", "")))
-    return first, second
 
 
 def _intervals(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -22,15 +22,15 @@ OPEN_BYTES = 12
 MAPS = 13  # address of a hash table of table numbers, see MAP_*
 MAPS_MASK = 14  # its entries - 1, a power of two - 1
 TABLES = 15  # address of all tables, see below
-SOURCES = 16  # address of two words a source
+SOURCES = 16  # address of SOURCE_KEY_WORDS a source, see ``kernels.gtids``
 SOURCE_COUNT = 17
 SCRATCH = 18  # address of 2 * SCRATCH_WORDS words
 SLOT = 19  # out: the table that a return is about
 COLUMN = 20  # out: its column
 DETAIL = 21  # out: what a return says more
-DETAIL_2 = 22
-REBIND_ORDINAL = 23
-STATE_WORDS = 24
+REBIND_ORDINAL = 22
+GTID = 23  # words of the last GTID event, see ``kernels.gtids``
+STATE_WORDS = GTID + 8
 
 SCRATCH_WORDS = 4097  # column starts of one image, and its end
 
@@ -39,7 +39,7 @@ OUTSIDE, ANNOUNCED, OPEN = 0, 1, 2
 # ---- why a walk returned --------------------------------------------------------------------------------------------
 DONE = 0
 NEW_MAP = 1  # a TABLE_MAP not seen, its ordinal in DETAIL: bind it
-NEW_SOURCE = 2  # a transaction of a source not seen, in DETAIL and DETAIL_2
+NEW_SOURCE = 2  # a transaction of a source not seen, in GTID
 REBOUND = 3  # REBIND is reached by an event with the ordinal in DETAIL
 FLUSH = 4  # the chunk of SLOT is full
 FLUSH_ALL = 5  # all chunks together are

@@ -28,19 +28,19 @@ LAST_KIND = 21  # type of the last event
 TIME_IS_KNOWN = 22  # TIME_US comes from the GTID event
 BY_GTID = 23  # the scan began at GTIDs alone, so that a transaction without one cannot be placed
 FIND_ONLY = 24  # stop before the first transaction that is not passed over
-STATE_WORDS = 25
+GTID = 25  # words of the last GTID event, see ``kernels.gtids``
+STATE_WORDS = GTID + 8
 
 OUTSIDE, ANNOUNCED, OPEN = 0, 1, 2
 NOT_SKIPPED, CONTAINED, COUNTED = 0, 1, 2
 
 # ---- words of a source ---------------------------------------------------------------------------------------------
-KEY = 0  # MySQL: the UUID's halves; MariaDB: the domain
-KEY_2 = 1
-INTERVALS = 2  # index of its first interval of transactions that are passed over
-INTERVALS_END = 3
-LAST = 4  # MariaDB: its last number
-STOP_AT = 5  # stop behind the transaction of that number; -1: none
-SOURCE_WORDS = 6
+KEY = 0  # MySQL: the UUID's halves and four words of tag; MariaDB: the domain
+INTERVALS = 6  # index of its first interval of transactions that are passed over
+INTERVALS_END = 7
+LAST = 8  # MariaDB: its last number
+STOP_AT = 9  # stop behind the transaction of that number; -1: none
+SOURCE_WORDS = 10
 
 # ---- words of a table number in the hash table; before all entries stand as many words, the first being entries - 1
 MAP_NUMBER = 0  # -1: free

@@ -7,6 +7,7 @@ What ends a transaction is what MySQL's ``Transaction_boundary_parser``
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels import scan_layout as at
+from connectors.readers.binlog.kernels.gtids import NUMBER, TIME, mariadb_gtid, mysql_gtid, same_source
 from connectors.readers.binlog.kernels.jit import kernel
 from connectors.readers.binlog.kernels.memory import (
     load_i64,
@@ -28,6 +29,7 @@ _S, _E, _C, _R = b"SECR"
 
 _SQL_STATEMENT, _SQL_BEGIN, _SQL_END, _SQL_NOTHING, _SQL_XA_START, _SQL_XA_END, _SQL_XA_OUTCOME = range(7)
 _DUMMY_TABLE = 0xFFFFFF
+_ANONYMOUS = 34
 
 
 @kernel
@@ -79,52 +81,34 @@ def _is_contained(intervals, source, number):
 
 
 @kernel
-def _find_source(state, sources, key, key_2):
+def _find_source(state, sources):
+    gtid = state + 8 * at.GTID
     # The source of the transaction before is nearly always the one.
     before = _get(state, at.SOURCE)
-    if before >= 0:
-        address = sources + 8 * at.SOURCE_WORDS * before
-        if load_i64(address) == key and load_i64(address + 8) == key_2:
-            return before
+    if before >= 0 and same_source(sources + 8 * at.SOURCE_WORDS * before, gtid):
+        return before
     for index in range(_get(state, at.SOURCES)):
-        address = sources + 8 * at.SOURCE_WORDS * index
-        if load_i64(address) == key and load_i64(address + 8) == key_2:
+        if same_source(sources + 8 * at.SOURCE_WORDS * index, gtid):
             return index
     return -1
 
 
 @kernel
-def _commit_time(body, end):
-    """Original commit time of a MySQL GTID event in microseconds; 0 where it has none (before 8.0).
-
-    Behind the logical timestamps stand 7 bytes of immediate commit time, whose top bit says that 7 of the original one
-    follow.
-    """
-    if end - body < 42 + 7 or load_u8(body + 25) != 2:
-        return 0
-    immediate = load_u32(body + 42) | load_u16(body + 46) << 32 | load_u8(body + 48) << 48
-    if immediate & 1 << 55 == 0:
-        return immediate
-    if end - body < 42 + 14:
-        return 0
-    return load_u32(body + 49) | load_u16(body + 53) << 32 | load_u8(body + 55) << 48
-
-
-@kernel
 def _announce_mysql(state, sources, intervals, body, end, kind):
-    """Takes a GTID or ANONYMOUS_GTID event; the code of return."""
-    if end - body < 25:
+    """Takes a GTID, ANONYMOUS_GTID or GTID_TAGGED event; the code of return."""
+    gtid = state + 8 * at.GTID
+    if not mysql_gtid(body, end, kind, gtid):
         return at.SHORT
     source = -1
     number = 0
     contained = False
-    if kind != 33 and _get(state, at.BY_GTID):
+    if kind == _ANONYMOUS and _get(state, at.BY_GTID):
         return at.ANONYMOUS
-    if kind == 33:
-        source = _find_source(state, sources, load_i64(body + 1), load_i64(body + 9))
+    if kind != _ANONYMOUS:
+        source = _find_source(state, sources)
         if source < 0:
             return at.NEW_SOURCE
-        number = load_i64(body + 17)
+        number = load_i64(gtid + 8 * NUMBER)
         contained = _is_contained(intervals, sources + 8 * at.SOURCE_WORDS * source, number)
     if not contained and (_get(state, at.GAP) or _get(state, at.FIND_ONLY)):
         return at.GAP_ENDS
@@ -133,7 +117,7 @@ def _announce_mysql(state, sources, intervals, body, end, kind):
     _set(state, at.GROUP, at.ANNOUNCED)
     _set(state, at.STANDALONE, 0)
     _set(state, at.SKIP, at.CONTAINED if contained else at.NOT_SKIPPED)
-    time_us = _commit_time(body, end)
+    time_us = load_i64(gtid + 8 * TIME)
     _set(state, at.TIME_IS_KNOWN, time_us != 0)
     _set(state, at.TIME_US, time_us)
     return at.DONE
@@ -153,10 +137,11 @@ def _announce_mariadb(state, sources, intervals, header, end):
     if end - body < 13:
         return at.SHORT
     flags = load_u8(body + 12)
-    source = _find_source(state, sources, load_u32(body + 8), 0)
+    mariadb_gtid(body, 0, state + 8 * at.GTID)
+    source = _find_source(state, sources)
     if source < 0:
         return at.NEW_SOURCE
-    number = load_i64(body)
+    number = _get(state, at.GTID + NUMBER)
     address = sources + 8 * at.SOURCE_WORDS * source
     contained = _is_contained(intervals, address, number)
     if not contained:
@@ -373,7 +358,7 @@ def _outside(state, header, kind):
         return at.OTHER
     if _is_of_connection_or_file(kind) or load_u16(header + 17) & 0x80:
         return at.DONE
-    if kind == 26 or kind == 164 or kind == 42 or kind > 171:
+    if kind == 26 or kind == 164 or kind > 171:
         return at.UNSUPPORTED
     return at.STRAY
 
@@ -382,7 +367,7 @@ def _outside(state, header, kind):
 def _event(state, sources, intervals, records, maps, store, header, end, offset, kind):
     """Takes one event; the code of return."""
     group = _get(state, at.GROUP)
-    if kind == 33 or kind == 34 or kind == 162:
+    if kind in (33, 34, 42, 162):
         if group:
             return at.NESTED
         if kind == 162:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels import layout as at
+from connectors.readers.binlog.kernels.gtids import (
+    NUMBER,
+    SOURCE_KEY_WORDS,
+    TIME,
+    mariadb_gtid,
+    mysql_gtid,
+    same_source,
+)
 from connectors.readers.binlog.kernels.jit import kernel
 from connectors.readers.binlog.kernels.memory import load_i64, load_u8, load_u16, load_u32, store_i64
-from connectors.readers.binlog.kernels.temporal import little_word
 
 __all__ = ["begin_mariadb", "begin_mysql", "query"]
 
 _MARIADB_STANDALONE = 1
-_LOGICAL_TIMESTAMP = 2
-_ORIGINAL_TOO = 1 << 55
+_ANONYMOUS = 34
 
 
 def _number(text: str) -> int:
@@ -31,19 +37,18 @@ def _short(state: int) -> int:
 
 
 @kernel
-def _source(state: int, first: int, second: int) -> bool:
-    """Makes the source of these two words the transaction's; False where it is not known yet."""
+def _source(state: int) -> bool:
+    """Makes the source of the words in GTID the transaction's; False where it is not known yet."""
     known = load_i64(state + 8 * at.SOURCES)
     count = load_i64(state + 8 * at.SOURCE_COUNT)
     last = load_i64(state + 8 * at.SOURCE)
-    if 0 <= last < count and load_i64(known + 16 * last) == first and load_i64(known + 16 * last + 8) == second:
+    gtid = state + 8 * at.GTID
+    if 0 <= last < count and same_source(known + 8 * SOURCE_KEY_WORDS * last, gtid):
         return True
     for index in range(count):
-        if load_i64(known + 16 * index) == first and load_i64(known + 16 * index + 8) == second:
+        if same_source(known + 8 * SOURCE_KEY_WORDS * index, gtid):
             store_i64(state + 8 * at.SOURCE, index)
             return True
-    store_i64(state + 8 * at.DETAIL, first)
-    store_i64(state + 8 * at.DETAIL_2, second)
     return False
 
 
@@ -53,28 +58,22 @@ def _not_outside(state: int) -> bool:
 
 
 @kernel
-def begin_mysql(state: int, body: int, end: int, offset: int, has_gtid: int) -> int:
-    """GTID and anonymous GTID: flags, UUID, number, then logical clock (5.7) and commit times (8.0)."""
-    if end - body < 25:
+def begin_mysql(state: int, body: int, end: int, offset: int, kind: int) -> int:
+    """A GTID event of any kind."""
+    gtid = state + 8 * at.GTID
+    if not mysql_gtid(body, end, kind, gtid):
         return _short(state)
     if _not_outside(state):
         store_i64(state + 8 * at.DETAIL, at.TRANSACTION_OPEN)
         return at.CORRUPT
-    if has_gtid:
-        if not _source(state, load_i64(body + 1), load_i64(body + 9)):
-            return at.NEW_SOURCE
-        store_i64(state + 8 * at.SEQUENCE, load_i64(body + 17))
-    else:
+    if kind == _ANONYMOUS:
         store_i64(state + 8 * at.SOURCE, -1)
         store_i64(state + 8 * at.SEQUENCE, offset)
-    committed = 0
-    if end - body >= 49 and load_u8(body + 25) == _LOGICAL_TIMESTAMP:
-        committed = little_word(body + 42, 7)
-        if committed & _ORIGINAL_TOO:
-            if end - body < 56:
-                return _short(state)
-            committed = little_word(body + 49, 7)
-    store_i64(state + 8 * at.COMMIT_TIME, committed)
+    else:
+        if not _source(state):
+            return at.NEW_SOURCE
+        store_i64(state + 8 * at.SEQUENCE, load_i64(gtid + 8 * NUMBER))
+    store_i64(state + 8 * at.COMMIT_TIME, load_i64(gtid + 8 * TIME))
     store_i64(state + 8 * at.TRANSACTION, at.ANNOUNCED)
     return at.DONE
 
@@ -88,7 +87,8 @@ def begin_mariadb(state: int, header: int, end: int) -> int:
     if _not_outside(state):
         store_i64(state + 8 * at.DETAIL, at.TRANSACTION_OPEN)
         return at.CORRUPT
-    if not _source(state, load_u32(body + 8), load_u32(header + 5)):
+    mariadb_gtid(body, load_u32(header + 5), state + 8 * at.GTID)
+    if not _source(state):
         return at.NEW_SOURCE
     store_i64(state + 8 * at.SEQUENCE, load_i64(body))
     store_i64(state + 8 * at.COMMIT_TIME, 0)

@@ -50,8 +50,8 @@ def _event(state: int, header: int, end: int, limit: int, offset: int, kind: int
         return rows(state, header, end, limit, kind, ordinal)
     if kind == 19:
         return table_map(state, body, end)
-    if kind == 33 or kind == 34:
-        return begin_mysql(state, body, end, offset, 1 if kind == 33 else 0)
+    if kind in (33, 34, 42):
+        return begin_mysql(state, body, end, offset, kind)
     if kind == 162:
         return begin_mariadb(state, header, end)
     if kind == 2:

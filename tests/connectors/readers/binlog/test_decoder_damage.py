@@ -51,11 +51,6 @@ def test_what_is_not_read_yet_is_an_error_that_names_event_and_place(inside: lis
     assert caught.value.where == f"binlog.000001:{4 + len(events[0]) + len(events[1])}"
 
 
-def test_tagged_gtids_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedEvent, match=r"GTID_TAGGED \(binlog.000001:4\)"):
-        decode_events([event(42, bytes(30))], snapshot_of([INT]))
-
-
 def partial(kind: int, columns: int, present: bytes) -> bytes:
     return event(kind, (5).to_bytes(6, "little") + b"\1\0\2\0" + bytes([columns]) + present + b"\0\1\0\0\0")
 

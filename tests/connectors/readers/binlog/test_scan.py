@@ -419,7 +419,6 @@ WIDE = table_map(1, [INT, INT])
 @pytest.mark.parametrize(
     "events, what",
     [
-        ([event(42, bytes(40))], "GTID_TAGGED event"),
         ([gtid(1), begin(b"XA START X'71',X'',1")], "an XA statement"),
         ([gtid(1), begin(b"XA COMMIT X'71',X'',1")], "an XA statement"),
         ([gtid(1), begin(b"XA ROLLBACK X'71',X'',1")], "an XA statement"),

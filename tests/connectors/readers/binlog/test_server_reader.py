@@ -379,7 +379,6 @@ PARTIAL_JSON = (
 REFUSED = [
     *(pytest.param(name, XA, "an XA statement", id=f"xa-{name}") for name in MYSQL),
     *(pytest.param(name, XA, "an XA transaction or an ALTER in two phases", id=f"xa-{name}") for name in MARIADB),
-    pytest.param("mysql9", ("SET gtid_next = 'AUTOMATIC:tag'", ROW), "GTID_TAGGED event", id="tag"),
     *(pytest.param(name, PARTIAL_JSON, "PARTIAL_UPDATE_ROWS event of refused.t", id=f"json-{name}") for name in MYSQL8),
     *(
         pytest.param(
@@ -419,7 +418,7 @@ def test_what_is_not_read_yet_is_named_with_its_place(
     with contextlib.closing(live_reader(server)) as reader:
         start = reader.end()
         run(server, "DROP DATABASE IF EXISTS refused", "CREATE DATABASE refused", TABLE, *statements)
-        end = reader.end() if "tag" not in str(statements) else None
+        end = reader.end()
         for each in (reader, files_reader(server)):
             begin = replace(start, server=each.start().server)
             found: list[Scanned] = []
@@ -432,7 +431,6 @@ def test_what_is_not_read_yet_is_named_with_its_place(
             assert [item.sql for item in found if isinstance(item, Statement)][:3][-1] == TABLE
             assert isinstance(found[-1], (Bound, TableMapped))
             if "of refused.t" in what or "row image" in what:
-                assert end is not None
                 assert bounds_of(scanned(each, begin, captured=False))[-1].gtids == end.gtids
 
 
