@@ -246,7 +246,7 @@ def test_a_log_with_tags_is_read_from_everywhere(fresh_server: Callable[..., Ser
     with contextlib.closing(live_reader(server)) as reader:
         start = reader.end()
         ends = [start]
-        for number in range(24):
+        for number in range(32):
             gtid_next = random.choice(["AUTOMATIC", "AUTOMATIC:backup", "AUTOMATIC:b2", "own"])
             if gtid_next == "own":
                 tag = random.choice(list(used))
@@ -270,7 +270,7 @@ def test_a_log_with_tags_is_read_from_everywhere(fresh_server: Callable[..., Ser
             ends.append(reader.end())
         ((executed,),) = server.sql("SELECT @@GLOBAL.gtid_executed")
         assert ends[-1].gtids == executed.replace("\n", "")
-        assert len({source for source, _ in ends[-1].gtid_set}) >= 6
+        assert len({source for source, _ in ends[-1].gtid_set}) >= 5
         tables = planned_tables(server, "d.t")
         found = [rows_behind(each, start, tables) for each in (reader, files_reader(server))]
         assert found[0] == found[1]
