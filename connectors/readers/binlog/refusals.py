@@ -12,11 +12,11 @@ _XA = "finish the XA transaction, start behind it, and keep XA off captured serv
 _NEXT_STEPS = {
     "XA_PREPARE": _XA,
     "QUERY": _XA,
-    "MARIADB_GTID": f"{_XA}; or SET GLOBAL binlog_alter_two_phase = OFF",
+    "MARIADB_GTID": _XA,
     "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect clients, and capture the table anew",
     "INCIDENT": "the server says that events are missing here: capture all tables anew",
 }
-_WHAT = {"QUERY": "an XA statement", "MARIADB_GTID": "an XA transaction or an ALTER in two phases"}
+_WHAT = {"QUERY": "an XA statement", "MARIADB_GTID": "an XA transaction"}
 
 
 def refusal(code: int, *, event: str, where: str, table: TableName | None) -> HistorianError:

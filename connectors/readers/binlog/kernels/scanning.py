@@ -31,6 +31,10 @@ _SQL_STATEMENT, _SQL_BEGIN, _SQL_END, _SQL_NOTHING, _SQL_XA_START, _SQL_XA_END, 
 _DUMMY_TABLE = 0xFFFFFF
 _ANONYMOUS = 34
 
+# Flags of MariaDB's GTID event, and those behind its group's number.
+_GROUP_COMMIT, _OF_XA = 2, 0xC0
+_START_ALTER, _ROLLBACK_ALTER = 2, 8
+
 
 @kernel
 def _get(state, word):
@@ -124,10 +128,10 @@ def _announce_mysql(state, sources, intervals, body, end, kind):
 
 
 @kernel
-def _alters_in_phases(body, end, flags):
-    """Whether a MariaDB GTID event belongs to an ALTER that is logged in two phases."""
-    extra = body + (21 if flags & 2 else 13)
-    return extra < end and load_u8(extra) & 0x0E != 0
+def _changes_nothing(body, end, flags):
+    """Whether a MariaDB GTID event begins or takes back an ALTER in two phases, whose COMMIT ALTER says all again."""
+    extra = body + (21 if flags & _GROUP_COMMIT else 13)
+    return flags & _OF_XA == 0 and extra < end and load_u8(extra) & (_START_ALTER | _ROLLBACK_ALTER) != 0
 
 
 @kernel
@@ -149,7 +153,7 @@ def _announce_mariadb(state, sources, intervals, header, end):
             return at.GAP_ENDS
         if number <= load_i64(address + 8 * at.LAST):
             return at.DESCENDING
-        if _get(state, at.COUNT_ONLY) == 0 and (flags & 0xC0 or _alters_in_phases(body, end, flags)):
+        if _get(state, at.COUNT_ONLY) == 0 and flags & _OF_XA:
             return at.UNSUPPORTED
         _set(address, at.LAST, number)
     _set(state, at.SOURCE, source)
@@ -157,7 +161,8 @@ def _announce_mariadb(state, sources, intervals, header, end):
     _set(state, at.SERVER, load_u32(header + 5))
     _set(state, at.STANDALONE, flags & 1)
     _set(state, at.GROUP, at.ANNOUNCED if flags & 1 else at.OPEN)
-    _set(state, at.SKIP, at.CONTAINED if contained else at.NOT_SKIPPED)
+    counted = at.COUNTED if _changes_nothing(body, end, flags) else at.NOT_SKIPPED
+    _set(state, at.SKIP, at.CONTAINED if contained else counted)
     _set(state, at.TIME_IS_KNOWN, 0)
     return at.DONE
 

@@ -502,10 +502,28 @@ def test_every_absent_column_is_seen() -> None:
                 scan(commit(1, table_map(1, types), partial_rows))
 
 
-def test_mariadb_xa_and_alters_in_phases_are_named() -> None:
-    for flags, more in ((64, bytes(20)), (128, bytes(20)), (1, b"\2" + bytes(5)), (3, bytes(8) + b"\4" + bytes(8))):
-        with pytest.raises(UnsupportedEvent, match="an XA transaction or an ALTER in two phases"):
-            scan([mariadb_gtid(1, flags=flags, more=more)], at=start(flavor="mariadb"))
+def test_mariadb_xa_is_named() -> None:
+    for flags in (64, 128):
+        with pytest.raises(UnsupportedEvent, match="an XA transaction"):
+            scan([mariadb_gtid(1, flags=flags, more=bytes(20))], at=start(flavor="mariadb"))
+
+
+@pytest.mark.parametrize("grouped", [b"", bytes(8)])
+def test_an_alter_in_two_phases_counts_at_its_commit(grouped: bytes) -> None:
+    def phase(number: int, flag: int) -> bytes:
+        more = grouped + bytes([flag]) + bytes(8)
+        return mariadb_gtid(number, flags=3 if grouped else 1, more=more)
+
+    rows = [mariadb_gtid(2), MAP, ROWS, XID]
+    begun = [phase(1, 2), DDL, *rows]
+    at = start(flavor="mariadb")
+    committed = scan([*begun, phase(3, 4), DDL], at=at)
+    assert said(committed) == ["0-7-1", "map db.t", "0-7-2", "sql CREATE TABLE t (id INT)", "0-7-3"]
+    assert [item.place for item in committed if isinstance(item, Statement)] == [
+        Place(gtid="0-7-3", file=FILE, offset=offsets([*begun, phase(3, 4)])[-1], ordinal=1)
+    ]
+    assert said(scan([*begun, phase(3, 8), DDL], at=at)) == ["0-7-1", "map db.t", "0-7-3"]
+    assert said(scan(begun[:2], at=at)) == ["0-7-1"]
     assert (
         said(scan([mariadb_gtid(1, flags=1, more=b"\x10" + bytes(5)), DDL], at=start(flavor="mariadb")))[-1] == "0-7-1"
     )

@@ -378,7 +378,7 @@ PARTIAL_JSON = (
 )
 REFUSED = [
     *(pytest.param(name, XA, "an XA statement", id=f"xa-{name}") for name in MYSQL),
-    *(pytest.param(name, XA, "an XA transaction or an ALTER in two phases", id=f"xa-{name}") for name in MARIADB),
+    *(pytest.param(name, XA, "an XA transaction", id=f"xa-{name}") for name in MARIADB),
     *(pytest.param(name, PARTIAL_JSON, "PARTIAL_UPDATE_ROWS event of refused.t", id=f"json-{name}") for name in MYSQL8),
     *(
         pytest.param(
@@ -397,15 +397,6 @@ REFUSED = [
             id=f"noblob-{name}",
         )
         for name in ("mysql8", "mariadb118")
-    ),
-    *(
-        pytest.param(
-            name,
-            ("SET SESSION binlog_alter_two_phase = ON", "ALTER TABLE refused.t ADD COLUMN k INT, ALGORITHM=COPY"),
-            "an ALTER in two phases",
-            id=f"two-phases-{name}",
-        )
-        for name in MARIADB
     ),
 ]
 
