@@ -18,6 +18,7 @@
     │   └── UnsupportedEvent   an event that this release does not read
     ├── TableStopped           a captured table that cannot go on; other tables do
     ├── ValueUnrepresentable   a value that the target type cannot hold
+    ├── RowCorrupt             bytes that are no valid encoded row
     └── SinkError              a target that cannot be written
         └── ChainBroken        a target that misses a plan or was written by someone else
 """
@@ -38,6 +39,7 @@ __all__ = [
     "PositionError",
     "PositionExpired",
     "PositionUnknown",
+    "RowCorrupt",
     "SinkError",
     "SourceError",
     "StoreError",
@@ -166,6 +168,10 @@ class TableStopped(HistorianError):
 
 class ValueUnrepresentable(HistorianError):
     """The target type cannot hold a value."""
+
+
+class RowCorrupt(HistorianError):
+    """Bytes are no valid encoded row: cut off, of an unknown form, or with a wrong checksum."""
 
 
 class SinkError(HistorianError):
