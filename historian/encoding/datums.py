@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from historian.encoding.fields import field_id
 from historian.encoding.kernels import containers as kernels
-from historian.encoding.kernels.memory import scatter
+from historian.encoding.kernels.memory import scatter, trim_wide
 from historian.errors import HistorianError, ValueUnrepresentable
 
 if TYPE_CHECKING:
@@ -121,16 +121,9 @@ def _decimals(array: pa.Array, valid: NDArray[np.bool_]) -> Datums:
     """The scale, then the unscaled value in as few bytes as its sign leaves."""
     count = len(array)
     wide = np.frombuffer(array.buffers()[1] or b"", np.uint8)[16 * array.offset : 16 * (array.offset + count)]
-    data = np.empty((count, 17), np.uint8)
-    data[:, 0], data[:, 1:] = array.type.scale, wide.reshape(count, 16)
-    used = np.ones(count, np.int64)
-    sign = np.where(data[:, 16] & 0x80, 0xFF, 0)
-    for byte in range(1, 16):
-        # Byte number `byte` from below is needed where it, or the sign bit of the one before, is not mere sign.
-        needed = (data[:, byte + 1] != sign) | ((data[:, byte] ^ sign) & 0x80 != 0)
-        used[needed] = byte + 1
-    lengths = np.where(valid, used + 1, 0)
-    return Datums(data=data.ravel(), starts=np.arange(count) * 17, lengths=lengths, valid=valid)
+    data, lengths = np.empty(17 * count, np.uint8), np.empty(count, np.int64)
+    trim_wide(wide, valid, array.type.scale, data, lengths)
+    return Datums(data=data, starts=np.arange(count) * 17, lengths=lengths, valid=valid)
 
 
 def _structs(array: pa.Array, valid: NDArray[np.bool_]) -> Datums:
@@ -154,10 +147,11 @@ def _lists(array: pa.Array, valid: NDArray[np.bool_]) -> Datums:
 
 def _elements(flat: pa.Array, first: NDArray[np.int64]) -> Datums:
     """The elements of each list as a positional container."""
-    elements, kinds = datums_of(flat), np.array([kind_of(flat.type)], np.int64)
-    places = _Places(first[:-1], np.diff(first), 1, elements.lengths, elements.valid)
-    out, bounds = places.fill(np.zeros(0, np.int64), kinds, kernels.POSITIONAL)
-    scatter(out, places.of_value, elements.data, elements.starts, elements.lengths)
+    elements = datums_of(flat)
+    bounds, places = np.empty(len(first), np.int64), np.empty(len(elements), np.int64)
+    out = np.zeros(kernels.size_of_lists(first, elements.lengths, bounds), np.uint8)
+    kernels.put_list_heads(first, elements.lengths, elements.valid, int(kind_of(flat.type)), bounds, out, places)
+    scatter(out, places, elements.data, elements.starts, elements.lengths)
     return _whole(out, bounds)
 
 
@@ -179,57 +173,39 @@ def join(
     if ids is not None:
         _check_ids(ids)
     order = range(len(columns)) if ids is None else sorted(range(len(columns)), key=lambda i: ids[i])
-    ordered = [columns[i] for i in order]
+    ordered, width = [columns[i] for i in order], len(columns)
     flags = (kernels.POSITIONAL if ids is None else 0) | (kernels.CHECKSUM if checksum else 0)
-    places = _Places(
-        np.arange(count, dtype=np.int64),
-        np.full(count, len(columns), np.int64),
-        count,
-        np.concatenate([np.zeros(0, np.int64), *(column.lengths for column in ordered)]),
-        np.concatenate([np.zeros(0, np.bool_), *(column.valid for column in ordered)]),
-    )
-    out, bounds = places.fill(
-        np.array([] if ids is None else [ids[i] for i in order], np.int64),
-        np.array([kinds[i] for i in order], np.int64),
-        flags,
-    )
-    for j, column in enumerate(ordered):
-        of_column = places.of_value[j * count : (j + 1) * count]
-        scatter(out, of_column, column.data, column.starts, column.lengths)
+    code, names = _names(width, None if ids is None else [ids[i] for i in order])
+    packed = _packed([kinds[i] for i in order])
+    head = 1 + len(names) + (width + 7) // 8 + len(packed)
+    totals, bounds, cursors = np.zeros(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
+    for column in ordered:
+        totals += column.lengths
+    out = np.zeros(kernels.size_of_rows(width, head, flags, totals, bounds), np.uint8)
+    kernels.put_row_heads(width, kernels.MAGIC | flags | code << 2, names, packed, totals, bounds, out, cursors)
+    for j, c in enumerate(ordered):
+        kernels.put_column(j, width, head, totals, bounds, cursors, c.data, c.starts, c.lengths, c.valid, out)
     if checksum:
         kernels.put_checksums(bounds, out)
     return _whole(out, bounds)
 
 
+def _names(count: int, ids: Sequence[int] | None) -> tuple[int, NDArray[np.uint8]]:
+    """The number of columns and their ids as bytes, and the code of their width."""
+    numbers = [count, *(ids or ())]
+    code = 1 if max(numbers) < 1 << 8 else 2 if max(numbers) < 1 << 16 else 3
+    return code, np.array(numbers, ("", "<u1", "<u2", "<u4")[code]).view(np.uint8)
+
+
+def _packed(kinds: Sequence[Kind]) -> NDArray[np.uint8]:
+    """Two kinds a byte, the first in the low half."""
+    pairs = np.array([*kinds, *[0] * (len(kinds) % 2)], np.uint8).reshape(-1, 2)
+    return (pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8)
+
+
 def _check_ids(ids: Sequence[int]) -> None:
     if len(set(ids)) != len(ids) or any(not 0 <= number < 1 << 32 for number in ids):
         raise HistorianError("columns cannot be told apart", expected="different ids below 2**32", found=list(ids))
-
-
-class _Places:
-    """Which values go into which container, value j of container i being number ``first[i] + j * step``."""
-
-    def __init__(
-        self,
-        first: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        step: int,
-        lengths: NDArray[np.int64],
-        valid: NDArray[np.bool_],
-    ) -> None:
-        self._containers = (first, counts, step, lengths)
-        self._valid = valid
-        self.of_value = np.empty(len(lengths), np.int64)
-
-    def fill(
-        self, ids: NDArray[np.int64], kinds: NDArray[np.int64], flags: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All containers without their values, and where each begins; then ``of_value`` says where each value goes."""
-        top = int(ids[-1]) if len(ids) else 0
-        bounds = np.empty(len(self._containers[0]) + 1, np.int64)
-        out = np.zeros(kernels.size_of_all(*self._containers, top, flags, bounds), np.uint8)
-        kernels.put_heads(*self._containers, self._valid, ids, kinds, top, flags, bounds, out, self.of_value)
-        return out, bounds
 
 
 def _whole(out: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Datums:

@@ -15,9 +15,18 @@ from historian.encoding.datums import Datums, bytes_of, cells, fixed_of, valid_o
 from historian.encoding.fields import field_id
 from historian.encoding.kernels import plain as kernels
 from historian.encoding.kernels.memory import gather, scatter, signed_values, with_prefix
-from historian.encoding.risingwave_values import DAYS_BEFORE_1970, read_value, write_value
-from historian.encoding.values import Found, boolean_array, bytes_array, fixed_array, integers, require
-from historian.errors import HistorianError, RowCorrupt, ValueUnrepresentable
+from historian.encoding.risingwave_values import DAYS_BEFORE_1970, MAX_DECIMAL_SCALE, read_value, write_value
+from historian.encoding.values import (
+    Found,
+    boolean_array,
+    bytes_array,
+    decimal_array,
+    fixed_array,
+    integers,
+    require,
+    require_whole,
+)
+from historian.errors import HistorianError, ValueUnrepresentable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,8 +71,7 @@ def read_columns(rows: Found, schema: pa.Schema) -> list[tuple[pa.Array, NDArray
     shape = (len(ids), len(rows.starts))
     starts, lengths, states = (np.zeros(shape, np.int64) for _ in range(3))
     wrong = kernels.find_plain(rows.data, rows.starts, rows.lengths, np.array(ids, np.int64), starts, lengths, states)
-    if wrong >= 0:
-        raise RowCorrupt("bytes are no encoded row", where=f"row {wrong}, from 0")
+    require_whole(wrong, rows, "encoded row")
     columns = []
     for w, field in enumerate(schema):
         found = Found(data=rows.data, starts=starts[w], lengths=lengths[w], states=states[w])
@@ -72,7 +80,7 @@ def read_columns(rows: Found, schema: pa.Schema) -> list[tuple[pa.Array, NDArray
 
 
 def _is_plain_bytes(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
@@ -82,11 +90,11 @@ def _is_fixed(kind: pa.DataType) -> bool:
 
 
 def _is_instant(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is not None
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is not None)
 
 
 def _is_timestamp(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is None
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is None)
 
 
 def _datums(field: pa.Field, array: pa.Array) -> Datums:
@@ -102,6 +110,8 @@ def _datums(field: pa.Field, array: pa.Array) -> Datums:
         return _table(np.where(valid, days, 0).astype(np.int32), 4, valid)
     if _is_timestamp(kind):
         return _table(_seconds_and_nanos(_numbers(array, np.int64)), 12, valid)
+    if pa.types.is_decimal128(kind):
+        return _decimals(array, valid, field.name)
     return _one_by_one(field, array, valid)
 
 
@@ -118,6 +128,23 @@ def _seconds_and_nanos(micros: NDArray[np.int64]) -> NDArray[Any]:
     made = np.empty(len(micros), np.dtype([("seconds", "<i8"), ("nanos", "<u4")]))
     made["seconds"], made["nanos"] = micros // _SECOND_US, micros % _SECOND_US * 1000
     return made
+
+
+def _decimals(array: pa.Array, valid: NDArray[np.bool_], where: str) -> Datums:
+    """Flags (scale, sign), then the 96 bits of the unscaled number without its sign."""
+    scale = array.type.scale
+    words = np.frombuffer(array.buffers()[1] or b"", np.uint64)[2 * array.offset : 2 * (array.offset + len(array))]
+    low, high = words[0::2], words[1::2]
+    negative = high >> 63 == 1
+    high = np.where(negative, ~high + (low == 0), high)
+    low = np.where(negative, ~low + np.uint64(1), low)
+    wide = valid & (high >> 32 != 0)
+    if not 0 <= scale <= MAX_DECIMAL_SCALE or wide.any():
+        found = array.type if not wide.any() else array[int(np.flatnonzero(wide)[0])].as_py()
+        raise ValueUnrepresentable("a decimal takes more than 96 bits or 28 places", where=where, found=found)
+    made = np.empty(len(array), np.dtype([("flags", "<u4"), ("low", "<u8"), ("high", "<u4")]))
+    made["flags"], made["low"], made["high"] = negative.astype(np.int64) << 31 | scale << 16, low, high
+    return _table(made, 16, valid)
 
 
 def _prefixed(values: Datums) -> Datums:
@@ -151,6 +178,8 @@ def _array(found: Found, field: pa.Field) -> pa.Array:
         return fixed_array((integers(found, where, (4,)) - DAYS_BEFORE_1970).astype(np.int32), valid, kind)
     if _is_timestamp(kind):
         return _timestamps(found, kind, where)
+    if pa.types.is_decimal128(kind):
+        return _decimal_array(found, kind, where)
     return _array_one_by_one(found, field)
 
 
@@ -163,14 +192,35 @@ def _without_prefix(found: Found, where: str) -> Found:
     return Found(data=found.data, starts=found.starts + 4, lengths=found.lengths - 4, states=found.states)
 
 
+def _records(found: Found, form: np.dtype[Any], where: str) -> NDArray[Any]:
+    """Values of a fixed form, zero where there is none."""
+    valid, width = found.valid, form.itemsize
+    require(bool((found.lengths[valid] == width).all()), where)
+    packed = np.empty(width * int(valid.sum()), np.uint8)
+    gather(found.data, found.starts[valid], found.lengths[valid], packed)
+    data = np.zeros((len(valid), width), np.uint8)
+    data[valid] = packed.reshape(-1, width)
+    return data.ravel().view(form)
+
+
+def _decimal_array(found: Found, kind: pa.DataType, where: str) -> pa.Array:
+    form = np.dtype(
+        [("special", "u1"), ("unused", "u1"), ("scale", "u1"), ("sign", "u1"), ("low", "<u8"), ("high", "<u4")]
+    )
+    parts = _records(found, form, where)
+    if parts["special"].any():
+        raise ValueUnrepresentable("a decimal is NaN or infinite", where=where, expected=kind)
+    require(not parts["unused"].any() and bool(np.isin(parts["sign"], (0, 0x80)).all()), where)
+    negative, low, high = parts["sign"] != 0, parts["low"], parts["high"].astype(np.uint64)
+    wide = np.empty((len(parts), 2), np.uint64)
+    wide[:, 0] = np.where(negative, ~low + np.uint64(1), low)
+    wide[:, 1] = np.where(negative, ~high + (low == 0), high)
+    return decimal_array(wide, np.where(found.valid, parts["scale"].astype(np.int64), -1), kind, where)
+
+
 def _timestamps(found: Found, kind: pa.DataType, where: str) -> pa.Array:
     valid = found.valid
-    require(bool((found.lengths[valid] == 12).all()), where)
-    data = np.zeros(12 * len(valid), np.uint8)
-    packed = np.empty(12 * int(valid.sum()), np.uint8)
-    gather(found.data, found.starts[valid], found.lengths[valid], packed)
-    data.reshape(-1, 12)[valid] = packed.reshape(-1, 12)
-    parts = data.view(np.dtype([("seconds", "<i8"), ("nanos", "<u4")]))
+    parts = _records(found, np.dtype([("seconds", "<i8"), ("nanos", "<u4")]), where)
     seconds, nanos = parts["seconds"], parts["nanos"].astype(np.int64)
     require(bool((nanos < 10**9).all()), where)
     if (nanos % 1000).any() or (np.abs(seconds) > 2**63 // _SECOND_US - 1).any():

@@ -13,14 +13,15 @@ import pyarrow as pa
 from historian.encoding.fields import field_id, find_id
 from historian.errors import RowCorrupt, ValueUnrepresentable
 
-__all__ = ["DAYS_BEFORE_1970", "read_value", "slices", "write_row", "write_value"]
+__all__ = ["DAYS_BEFORE_1970", "MAX_DECIMAL_SCALE", "read_value", "slices", "write_row", "write_value"]
 
 DAYS_BEFORE_1970 = 719_163
 """A DATE counts days from 0001-01-01, which is day 1."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _NAIVE, _AWARE = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: DTZ001 a naive type
-_DECIMAL_DIGITS = 28
+MAX_DECIMAL_SCALE = 28
+"""Digits behind the point."""
 _SPECIALS = {1: "NaN", 2: "Infinity", 3: "-Infinity"}
 
 _Pair = tuple[Callable[[Any, pa.DataType], bytes], Callable[[bytes, pa.DataType], Any], int]
@@ -232,7 +233,7 @@ def _read_time(data: bytes, _: pa.DataType) -> time:
 
 
 def _write_date(value: date, _: pa.DataType) -> bytes:
-    return int(value.toordinal()).to_bytes(4, "little", signed=True)
+    return value.toordinal().to_bytes(4, "little", signed=True)
 
 
 def _read_date(data: bytes, _: pa.DataType) -> date:
@@ -249,9 +250,10 @@ def _write_decimal(value: Decimal, kind: pa.DataType) -> bytes:
     """Flags (scale, sign), then the 96 bits of the unscaled value: low, middle, high."""
     sign, digits, _ = value.as_tuple()
     unscaled = int("".join(map(str, digits)))
-    if kind.scale < 0 or kind.scale > _DECIMAL_DIGITS or unscaled >= 1 << 96:
+    if kind.scale < 0 or kind.scale > MAX_DECIMAL_SCALE or unscaled >= 1 << 96:
         raise ValueUnrepresentable("a decimal takes more than 96 bits or 28 places", found=value)
-    return (kind.scale << 16 | sign << 31).to_bytes(4, "little") + unscaled.to_bytes(12, "little")
+    flags: int = kind.scale << 16 | sign << 31
+    return flags.to_bytes(4, "little") + unscaled.to_bytes(12, "little")
 
 
 def _read_decimal(data: bytes, _: pa.DataType) -> Decimal:

@@ -13,7 +13,7 @@ from historian.encoding.datums import bytes_of, cells, datums_of, join, kind_of,
 from historian.encoding.fields import field_id, row_schema
 from historian.encoding.kernels import containers as kernels
 from historian.encoding.risingwave import read_columns
-from historian.encoding.values import Found, array_of, find
+from historian.encoding.values import Found, array_of, find, require_whole
 from historian.errors import HistorianError, RowCorrupt
 from historian.schema import Snapshot
 from historian.values import initial_scalar
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["decode_rows", "encode_rows", "read_rows"]
 
-_BLOCK_ROWS = 16_384  # so that what one step writes is still in the cache when the next comes
+_BLOCK_ROWS = 10_000  # so that what one step writes is in the cache when the next comes; no power of two: columns would share lines
 
 Default = Callable[[int], pa.Scalar]
 
@@ -88,16 +88,22 @@ def decode_rows(encoded: pa.Array, schema: pa.Schema, default: Default | None = 
     """
     if encoded.null_count:
         raise RowCorrupt("a row's cell is NULL", expected="bytes")
+    if not len(schema):
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(encoded), pa.struct([])))
+    blocks = [
+        _decoded(encoded.slice(begin, _BLOCK_ROWS), schema, default)
+        for begin in range(0, max(len(encoded), 1), _BLOCK_ROWS)
+    ]
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)], schema=schema)
+
+
+def _decoded(encoded: pa.Array, schema: pa.Schema, default: Default | None) -> list[pa.Array]:
     datums = bytes_of(encoded, valid_of(encoded))
     rows = Found(
         data=datums.data, starts=datums.starts, lengths=datums.lengths, states=np.full(len(datums), 2, np.int64)
     )
-    second = _is_second(rows)
-    found = list(zip(schema, _columns(rows, schema, second), strict=True))
-    arrays = [_filled(field, *column, default) for field, column in found]
-    if not arrays:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(datums), pa.struct([])))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    found = zip(schema, _columns(rows, schema, _is_second(rows)), strict=True)
+    return [_filled(field, *column, default) for field, column in found]
 
 
 _Column = tuple[pa.Array, "NDArray[np.bool_]"]
@@ -123,9 +129,8 @@ def _is_second(rows: Found) -> NDArray[np.bool_]:
     flags = np.zeros(len(rows.starts), np.uint8)
     some = rows.lengths > 0
     flags[some] = rows.data[rows.starts[some]]
-    if (flags & 0x80 == 0).any():
-        row = int(np.flatnonzero(flags & 0x80 == 0)[0])
-        raise RowCorrupt("bytes are no encoded row", where=f"row {row}, from 0", found=f"first byte {flags[row]:#04x}")
+    neither = np.flatnonzero(flags & 0x80 == 0)
+    require_whole(int(neither[0]) if len(neither) else -1, rows, "encoded row")
     second: NDArray[np.bool_] = flags & kernels.MAGIC == kernels.MAGIC
     return second
 
@@ -136,8 +141,7 @@ def _chosen(rows: Found, chosen: NDArray[np.bool_]) -> Found:
 
 def _second(rows: Found, schema: pa.Schema) -> list[_Column]:
     wrong = kernels.wrong_checksum(rows.data, rows.starts, rows.lengths)
-    if wrong >= 0:
-        raise RowCorrupt("an encoded row has a wrong checksum, or none", where=f"row {wrong}, from 0")
+    require_whole(wrong, rows, "encoded row with a right checksum")
     columns = find(rows, [field_id(field) for field in schema])
     return [(array_of(c, f.type, f.name), c.states == 0) for c, f in zip(columns, schema, strict=True)]
 

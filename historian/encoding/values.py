@@ -19,9 +19,21 @@ from historian.errors import RowCorrupt, ValueUnrepresentable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Found", "array_of", "boolean_array", "bytes_array", "find", "fixed_array", "integers", "require"]
+__all__ = [
+    "Found",
+    "array_of",
+    "boolean_array",
+    "bytes_array",
+    "decimal_array",
+    "find",
+    "fixed_array",
+    "integers",
+    "require",
+    "require_whole",
+]
 
 _WIDEST_DECIMAL = 38
+_CONTAINER = "encoded row, struct, list or map"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +70,7 @@ def find(containers: Found, ids: list[int]) -> list[Found]:
     wrong = kernels.find_columns(
         containers.data, containers.starts, containers.lengths, containers.valid, wanted, starts, lengths, states
     )
-    _require_whole(wrong)
+    require_whole(wrong, containers, _CONTAINER)
     return [
         Found(data=containers.data, starts=starts[w], lengths=lengths[w], states=states[w]) for w in range(len(ids))
     ]
@@ -74,8 +86,9 @@ def array_of(found: Found, type_: pa.DataType, where: str) -> pa.Array:
         ValueUnrepresentable: *type_* cannot hold a value, or values of another kind were stored.
     """
     wanted = kind_of(type_)
-    kinds = {Kind(int(state) - 2) for state in np.unique(found.states) if 2 <= state < 2 + len(Kind)}
-    require(bool((found.states < 2 + len(Kind)).all()), where)
+    stored = np.flatnonzero(np.bincount(found.states, minlength=2)[2:])
+    require(bool((stored < len(Kind)).all()), where)
+    kinds = {Kind(code) for code in stored.tolist()}
     if kinds <= {wanted}:
         return _READ[wanted](found, type_, where)
     if wanted is Kind.DECIMAL and kinds <= {Kind.INTEGER, Kind.DECIMAL}:
@@ -106,14 +119,20 @@ def require(right: bool, where: str) -> None:  # noqa: FBT001 a condition, like 
         raise RowCorrupt("bytes are no encoded values of this kind", where=where)
 
 
-def _require_whole(wrong: int) -> None:
+def require_whole(wrong: int, rows: Found, what: str) -> None:
+    """Raises :class:`RowCorrupt` with the first bytes of value number *wrong*, if that is not negative."""
     if wrong >= 0:
-        raise RowCorrupt("bytes are no encoded row, struct, list or map", where=f"number {wrong}, from 0")
+        start = rows.starts[wrong]
+        begin = rows.data[start : start + min(16, rows.lengths[wrong])].tobytes()
+        raise RowCorrupt(
+            f"bytes are no {what}", found=f"{rows.lengths[wrong]} bytes that begin with {begin.hex(' ')!r}"
+        )
 
 
 def integers(found: Found, where: str, widths: tuple[int, ...] = (1, 2, 4, 8)) -> NDArray[np.int64]:
     """The values as signed numbers, 0 where there is none. Raises :class:`RowCorrupt` for others than *widths* bytes."""
-    require(bool(np.isin(found.lengths[found.valid], widths).all()), where)
+    counts = np.bincount(found.lengths[found.valid], minlength=1)
+    require(set(np.flatnonzero(counts).tolist()) <= set(widths), where)
     numbers = np.empty(len(found.starts), np.int64)
     signed_values(found.data, found.starts, np.where(found.valid, found.lengths, 0), numbers)
     return numbers
@@ -173,8 +192,18 @@ def _decimals(found: Found, type_: pa.DataType, where: str) -> pa.Array:
     wide_values(found.data, found.starts + 1, np.where(valid, lengths - 1, 0), wide)
     scales = np.full(len(valid), -1)
     scales[valid] = found.data[found.starts[valid]]
-    result = pa.nulls(len(valid), type_)
-    for scale in np.unique(scales[valid]):
+    return decimal_array(wide, scales, type_, where)
+
+
+def decimal_array(wide: NDArray[Any], scales: NDArray[np.int64], type_: pa.DataType, where: str) -> pa.Array:
+    """Unscaled numbers of 16 bytes, each with its own scale (-1: NULL), as *type_*.
+
+    Raises:
+        RowCorrupt: a scale that no decimal has.
+        ValueUnrepresentable: the type cannot hold a value exactly.
+    """
+    result = pa.nulls(len(scales), type_)
+    for scale in np.unique(scales[scales >= 0]):
         require(int(scale) <= _WIDEST_DECIMAL, where)
         of_scale = fixed_array(wide, scales == scale, pa.decimal128(_WIDEST_DECIMAL, int(scale)))
         result = pc.coalesce(_fit(of_scale, type_, where), result)
@@ -222,9 +251,11 @@ def _structs(found: Found, type_: pa.DataType, where: str) -> pa.Array:
 def _elements(found: Found) -> tuple[NDArray[np.int64], Found]:
     """Where each list's elements begin, and all elements."""
     first = np.zeros(len(found.starts) + 1, np.int64)
-    _require_whole(kernels.count_elements(found.data, found.starts, found.lengths, found.valid, first))
+    wrong = kernels.count_elements(found.data, found.starts, found.lengths, found.valid, first)
+    require_whole(wrong, found, _CONTAINER)
     starts, lengths, states = (np.zeros(first[-1], np.int64) for _ in range(3))
-    _require_whole(kernels.find_elements(found.data, found.starts, found.lengths, first, starts, lengths, states))
+    wrong = kernels.find_elements(found.data, found.starts, found.lengths, first, starts, lengths, states)
+    require_whole(wrong, found, _CONTAINER)
     return first, Found(data=found.data, starts=starts, lengths=lengths, states=states)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from historian.encoding.kernels.jit import kernel
+from historian.encoding.kernels.machine import copy_bytes
 from historian.encoding.kernels.memory import crc32, load, store
 
 __all__ = [
@@ -15,8 +16,11 @@ __all__ = [
     "find_columns",
     "find_elements",
     "put_checksums",
-    "put_heads",
-    "size_of_all",
+    "put_column",
+    "put_list_heads",
+    "put_row_heads",
+    "size_of_lists",
+    "size_of_rows",
     "wrong_checksum",
 ]
 
@@ -36,55 +40,94 @@ def _width(code):
 
 
 @kernel
-def size_of_all(first, counts, step, lengths, top, flags, bounds):
-    """Fills ``bounds`` with where each container begins; *top* is the highest column id, 0 where there are none.
+def size_of_rows(columns, head, flags, totals, bounds):
+    """Fills ``bounds`` with where each row begins; returns how many bytes all take.
 
-    Returns how many bytes all take.
+    *head* is how many bytes stand in front of a row's ends, ``totals`` how many its values take.
     """
     at = 0
-    for i in range(len(first)):
-        count, total = counts[i], 0
-        for j in range(count):
-            total += lengths[first[i] + j * step]
-        wide, far = _width(_width_code(max(count, top))), _width(_width_code(total))
+    for i in range(len(totals)):
         bounds[i] = at
-        at += 1 + wide + ((count + 7) >> 3) + ((count + 1) >> 1) + count * far + total
-        if flags & POSITIONAL == 0:
-            at += count * wide
-        if flags & CHECKSUM:
-            at += 4
-    bounds[len(first)] = at
+        at += head + columns * _width(_width_code(totals[i])) + totals[i] + (4 if flags & CHECKSUM else 0)
+    bounds[len(totals)] = at
     return at
 
 
 @kernel
-def put_heads(first, counts, step, lengths, valid, ids, kinds, top, flags, bounds, out, places):
-    """Writes everything in front of the values into *out*, which is zero; fills ``places`` with where each value goes.
+def put_row_heads(columns, flag, names, kinds, totals, bounds, out, cursors):
+    """Writes the flag, *names* (count and ids) and *kinds* of each row into *out*, which is zero.
 
-    *kinds* is one for each column of every container, or one for all elements.
+    ``cursors`` is where its first value goes.
     """
-    alike = len(kinds) == 1
-    for i in range(len(first)):
-        a, at, count, total = first[i], bounds[i], counts[i], 0
-        for j in range(count):
-            total += lengths[a + j * step]
-        wide_code, far_code = _width_code(max(count, top)), _width_code(total)
+    behind = 1 + len(names) + ((columns + 7) >> 3)
+    for i in range(len(totals)):
+        at, code = bounds[i], _width_code(totals[i])
+        out[at] = flag | code
+        copy_bytes(out, at + 1, names, 0, len(names))
+        copy_bytes(out, at + behind, kinds, 0, len(kinds))
+        cursors[i] = at + behind + len(kinds) + columns * _width(code)
+
+
+@kernel
+def put_column(column, columns, head, totals, bounds, cursors, data, starts, lengths, valid, out):
+    """Writes one column's value of each row: itself, where it ends, and whether it is NULL. Moves ``cursors`` on."""
+    bit = 1 << (column & 7)
+    null = head - ((columns + 1) >> 1) - ((columns + 7) >> 3) + (column >> 3)
+    for i in range(len(totals)):
+        ends, length, target = bounds[i] + head, lengths[i], cursors[i]
+        # Most values have one of these widths, and a copy of a known one is an instruction.
+        if length == 8:
+            copy_bytes(out, target, data, starts[i], 8)
+        elif length == 4:
+            copy_bytes(out, target, data, starts[i], 4)
+        else:
+            copy_bytes(out, target, data, starts[i], length)
+        cursors[i] = target + length
+        width = _width(_width_code(totals[i]))
+        end = target + length - ends - columns * width
+        if width == 1:
+            out[ends + column] = end
+        else:
+            store(out, ends + column * width, end, width)
+        if not valid[i]:
+            out[bounds[i] + null] |= bit
+
+
+@kernel
+def size_of_lists(first, lengths, bounds):
+    """Fills ``bounds`` with where each list begins; returns how many bytes all take."""
+    at = 0
+    for i in range(len(first) - 1):
+        count, total = first[i + 1] - first[i], 0
+        for k in range(first[i], first[i + 1]):
+            total += lengths[k]
+        bounds[i] = at
+        at += 1 + _width(_width_code(count)) + ((count + 7) >> 3) + ((count + 1) >> 1)
+        at += count * _width(_width_code(total)) + total
+    bounds[len(first) - 1] = at
+    return at
+
+
+@kernel
+def put_list_heads(first, lengths, valid, kind, bounds, out, places):
+    """Writes everything in front of the elements into *out*, which is zero; fills ``places`` with where each goes."""
+    for i in range(len(first) - 1):
+        at, count, total = bounds[i], first[i + 1] - first[i], 0
+        for k in range(first[i], first[i + 1]):
+            total += lengths[k]
+        wide_code, far_code = _width_code(count), _width_code(total)
         wide, far = _width(wide_code), _width(far_code)
-        out[at] = MAGIC | flags | (wide_code << 2) | far_code
+        out[at] = MAGIC | POSITIONAL | (wide_code << 2) | far_code
         store(out, at + 1, count, wide)
-        at += 1 + wide
-        if flags & POSITIONAL == 0:
-            for j in range(count):
-                store(out, at, ids[j], wide)
-                at += wide
-        nulls, kinds_at = at, at + ((count + 7) >> 3)
-        ends = kinds_at + ((count + 1) >> 1)
+        nulls = at + 1 + wide
+        kinds = nulls + ((count + 7) >> 3)
+        ends = kinds + ((count + 1) >> 1)
         begin, end = ends + count * far, 0
         for j in range(count):
-            k = a + j * step
+            k = first[i] + j
             if not valid[k]:
                 out[nulls + (j >> 3)] |= 1 << (j & 7)
-            out[kinds_at + (j >> 1)] |= kinds[0 if alike else j] << (4 * (j & 1))
+            out[kinds + (j >> 1)] |= kind << (4 * (j & 1))
             places[k] = begin + end
             end += lengths[k]
             store(out, ends + j * far, end, far)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from historian.encoding.kernels.jit import kernel
+from historian.encoding.kernels.machine import copy_bytes, load_u32
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["crc32", "gather", "load", "scatter", "signed_values", "store", "wide_values", "with_prefix"]
+__all__ = ["crc32", "gather", "load", "scatter", "signed_values", "store", "trim_wide", "wide_values", "with_prefix"]
 
 
 def _tables() -> NDArray[np.int64]:
@@ -36,7 +37,9 @@ _TABLES = _tables()
 @kernel
 def load(data, at, width):
     """The unsigned number of *width* bytes at *at*, up to 7 bytes; of 8 bytes, the signed one."""
-    number = 0
+    if width == 1:
+        return np.int64(data[at])
+    number = np.int64(0)
     for k in range(width):
         number |= np.int64(data[at + k]) << (8 * k)
     return number
@@ -57,16 +60,16 @@ def crc32(data, at, end):
     """What :func:`zlib.crc32` gives."""
     register = np.int64(0xFFFFFFFF)
     while end - at >= 8:
-        low, high = load(data, at, 4) ^ register, load(data, at + 4, 4)
+        low, high = load_u32(data, at) ^ register, load_u32(data, at + 4)
         register = (
             _TABLES[7, low & 0xFF]
             ^ _TABLES[6, (low >> 8) & 0xFF]
             ^ _TABLES[5, (low >> 16) & 0xFF]
-            ^ _TABLES[4, low >> 24]
+            ^ _TABLES[4, (low >> 24) & 0xFF]
             ^ _TABLES[3, high & 0xFF]
             ^ _TABLES[2, (high >> 8) & 0xFF]
             ^ _TABLES[1, (high >> 16) & 0xFF]
-            ^ _TABLES[0, high >> 24]
+            ^ _TABLES[0, (high >> 24) & 0xFF]
         )
         at += 8
     while at < end:
@@ -79,16 +82,13 @@ def crc32(data, at, end):
 def scatter(out, places, data, starts, lengths):
     """Copies value i to ``places[i]`` of *out*."""
     for i in range(len(starts)):
-        length, source, target = lengths[i], starts[i], places[i]
-        if length == 8:
-            for k in range(8):
-                out[target + k] = data[source + k]
-        elif length == 4:
-            for k in range(4):
-                out[target + k] = data[source + k]
+        # Most values have one of these widths, and a copy of a known one is an instruction.
+        if lengths[i] == 8:
+            copy_bytes(out, places[i], data, starts[i], 8)
+        elif lengths[i] == 4:
+            copy_bytes(out, places[i], data, starts[i], 4)
         else:
-            for k in range(length):
-                out[target + k] = data[source + k]
+            copy_bytes(out, places[i], data, starts[i], lengths[i])
 
 
 @kernel
@@ -96,9 +96,7 @@ def gather(data, starts, lengths, out):
     """Copies all values to *out*, one behind the other."""
     target = 0
     for i in range(len(starts)):
-        source = starts[i]
-        for k in range(lengths[i]):
-            out[target + k] = data[source + k]
+        copy_bytes(out, target, data, starts[i], lengths[i])
         target += lengths[i]
 
 
@@ -107,10 +105,8 @@ def with_prefix(data, starts, lengths, valid, out, bounds):
     """Copies valid values to *out* from ``bounds[i]``, each behind its length as four bytes."""
     for i in range(len(starts)):
         if valid[i]:
-            target, source = bounds[i], starts[i]
-            store(out, target, lengths[i], 4)
-            for k in range(lengths[i]):
-                out[target + 4 + k] = data[source + k]
+            store(out, bounds[i], lengths[i], 4)
+            copy_bytes(out, bounds[i] + 4, data, starts[i], lengths[i])
 
 
 @kernel
@@ -133,3 +129,19 @@ def wide_values(data, starts, lengths, out):
             out[i, k] = data[starts[i] + k]
         for k in range(length, 16):
             out[i, k] = sign
+
+
+@kernel
+def trim_wide(data, valid, scale, out, lengths):
+    """Writes *scale*, then each signed number of 16 bytes, to 17 bytes of *out* a number; ``lengths`` says how many matter.
+
+    They end behind the lowest bytes that the number and its sign need.
+    """
+    for i in range(len(valid)):
+        at, used = 17 * i + 1, 16
+        out[at - 1] = scale
+        copy_bytes(out, at, data, 16 * i, 16)
+        sign = 0xFF if data[16 * i + 15] & 0x80 else 0
+        while used > 1 and out[at + used - 1] == sign and (out[at + used - 2] ^ sign) & 0x80 == 0:
+            used -= 1
+        lengths[i] = used + 1 if valid[i] else 0
