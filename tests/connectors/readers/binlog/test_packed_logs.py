@@ -111,7 +111,7 @@ def read(reader: BinlogReader, start: LogPosition, tables: tuple[PlannedTable, .
     assert snapshot is not None
     for one, two in pairwise(bounds):
         if one.file == two.file and one.offset < two.offset:
-            found += changes(reader.read(range_of(one, two), tables), snapshot)
+            found += changes(reader.read(range_of(one, two), tables), snapshot, snapshot.table_id)
     return found
 
 
@@ -123,21 +123,20 @@ def remaining(rows: list[Any]) -> Counter[tuple[Any, ...]]:
     return Counter({row: count for row, count in left.items() if count})
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_compressed_changes_leave_what_the_table_holds(own: Server, reader: BinlogReader, seed: int) -> None:
+def test_compressed_changes_leave_what_the_table_holds(own: Server, reader: BinlogReader) -> None:
     start = reader.end()
-    random = Random(seed)
+    random = Random(own.name)
     for compressed in (True, False, True):
         with contextlib.ExitStack() as stack:
             if compressed:
                 execute = stack.enter_context(compressing(own))
             else:
                 execute = stack.enter_context(stack.enter_context(contextlib.closing(own.connect())).cursor()).execute
-            for _ in range(20):
+            for _ in range(12):
                 change(execute, random)
         own.restart()
     kinds = Counter(event[4] for _, _, event in events(reader, start))
-    assert sum(kinds[kind] for kind in PACKED) > 20
+    assert sum(kinds[kind] for kind in PACKED) > 10
     tables = planned_tables(own, "packed.t")
     live = read(reader, start, tables)
     files = files_reader(own)
@@ -233,6 +232,6 @@ def test_a_large_payload_comes_in_several_windows(mysql8: Server) -> None:
         assert sum(sizes) > 150 * MEGABYTE
         assert max(sizes) < 64 * MEGABYTE
         found = read(reader, start, planned_tables(mysql8, "packed.t"))
-    assert remaining(found) == Counter(mysql8.sql(ROWS))
     assert len(found) == 30_001
+    assert remaining(found) == Counter(mysql8.sql(ROWS))
     run(mysql8, "DROP DATABASE packed")

@@ -36,6 +36,7 @@ from connectors.readers.binlog.membership import members
 from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.sources import event_gtid, source_name, source_words
 from decoder_lab import changes, decode_events, planned
+from historian.changelog import physical_name
 from historian.errors import HistorianError, LogCorrupt
 from historian.positions import GtidSet, LogPosition
 from log_windows import window_of
@@ -295,7 +296,7 @@ def rows_behind(reader: Any, start: LogPosition, tables: Any) -> list[Any]:
         row
         for one, two in pairwise(bounds)
         if one.file == two.file and one.offset < two.offset
-        for row in changes(reader.read(range_of(one, two), tables), tables[0].versions[-1].snapshot)
+        for row in changes(reader.read(range_of(one, two), tables), tables[0].versions[-1].snapshot, tables[0].table_id)
     ]
 
 
@@ -340,4 +341,6 @@ def test_a_range_with_tags_is_read_by_membership(mysql9: Server) -> None:
         elsewhere = replace(planned_range, server="another", file="other.000001", start=4, end=5)
         there = [chunk.rows.to_pylist() for chunk in reader.read(elsewhere, tables)]
     assert there == here
-    assert [row["h1"] for row in here[0]] == [0, 1, 2, 3]
+    snapshot = tables[0].versions[-1].snapshot
+    assert snapshot is not None
+    assert [row[physical_name(snapshot.columns[0].id)] for row in here[0]] == [0, 1, 2, 3]
