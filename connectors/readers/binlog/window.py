@@ -22,7 +22,7 @@ class Window:
         buffer: bytes that hold the events, among others (packet headers of the network, checksums).
         starts: index in ``buffer`` of each event's 19-byte header.
         ends: index behind each event's body, its checksum left out.
-        offsets: each event's first byte in ``file``.
+        offsets: each event's first byte in ``file``; of unpacked events that of the one they were packed in.
         file: the binlog file that the events are of; a window never crosses files.
         server_version: of the server that wrote the file, as a number like 80031; 0: not known.
     """
