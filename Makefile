@@ -94,6 +94,7 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 bench: jvm servers  ## Run the benchmarks; the last line of each is its result as JSON
 	@$(support) $(python) benchmarks/decode.py
 	@$(support) $(python) benchmarks/lake.py
+	@$(support) $(python) benchmarks/encoding.py
 
 .PHONY: soak
 soak: jvm servers  ## Run the random workload with SEEDS seeds on each flavour

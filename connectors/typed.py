@@ -13,7 +13,7 @@ from historian.changelog import physical_name
 from historian.chunks import Chunk, positions
 from historian.edits import DropTable, TruncateTable
 from historian.errors import ConfigError, TableStopped, UnknownTable
-from historian.plans import PlannedTable, PlannedVersion
+from historian.plans import PlannedTable, PlannedVersion, version_in
 from historian.projection import project
 from historian.schema import Snapshot, TableName
 from historian.segments import carries
@@ -94,13 +94,10 @@ class TypedTable:
         return mine
 
     def rows(self, chunk: Chunk, tables: Sequence[PlannedTable]) -> pa.RecordBatch:
-        """The chunk's rows as :attr:`schema`."""
-        written = next(
-            version.snapshot
-            for table in tables
-            for version in table.versions
-            if version.version == chunk.version and version.snapshot is not None
-        )
+        """The chunk's rows as :attr:`schema`. Raises :class:`PlanOutdated` where *tables* lack its version."""
+        written = version_in(tables, chunk.table_id, chunk.version).snapshot
+        if written is None:
+            raise UnknownTable("rows of a table that is gone", where=f"{self.snapshot.name}, version {chunk.version}")
         projected = project(chunk.rows, written, self.snapshot)
         count = projected.num_rows
         arrays = [

@@ -11,6 +11,7 @@
     ├── UnknownTable           no such table at that position
     ├── EditConflict           an edit that does not fit the schema it is applied to
     ├── StoreError             a history store that cannot be used or contradicts itself
+    ├── PlanOutdated           rows of a schema version that the plan does not hold: plan anew
     ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
     ├── SourceError            the log or the server cannot be read as asked
     │   ├── LogPurged          the log before a position is gone
@@ -35,6 +36,7 @@ __all__ = [
     "LeaseHeld",
     "LogCorrupt",
     "LogPurged",
+    "PlanOutdated",
     "PositionAhead",
     "PositionError",
     "PositionExpired",
@@ -138,6 +140,12 @@ class EditConflict(HistorianError):
 
 class StoreError(HistorianError):
     """A history store cannot be used, or its content contradicts what is recorded into it."""
+
+
+class PlanOutdated(HistorianError):
+    """A reader meets rows of a schema version that its plan does not hold."""
+
+    retryable = True
 
 
 class LeaseHeld(HistorianError):

@@ -172,6 +172,10 @@ class History:
         """All versions of a table under all its names, oldest first."""
         return tuple(self._by_id.get(table_id, ()))
 
+    def versions_since(self, table_id: int, number: int) -> tuple[Version, ...]:
+        """What became of a table after the version that a reader planned with; empty: it is still in force."""
+        return tuple(version for version in self.versions_of(table_id) if version.number > number)
+
     def versions_by(self, number: int) -> tuple[Version, ...]:
         """The versions that the entry of that number made."""
         return self._made[number - 1] if 1 <= number <= len(self._made) else ()

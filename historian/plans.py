@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from historian.edits import Edit
+from historian.errors import PlanOutdated
 from historian.positions import LogPosition
 from historian.schema import Snapshot
 
-__all__ = ["LogRange", "Place", "Plan", "PlannedTable", "PlannedVersion", "Quarantine"]
+__all__ = ["LogRange", "Place", "Plan", "PlannedTable", "PlannedVersion", "Quarantine", "version_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,3 +118,23 @@ class Plan:
     system_time_us: int
     revision: str
     format: int = 1
+
+
+def version_in(tables: Iterable[PlannedTable], table_id: int, number: int) -> PlannedVersion:
+    """The version of that number that a plan holds for a table: a reader compares, and needs no lock on the schema.
+
+    Raises:
+        PlanOutdated: the plan holds other versions; a new plan holds this one, if the history does
+            (:meth:`historian.history.History.versions_since`).
+    """
+    planned = [version for table in tables if table.table_id == table_id for version in table.versions]
+    for version in planned:
+        if version.version == number:
+            return version
+    raise PlanOutdated(
+        "rows are of a schema version that the plan does not hold",
+        where=f"table id {table_id}",
+        expected=f"one of the versions {[version.version for version in planned]}",
+        found=number,
+        next_step="plan anew",
+    )

@@ -44,6 +44,8 @@ _CODES: tuple[tuple[type[HistorianError], ExitCode], ...] = (
     (errors.SinkError, ExitCode.SINK),
     (errors.StoreError, ExitCode.STORE),
     (errors.LeaseHeld, ExitCode.STORE),
+    (errors.PlanOutdated, ExitCode.STORE),
+    (errors.RowCorrupt, ExitCode.STORE),
     (errors.PositionExpired, ExitCode.STORE),
     (errors.PositionAhead, ExitCode.STORE),
     (errors.PositionUnknown, ExitCode.STORE),

@@ -25,7 +25,7 @@ __all__ = ["decode_rows", "encode_rows", "read_rows"]
 
 _BLOCK_ROWS = 10_000  # so that what one step writes is in the cache when the next comes; no power of two: columns would share lines
 
-Default = Callable[[int], pa.Scalar]
+_Default = Callable[[int], pa.Scalar]
 
 
 def encode_rows(rows: pa.RecordBatch) -> pa.Array:
@@ -74,7 +74,7 @@ def read_rows(encoded: pa.Array, snapshot: Snapshot, columns: Iterable[int] | No
     return decode_rows(encoded, row_schema(snapshot, columns), lambda number: initial_scalar(by_id[number]))
 
 
-def decode_rows(encoded: pa.Array, schema: pa.Schema, default: Default | None = None) -> pa.RecordBatch:
+def decode_rows(encoded: pa.Array, schema: pa.Schema, default: _Default | None = None) -> pa.RecordBatch:
     """Cells of either form as rows of *schema*, whose fields have ids; columns that it does not name are not read.
 
     Args:
@@ -97,7 +97,7 @@ def decode_rows(encoded: pa.Array, schema: pa.Schema, default: Default | None = 
     return pa.RecordBatch.from_arrays([pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)], schema=schema)
 
 
-def _decoded(encoded: pa.Array, schema: pa.Schema, default: Default | None) -> list[pa.Array]:
+def _decoded(encoded: pa.Array, schema: pa.Schema, default: _Default | None) -> list[pa.Array]:
     datums = bytes_of(encoded, valid_of(encoded))
     rows = Found(
         data=datums.data, starts=datums.starts, lengths=datums.lengths, states=np.full(len(datums), 2, np.int64)
@@ -146,7 +146,7 @@ def _second(rows: Found, schema: pa.Schema) -> list[_Column]:
     return [(array_of(c, f.type, f.name), c.states == 0) for c, f in zip(columns, schema, strict=True)]
 
 
-def _filled(field: pa.Field, values: pa.Array, missing: NDArray[np.bool_], default: Default | None) -> pa.Array:
+def _filled(field: pa.Field, values: pa.Array, missing: NDArray[np.bool_], default: _Default | None) -> pa.Array:
     if default is None or not missing.any():
         return values
     return pc.if_else(pa.array(missing), default(field_id(field)), values)

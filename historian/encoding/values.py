@@ -131,7 +131,7 @@ def require_whole(wrong: int, rows: Found, what: str) -> None:
 
 def integers(found: Found, where: str, widths: tuple[int, ...] = (1, 2, 4, 8)) -> NDArray[np.int64]:
     """The values as signed numbers, 0 where there is none. Raises :class:`RowCorrupt` for others than *widths* bytes."""
-    counts = np.bincount(found.lengths[found.valid], minlength=1)
+    counts = np.bincount(np.minimum(found.lengths[found.valid], 16))
     require(set(np.flatnonzero(counts).tolist()) <= set(widths), where)
     numbers = np.empty(len(found.starts), np.int64)
     signed_values(found.data, found.starts, np.where(found.valid, found.lengths, 0), numbers)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historian.encoding import decode_rows, encode_risingwave, encode_rows, read_rows, with_id
+from historian.changelog import physical_name
+from historian.edits import apply_all
+from historian.encoding import decode_rows, encode_risingwave, encode_rows, read_rows, row_schema, with_id
 from historian.errors import HistorianError, RowCorrupt, ValueUnrepresentable
-from historian.schema import Column, ColumnType
+from historian.projection import project
+from historian.schema import Catalog, Column, ColumnType, Snapshot
 from plain_rows import row_writer
 from random_rows import tables
-from timelines import BIGINT, INT, snapshot
+from timelines import BIGINT, INT, random_edits, snapshot
 
 
 def batch(*columns: tuple[int, pa.DataType, list[Any]]) -> pa.RecordBatch:
@@ -123,9 +128,7 @@ def test_a_row_reads_the_default_of_a_column_added_later_but_a_stored_null_stays
     assert [{"h1": 1, "h3": 7}, {"h1": 2, "h3": None}] == read.to_pylist()
 
 
-def _with(table: Any, *columns: Column) -> Any:
-    from dataclasses import replace
-
+def _with(table: Snapshot, *columns: Column) -> Snapshot:
     return replace(table, columns=(*table.columns, *columns))
 
 
@@ -298,12 +301,38 @@ def test_types_of_tables_are_read_as_they_were_written() -> None:
     kinds = (INT, BIGINT, ColumnType(name="bigint", unsigned=True), ColumnType(name="time"), ColumnType(name="year"))
     table = _with(snapshot(1, "t"), *(Column(id=i, name=f"c{i}", type=kind) for i, kind in enumerate(kinds, 1)))
     values = [1, 2**62, Decimal(2**64 - 1), -3_020_399_000_000, 2024]
-    rows = pa.RecordBatch.from_pylist([{f"h{i}": v for i, v in enumerate(values, 1)}], read_schema(table))
+    rows = pa.RecordBatch.from_pylist([{f"h{i}": v for i, v in enumerate(values, 1)}], row_schema(table))
 
     assert rows == read_rows(encode_rows(rows), table)
 
 
-def read_schema(table: Any) -> pa.Schema:
-    from historian.encoding import row_schema
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32))
+def test_cells_of_any_version_read_under_any_other_are_what_projection_gives(seed: int) -> None:
+    random = Random(seed)
+    catalog, versions = Catalog(), list[Snapshot]()
+    for _ in range(20):
+        catalog = apply_all(random_edits(random, catalog), catalog)
+        versions += [t for t in catalog.tables.values() if t.columns]
+    target = random.choice(versions)
+    blocks, expected = [], []
+    for written in random.sample(_ids(versions, target), 2):
+        rows = _rows(versions[written], random)
+        blocks.append(encode_rows(rows))
+        expected.append(project(rows, versions[written], target))
 
-    return row_schema(table)
+    read = read_rows(pa.concat_arrays(blocks), target)
+
+    assert [row for batch in expected for row in batch.to_pylist()] == read.to_pylist()
+
+
+def _ids(versions: list[Snapshot], target: Snapshot) -> list[int]:
+    """Numbers of the versions of the same table, twice where there is but one."""
+    same = [i for i, version in enumerate(versions) if version.table_id == target.table_id]
+    return same * 2 if len(same) == 1 else same
+
+
+def _rows(written: Snapshot, random: Random) -> pa.RecordBatch:
+    names = [physical_name(column.id) for column in written.columns]
+    values = [{name: random.choice((None, random.randint(-9, 9))) for name in names} for _ in range(3)]
+    return pa.RecordBatch.from_pylist(values, row_schema(written))
