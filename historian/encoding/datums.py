@@ -58,7 +58,7 @@ def kind_of(type_: pa.DataType) -> Kind:
         return Kind.INTEGER
     if is_.is_float32(type_) or is_.is_float64(type_):
         return Kind.FLOAT
-    if is_.is_decimal128(type_):
+    if is_.is_decimal128(type_) and type_.scale >= 0:
         return Kind.DECIMAL
     if is_.is_boolean(type_):
         return Kind.BOOLEAN

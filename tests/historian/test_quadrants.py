@@ -90,6 +90,8 @@ GONE = DropTable(table=T, table_id=1)
         (WIDEN, [(1, 2)], (1, 2**40), Fate.WAIT),
         (ADD, [(1, 2, 7)], (1, 2, 8), Fate.WAIT),
         (ADD, [(1, 2, 7)], (1, 2, None), Fate.WAIT),
+        (AddColumn(table=T, column=replace(ADDED, initial=None), after=2), [(1, 2, None)], (1, 2, None), [(1, 2)]),
+        (AddColumn(table=T, column=replace(ADDED, initial=None), after=2), [(1, 2, None)], (1, 2, 0), Fate.WAIT),
         (TRUNCATE, Fate.SKIP, (1, 2), Fate.WAIT),
         (RenameColumn(table=T, column_id=2, old="b", new="x"), [(1, 2)], (1, 2), [(1, 2)]),
     ],

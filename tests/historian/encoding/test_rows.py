@@ -226,7 +226,9 @@ def test_a_field_of_a_struct_added_later_reads_null() -> None:
     assert [{"x": 1, "y": None}, None] == read.column(0).to_pylist()
 
 
-@pytest.mark.parametrize("kind", [pa.uint8(), pa.timestamp("ms"), pa.large_string(), pa.null(), pa.time64("us")])
+@pytest.mark.parametrize(
+    "kind", [pa.uint8(), pa.timestamp("ms"), pa.large_string(), pa.null(), pa.time64("us"), pa.decimal128(5, -1)]
+)
 def test_a_type_without_a_form_is_refused(kind: pa.DataType) -> None:
     with pytest.raises(ValueUnrepresentable, match="cannot be encoded"):
         encode_rows(batch((1, kind, [None])))
