@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from historian.errors import SinkError
 from historian.schema import TableName
-from sinks.delta.settings import DeltaSettings, target_name
+from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import STATE_SCHEMAS
-from sinks.delta.tables import Homes
+from sinks.tables import Homes, target_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from historian.errors import ChainBroken
 from historian.schema import ColumnType, Snapshot
 from sinks.delta import faults
 from sinks.delta.kernel import Commit, DataFile
-from sinks.delta.parts import Part, Step
 from sinks.delta.schema import DeltaSchema, changelog_schema
 from sinks.delta.target import Target
+from sinks.parts import Part, Step
 
 __all__ = ["ChangelogPart", "prepare_changelog"]
 

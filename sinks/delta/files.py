@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from historian.chunks import Chunk, chunks_of
 from historian.schema import Snapshot
 from sinks.delta.kernel import DataFile
-from sinks.delta.rows import NetRows, changelog_rows
 from sinks.delta.statistics import file_statistics
+from sinks.rows import NetRows, changelog_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

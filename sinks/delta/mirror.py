@@ -10,9 +10,9 @@ from historian.schema import Column, Snapshot
 from sinks.delta import faults, rewrite
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.literals import initial_literal
-from sinks.delta.parts import Part, Step
 from sinks.delta.schema import DeltaSchema, mirror_schema
 from sinks.delta.target import Target
+from sinks.parts import Part, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

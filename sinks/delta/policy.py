@@ -7,7 +7,7 @@ from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans import PlannedVersion
 from historian.segments import cuts, retracts
 from historian.values import initial_scalar
-from sinks.delta.parts import Part
+from sinks.parts import Part
 
 __all__ = ["check"]
 

@@ -14,9 +14,9 @@ from sinks.delta.changelog import ChangelogPart
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
-from sinks.delta.rows import in_schema
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.target import Target
+from sinks.rows import in_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

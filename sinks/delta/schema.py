@@ -17,6 +17,7 @@ from historian.changelog import SYSTEM_COLUMNS, physical_name
 from historian.errors import TableStopped
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
+from sinks.rows import refuse_system_names
 
 __all__ = ["DeltaField", "DeltaSchema", "changelog_schema", "delta_type", "mirror_schema", "plain_schema", "widens"]
 
@@ -172,7 +173,7 @@ def changelog_schema(current: DeltaSchema | None, snapshot: Snapshot, since: int
         snapshot: whose columns it must have.
         since: version that brings the columns that are new.
     """
-    _refuse_system_names(snapshot)
+    refuse_system_names(snapshot)
     held = {} if current is None else {f.column_id: f for f in current.fields if f.column_id is not None}
     live = tuple(_field(column, held.get(column.id), since, snapshot) for column in snapshot.columns)
     taken = {f.name.lower() for f in live} | set(SYSTEM_COLUMNS)
@@ -242,18 +243,6 @@ def _distinct(fields: tuple[DeltaField, ...], snapshot: Snapshot) -> tuple[Delta
                 found=[other, f.name],
             )
     return fields
-
-
-def _refuse_system_names(snapshot: Snapshot) -> None:
-    clash = [column.name for column in snapshot.columns if column.name.lower() in SYSTEM_COLUMNS]
-    if clash:
-        raise TableStopped(
-            "a data column is named like a column of the changelog",
-            where=str(snapshot.name),
-            expected=f"no column named {', '.join(SYSTEM_COLUMNS)}",
-            found=clash,
-            next_step="rename the column, or leave the table out of the changelog",
-        )
 
 
 def _decimal(kind: str) -> tuple[int, int]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from historian.errors import ConfigError
 from historian.schema import TableName
+from sinks.tables import target_name
 
-__all__ = ["DeltaSettings", "target_name"]
+__all__ = ["DeltaSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +49,3 @@ class DeltaSettings:
             raise ConfigError(
                 "a Delta sink that cannot work", problems=tuple(problems), where=self.path or self.catalog
             )
-
-
-def target_name(pattern: str, name: TableName) -> str:
-    """The directory that *pattern* gives to a table; characters that no path should hold become ``_``."""
-    plain = pattern.format(database=name.database, table=name.table)
-    return "".join(c if c.isalnum() or c in "_-.$" else "_" for c in plain)

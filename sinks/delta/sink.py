@@ -13,12 +13,12 @@ from sinks.base import Recovered, TargetStatus
 from sinks.delta import faults
 from sinks.delta.catalog import CatalogTables, catalog_names
 from sinks.delta.kernel import Kernel
-from sinks.delta.parts import STEPS, ChunkRows, links_of, parts_of
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state import LakeState
-from sinks.delta.tables import assign
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
+from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
+from sinks.tables import assign
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,8 +70,8 @@ class DeltaSink:
         if plan.number < held:
             state.check_earlier(plan)
             return
-        rows, size_bytes = _count(chunks)
-        _check_planned(plan, rows)
+        rows, size_bytes = count_rows(chunks)
+        check_planned(plan, rows)
         homes = assign(state.homes, plan, self._settings)
         parts = parts_of(plan, homes, rows)
         if plan.number == held:
@@ -156,29 +156,3 @@ class DeltaSink:
                 position=positions[number],
                 stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
             )
-
-
-def _count(chunks: DataFrame) -> tuple[ChunkRows, int]:
-    """Row counts of the chunks, and how many bytes they have."""
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    found: dict[tuple[int, int], dict[int, int]] = {}
-    size_bytes = 0
-    columns = ("table_id", "segment", "sequence", "row_count", F.length("rows").alias("size_bytes"))
-    for row in chunks.select(*columns).collect():
-        found.setdefault((row.table_id, row.segment), {})[row.sequence] = row.row_count
-        size_bytes += row.size_bytes
-    return found, size_bytes
-
-
-def _check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:
-    """Rows of a table or segment that the plan does not name must not be lost on the quiet."""
-    planned = {(table.table_id, version.segment) for table in plan.tables for version in table.versions}
-    stray = sorted(set(rows) - planned)
-    if stray:
-        raise SinkError(
-            "rows of a table or segment that the plan does not name",
-            where=f"plan {plan.number}",
-            expected=f"(table, segment) of {sorted(planned)}",
-            found=stray,
-        )

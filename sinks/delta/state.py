@@ -23,11 +23,11 @@ from historian.timeline import TimelineEntry
 from sinks.base import Recovered
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
-from sinks.delta.parts import ChunkRows
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
-from sinks.delta.tables import Home, Homes, assign
+from sinks.parts import ChunkRows
+from sinks.tables import Home, Homes, assign
 
 __all__ = ["LakeState"]
 

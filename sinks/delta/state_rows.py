@@ -11,8 +11,8 @@ from historian import codec
 from historian.plans import Plan
 from historian.positions import GtidSet
 from historian.timeline import TimelineEntry
-from sinks.delta.parts import ChunkRows
 from sinks.delta.schema import plain_schema
+from sinks.parts import ChunkRows
 
 __all__ = ["CHANGES", "PLANS", "STATE_SCHEMAS", "TABLES", "Links", "change_row", "plan_row", "row_counts"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from historian.errors import ChainBroken
 from sinks.delta.kernel import Commit, CommitConflict, Kernel, TableView
-from sinks.delta.parts import STEPS
 from sinks.delta.schema import DeltaSchema
+from sinks.parts import STEPS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,12 +16,12 @@ from sinks.delta.changelog import ChangelogPart, prepare_changelog
 from sinks.delta.files import CHANGELOG, DELETES, UPSERTS, Work, WrittenFile, write_files
 from sinks.delta.kernel import DataFile
 from sinks.delta.mirror import prepare_mirror, write_mirror
-from sinks.delta.parts import Part
 from sinks.delta.policy import check
 from sinks.delta.retract import write_retractions
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target
+from sinks.parts import Part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

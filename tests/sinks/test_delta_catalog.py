@@ -11,7 +11,7 @@ from lake import Lake
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.catalog import catalog_names
-from sinks.delta.tables import Home
+from sinks.tables import Home
 
 if TYPE_CHECKING:
     from pathlib import Path

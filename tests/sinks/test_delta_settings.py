@@ -7,7 +7,7 @@ import pytest
 from historian.errors import ConfigError
 from historian.schema import TableName
 from sinks.delta import DeltaSettings
-from sinks.delta.settings import target_name
+from sinks.tables import target_name
 
 
 def test_a_target_is_called_by_its_pattern() -> None:

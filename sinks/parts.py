@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from historian.errors import SinkError
 from historian.plans import Plan, PlannedVersion
 from historian.schema import Column, Snapshot
 from historian.segments import retracts
-from sinks.delta.tables import Home, Homes, occupants
+from sinks.tables import Home, Homes, occupants
 
-__all__ = ["STEPS", "ChunkRows", "Part", "Step", "links_of", "parts_of"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["STEPS", "ChunkRows", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
 
 STEPS = 1_000_000
 """Transaction versions that a plan may use: version = plan * STEPS + step."""
@@ -126,3 +131,29 @@ def parts_of(plan: Plan, homes: Homes, rows: ChunkRows) -> list[Part]:
                 if part.touches and part.home.directories and part.home.stopped_in in (0, plan.number):
                     parts.append(part)
     return parts
+
+
+def count_rows(chunks: DataFrame) -> tuple[ChunkRows, int]:
+    """Row counts of the chunks, and how many bytes they have."""
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    found: dict[tuple[int, int], dict[int, int]] = {}
+    size_bytes = 0
+    columns = ("table_id", "segment", "sequence", "row_count", F.length("rows").alias("size_bytes"))
+    for row in chunks.select(*columns).collect():
+        found.setdefault((row.table_id, row.segment), {})[row.sequence] = row.row_count
+        size_bytes += row.size_bytes
+    return found, size_bytes
+
+
+def check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:
+    """Rows of a table or segment that the plan does not name must not be lost on the quiet."""
+    planned = {(table.table_id, version.segment) for table in plan.tables for version in table.versions}
+    stray = sorted(set(rows) - planned)
+    if stray:
+        raise SinkError(
+            "rows of a table or segment that the plan does not name",
+            where=f"plan {plan.number}",
+            expected=f"(table, segment) of {sorted(planned)}",
+            found=stray,
+        )

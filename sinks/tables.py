@@ -1,16 +1,28 @@
-"""Which directories of the lake a table's rows go to. Directories follow table ids and are never moved or deleted."""
+"""Which directories of a sink a table's rows go to. Directories follow table ids and are never moved or deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from historian.edits import DropTable
 from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.schema import Snapshot, TableName
-from sinks.delta.settings import DeltaSettings, target_name
 
-__all__ = ["Home", "Homes", "assign", "occupants"]
+__all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "target_name"]
+
+
+class TargetNames(Protocol):
+    """How a table's targets are called, with ``{database}`` and ``{table}``; None: there are none of that kind."""
+
+    @property
+    def changelog(self) -> str | None:
+        """Name of a changelog."""
+
+    @property
+    def mirror(self) -> str | None:
+        """Name of a mirror."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +62,7 @@ Homes = Mapping[int, Home]
 """Table id to home."""
 
 
-def assign(homes: Homes, plan: Plan, settings: DeltaSettings) -> Homes:
+def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
     """The homes after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
@@ -61,7 +73,7 @@ def assign(homes: Homes, plan: Plan, settings: DeltaSettings) -> Homes:
     for _, _, table, version in sorted(_events(plan, homes), key=lambda event: event[:2]):
         known = after.get(table.table_id)
         if known is None and version.snapshot is not None:
-            after[table.table_id] = _newcomer(after, version.snapshot, plan.number, settings)
+            after[table.table_id] = _newcomer(after, version.snapshot, plan.number, names)
         elif known is not None and not known.dropped and not known.stopped:
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
@@ -92,13 +104,13 @@ def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, 
             known = True
 
 
-def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, settings: DeltaSettings) -> Home:
+def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, names: TargetNames) -> Home:
     name = str(snapshot.name)
     wanted = Home(
         table_id=snapshot.table_id,
         name=name,
-        changelog=_directory(settings.changelog, snapshot.name),
-        mirror=_directory(settings.mirror, snapshot.name) if snapshot.primary_key else "",
+        changelog=_directory(names.changelog, snapshot.name),
+        mirror=_directory(names.mirror, snapshot.name) if snapshot.primary_key else "",
         since=plan,
     )
     if not wanted.directories:
@@ -118,6 +130,12 @@ def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, settings
             mirror=_suffixed(wanted.mirror, wanted.table_id),
         )
     return wanted
+
+
+def target_name(pattern: str, name: TableName) -> str:
+    """The directory that *pattern* gives to a table; characters that no path should hold become ``_``."""
+    plain = pattern.format(database=name.database, table=name.table)
+    return "".join(c if c.isalnum() or c in "_-.$" else "_" for c in plain)
 
 
 def _directory(pattern: str | None, name: TableName) -> str:

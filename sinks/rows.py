@@ -1,17 +1,18 @@
-"""Rows of chunks in the shape of a target: the changelog's as written, the mirror's as the net change."""
+"""Rows of chunks in the shape of a target: a changelog's as written, a mirror's as the net change."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from historian.changelog import Op, physical_name
+from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
 from historian.chunks import Chunk
+from historian.errors import TableStopped
 from historian.fold import net_changes
 from historian.projection import project
 from historian.schema import Snapshot
 
-__all__ = ["NetRows", "changelog_rows", "in_schema"]
+__all__ = ["NetRows", "changelog_rows", "in_schema", "refuse_system_names"]
 
 _UTC_US = pa.timestamp("us", tz="UTC")
 
@@ -54,6 +55,19 @@ def in_schema(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> pa
     """A batch of *schema* from *columns* by name; those that are missing are NULL."""
     arrays = [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def refuse_system_names(snapshot: Snapshot) -> None:
+    """Raises :class:`TableStopped` where a column is named like one of the changelog's own."""
+    clash = [column.name for column in snapshot.columns if column.name.lower() in SYSTEM_COLUMNS]
+    if clash:
+        raise TableStopped(
+            "a data column is named like a column of the changelog",
+            where=str(snapshot.name),
+            expected=f"no column named {', '.join(SYSTEM_COLUMNS)}",
+            found=clash,
+            next_step="rename the column, or leave the table out of the changelog",
+        )
 
 
 class NetRows:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings
-from sinks.delta.tables import Homes, assign
+from sinks.tables import Homes, assign
 
 SETTINGS = DeltaSettings(path="lake")
 
