@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from connectors.check import require
-from connectors.config import DeltaSinkConfig, PipelineConfig
+from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
 from connectors.failures import error_behind
 from connectors.spark import MARKER_TABLE_ID, HistorianSource
 from historian.changelog import column_id
@@ -97,7 +97,23 @@ def _delta(spark: SparkSession, settings: Any) -> Sink:
     return DeltaSink(spark, DeltaSettings(**asdict(settings)))
 
 
-_SINKS: dict[type, Callable[[SparkSession, Any], Sink]] = {DeltaSinkConfig: _delta}
+def _parquet(spark: SparkSession, settings: Any) -> Sink:
+    from sinks.parquet import ParquetSettings, ParquetSink
+
+    return ParquetSink(spark, ParquetSettings(**asdict(settings)))
+
+
+def _console(spark: SparkSession, settings: Any) -> Sink:
+    from sinks.console import ConsoleSink
+
+    return ConsoleSink(spark, settings)
+
+
+_SINKS: dict[type, Callable[[SparkSession, Any], Sink]] = {
+    DeltaSinkConfig: _delta,
+    ParquetSinkConfig: _parquet,
+    ConsoleSinkConfig: _console,
+}
 
 
 class Pipeline:
@@ -131,7 +147,8 @@ class Pipeline:
         store, connector = open_store(config, sinks)
         try:
             with store.lease(config.name) as lease:
-                held = store.begin_behind(min((sink.open(connector) for sink in sinks), default=0))
+                opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
+                held = store.begin_behind(min(opened, default=0))
                 yield cls(config, spark, store, sinks, held, lease, report)
         finally:
             store.close()

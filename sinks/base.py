@@ -42,8 +42,10 @@ class Sink(Protocol):
     def recover(self) -> Recovered | None:
         """What is held of an earlier run; None where nothing is. Reads only. Retryable."""
 
-    def open(self, connector: str) -> int:
+    def open(self, connector: str) -> int | None:
         """Claims the targets for *connector* and returns the last plan that *every* target of this sink holds (0: none).
+
+        None: the sink keeps nothing, and takes what comes.
 
         Raises:
             LeaseHeld, SinkError: another connector's targets.

@@ -4,8 +4,10 @@ from connectors.config.filters import TableFilter
 from connectors.config.load import load_config, revision
 from connectors.config.settings import (
     BinlogFilesSource,
+    ConsoleSinkConfig,
     DeltaSinkConfig,
     HistoryConfig,
+    ParquetSinkConfig,
     PipelineConfig,
     RunConfig,
     ServerSource,
@@ -17,8 +19,10 @@ from connectors.config.values import ServerIds
 
 __all__ = [
     "BinlogFilesSource",
+    "ConsoleSinkConfig",
     "DeltaSinkConfig",
     "HistoryConfig",
+    "ParquetSinkConfig",
     "PipelineConfig",
     "RunConfig",
     "ServerIds",

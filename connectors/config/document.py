@@ -27,9 +27,11 @@ from historian.positions import parse_position
 __all__ = [
     "SOURCE_TYPES",
     "BinlogFilesDocument",
+    "ConsoleDocument",
     "DeltaDocument",
     "Document",
     "HistoryDocument",
+    "ParquetDocument",
     "RunDocument",
     "ServerDocument",
     "TlsDocument",
@@ -277,6 +279,28 @@ class DeltaDocument(_Model):
         )
 
 
+class ParquetDocument(_Model):
+    """Directories of Parquet files."""
+
+    type: Literal["parquet"]
+    path: _Location = Field(description="directory or URL that holds the tables' directories")
+    changelog: _Target = Field(default="{database}_{table}_changes", description="name of a table's directory")
+
+    def plain(self) -> settings.SinkConfig:
+        """The plain value."""
+        return settings.ParquetSinkConfig(path=self.path or "", changelog=self.changelog)
+
+
+class ConsoleDocument(_Model):
+    """Lines of JSON on standard output."""
+
+    type: Literal["console"]
+
+    def plain(self) -> settings.SinkConfig:
+        """The plain value."""
+        return settings.ConsoleSinkConfig()
+
+
 class RunDocument(_Model):
     """How a run goes."""
 
@@ -296,8 +320,7 @@ class RunDocument(_Model):
 
 
 _Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]
-# One kind so far; a second one turns this into a union told apart by ``type``.
-_Sink = DeltaDocument
+_Sink = Annotated[DeltaDocument | ParquetDocument | ConsoleDocument, Field(discriminator="type")]
 
 
 class Document(_Model):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["problems_of"]
 
 _SECRETS = frozenset(("password", "store"))
-_SINK_TYPES = ("delta",)
+_SINK_TYPES = ("delta", "parquet", "console")
 _WORDS = {
     "missing": "missing",
     "string_type": "expected a text; put it in quotes",
@@ -89,7 +89,7 @@ def _keys_at(path: JsonPath) -> tuple[str, ...]:
         ("source",): (document.ServerDocument, document.BinlogFilesDocument),
         ("source", "tls"): (document.TlsDocument,),
         ("history",): (document.HistoryDocument,),
-        ("sinks",): (document.DeltaDocument,),
+        ("sinks",): (document.DeltaDocument, document.ParquetDocument, document.ConsoleDocument),
         ("run",): (document.RunDocument,),
     }
     found = models.get(tuple(part for part in path if isinstance(part, str)), ())
@@ -101,6 +101,8 @@ def _plain(loc: tuple[int | str, ...]) -> JsonPath:
     path = list(loc)
     if path[:1] == ["source"] and len(path) > 1 and path[1] in SOURCE_TYPES:
         del path[1]
+    if path[:1] == ["sinks"] and len(path) > 2 and path[2] in _SINK_TYPES:
+        del path[2]
     return tuple(path)
 
 

@@ -10,8 +10,10 @@ from connectors.config.values import ServerIds
 
 __all__ = [
     "BinlogFilesSource",
+    "ConsoleSinkConfig",
     "DeltaSinkConfig",
     "HistoryConfig",
+    "ParquetSinkConfig",
     "PipelineConfig",
     "RunConfig",
     "ServerSource",
@@ -104,7 +106,25 @@ class DeltaSinkConfig:
     mirror: str | None = "{database}_{table}"
 
 
-SinkConfig = DeltaSinkConfig
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSinkConfig:
+    """Directories of Parquet files.
+
+    Attributes:
+        path: directory or URL that holds them.
+        changelog: name of a table's directory, with ``{database}`` and ``{table}``.
+    """
+
+    path: str
+    changelog: str = "{database}_{table}_changes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSinkConfig:
+    """Lines of JSON on standard output."""
+
+
+SinkConfig = DeltaSinkConfig | ParquetSinkConfig | ConsoleSinkConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,115 @@
+"""The console sink: every change as a line of JSON, for a look at a stream while it runs.
+
+A row is ``{"table", "op", "event_time", "schema_version", "data"}``, a statement that changes a table
+``{"table", "schema_version", "statement"}``. Nothing is kept: what a restart writes again is printed again, and the
+rows that TRUNCATE or DROP take back are those of the statement, which is printed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pyarrow as pa
+
+from historian.changelog import CHUNK_COLUMNS, Op
+from historian.chunks import Chunk, chunks_of
+from historian.plans import Plan, PlannedVersion
+from historian.timeline import TimelineEntry
+from sinks.base import Recovered, TargetStatus
+from sinks.parts import check_planned, count_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ConsoleSink"]
+
+
+class ConsoleSink:
+    """Prints changes to standard output; implements :class:`sinks.base.Sink`."""
+
+    def __init__(self, spark: SparkSession, settings: object, stream: TextIO | None = None) -> None:  # noqa: ARG002 as every sink is made
+        self._stream = stream or sys.stdout
+
+    def recover(self) -> Recovered | None:
+        """See :class:`sinks.base.Sink`."""
+        return None
+
+    def open(self, connector: str) -> int | None:  # noqa: ARG002 nothing is kept
+        """See :class:`sinks.base.Sink`."""
+        return None
+
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:  # noqa: ARG002 as the protocol has it
+        """See :class:`sinks.base.Sink`."""
+        rows, _ = count_rows(chunks)
+        check_planned(plan, rows)
+        versions = {(table.table_id, v.version): v for table in plan.tables for v in table.versions}
+        told = {at for at, version in versions.items() if version.place is None}
+        names = _names(plan)
+        for chunk in _in_order(chunks):
+            for at in sorted(versions.keys() - told, key=lambda at: at[1]):
+                if at[0] == chunk.table_id and at[1] <= chunk.version:
+                    self._print(_statement(names[at], versions[at]))
+                    told.add(at)
+            for row in _rows(chunk, names[chunk.table_id, chunk.version], versions[chunk.table_id, chunk.version]):
+                self._print(row)
+        for at in sorted(versions.keys() - told, key=lambda at: at[1]):
+            self._print(_statement(names[at], versions[at]))
+        self._stream.flush()
+
+    def stopped(self) -> Mapping[str, str]:
+        """See :class:`sinks.base.Sink`."""
+        return {}
+
+    def status(self) -> Sequence[TargetStatus]:
+        """See :class:`sinks.base.Sink`."""
+        return ()
+
+    def _print(self, line: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(line, ensure_ascii=False, default=_text) + "\n")
+
+
+def _names(plan: Plan) -> dict[tuple[int, int], str]:
+    """The name of each version's table; one that ends a table has the name before it."""
+    names: dict[tuple[int, int], str] = {}
+    for table in plan.tables:
+        name = ""
+        for version in table.versions:
+            name = name if version.snapshot is None else str(version.snapshot.name)
+            names[table.table_id, version.version] = name
+    return names
+
+
+def _in_order(chunks: DataFrame) -> Iterator[Chunk]:
+    for batch in chunks.orderBy("sequence").toArrow().to_batches():
+        yield from chunks_of(batch)
+
+
+def _statement(name: str, version: PlannedVersion) -> dict[str, Any]:
+    return {"table": name, "schema_version": version.version, "statement": version.statement}
+
+
+def _rows(chunk: Chunk, name: str, version: PlannedVersion) -> Iterator[dict[str, Any]]:
+    columns = () if version.snapshot is None else version.snapshot.columns
+    data = pa.RecordBatch.from_arrays(
+        chunk.rows.columns[len(CHUNK_COLUMNS) :], names=[str(at) for at, _ in enumerate(columns)]
+    )
+    heads = zip(chunk.rows.column("op").to_pylist(), chunk.rows.column("event_time").to_pylist(), strict=True)
+    for (op, event_time), row in zip(heads, data.to_pylist(), strict=True):
+        yield {
+            "table": name,
+            "op": Op(op).sign,
+            "event_time": event_time,
+            "schema_version": chunk.version,
+            "data": {column.name: value for column, value in zip(columns, row.values(), strict=True)},
+        }
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)

@@ -1,0 +1,36 @@
+"""What a Parquet sink is told: where its files are and how its tables are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from historian.errors import ConfigError
+from historian.schema import TableName
+from sinks.tables import target_name
+
+__all__ = ["ParquetSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSettings:
+    """Settings of a Parquet sink.
+
+    Attributes:
+        path: directory or URL (as ``pyarrow.fs`` reads them) that holds a directory for each table.
+        changelog: name of a table's directory, with ``{database}`` and ``{table}``.
+    """
+
+    path: str
+    changelog: str = "{database}_{table}_changes"
+    mirror: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        one, other = TableName("a", "b"), TableName("a", "c")
+        try:
+            named = target_name(self.changelog, one) != target_name(self.changelog, other)
+        except (KeyError, IndexError, ValueError):
+            named = False
+        if not named:
+            problem = f"expected a name with {{database}} and {{table}} @ $.changelog (got {self.changelog!r})"
+            raise ConfigError("a Parquet sink that cannot work", problems=(problem,), where=self.path)

@@ -1,0 +1,190 @@
+"""The Parquet sink: plans become files of changelogs, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
+from historian.plans import Plan
+from historian.timeline import TimelineEntry
+from sinks.base import Recovered, TargetStatus
+from sinks.parquet.files import Retraction, Work, write_chunks, write_retractions
+from sinks.parquet.ledger import HeldPlan, Ledger, Log
+from sinks.parquet.settings import ParquetSettings
+from sinks.parts import Part, check_planned, count_rows, parts_of
+from sinks.rows import refuse_system_names
+from sinks.tables import Home, assign
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ParquetSink"]
+
+
+class ParquetSink:
+    """Writes changelogs as Parquet files; implements :class:`sinks.base.Sink`.
+
+    Files have their names from offsets, and a plan counts once its ledger file is there: what a run that failed has
+    left is replaced by the same rows. Readers that want whole plans only read rows before the ledger's offsets.
+    """
+
+    def __init__(self, spark: SparkSession, settings: ParquetSettings) -> None:  # noqa: ARG002 as every sink is made
+        self._settings = settings
+        self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
+        self._ledger = Ledger(self._root)
+        self._connector = ""
+        self._held: HeldPlan | None = None
+
+    def recover(self) -> Recovered | None:
+        """See :class:`sinks.base.Sink`."""
+        held = [self._ledger.read(number) for number in self._ledger.numbers()]
+        if not held:
+            return None
+        return Recovered(
+            connector=held[-1].plan.connector,
+            timeline=tuple(entry for one in held for entry in one.changes),
+            plans=tuple(one.plan for one in held),
+        )
+
+    def open(self, connector: str) -> int:
+        """See :class:`sinks.base.Sink`."""
+        self._connector, self._held = connector, self._last()
+        if self._held is None:
+            return 0
+        if self._held.plan.connector != connector:
+            raise SinkError(
+                "the files are another connector's",
+                where=self._root,
+                expected=connector,
+                found=self._held.plan.connector,
+                next_step="choose another path",
+            )
+        return self._held.plan.number
+
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:
+        """See :class:`sinks.base.Sink`."""
+        held = self._held
+        number = 0 if held is None else held.plan.number
+        if plan.connector != self._connector:
+            raise SinkError(
+                "a plan of a connector that the sink was not opened for",
+                where=self._root,
+                expected=self._connector,
+                found=plan.connector,
+            )
+        if plan.number <= number:
+            if self._ledger.read(plan.number).plan != plan:
+                raise ChainBroken("another plan is held under a plan's number", where=f"{self._root}, {plan.number}")
+            return
+        if plan.previous != number:
+            raise ChainBroken(
+                "a plan is missing in the files",
+                where=self._root,
+                expected=f"a plan that follows plan {number}",
+                found=f"plan {plan.number}, which follows plan {plan.previous}",
+                next_step="write the plans in between, or choose another path",
+            )
+        rows, _ = count_rows(chunks)
+        check_planned(plan, rows)
+        recorded = 0 if held is None else held.plan.version
+        homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._settings)
+        writing = _Writing(self._root, plan, dict(homes), {} if held is None else dict(held.logs))
+        writing.write(parts_of(plan, homes, rows), chunks)
+        self._held = HeldPlan(
+            plan=plan,
+            changes=tuple(entry for entry in timeline(recorded) if entry.number <= plan.version),
+            homes=tuple(writing.homes.values()),
+            logs=writing.logs,
+        )
+        self._ledger.append(self._held)
+
+    def stopped(self) -> Mapping[str, str]:
+        """See :class:`sinks.base.Sink`."""
+        homes = () if self._held is None else self._held.homes
+        return {home.name: home.stopped for home in homes if home.stopped}
+
+    def status(self) -> Sequence[TargetStatus]:
+        """See :class:`sinks.base.Sink`."""
+        held = self._held or self._last()
+        if held is None:
+            return ()
+        return tuple(
+            TargetStatus(
+                table=home.name,
+                target=home.changelog,
+                kind="changelog",
+                plan=held.plan.number,
+                position=str(held.plan.end),
+                stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
+            )
+            for home in held.homes
+        )
+
+    def _last(self) -> HeldPlan | None:
+        numbers = self._ledger.numbers()
+        return self._ledger.read(numbers[-1]) if numbers else None
+
+
+class _Writing:
+    """The rows of one plan: round by round, the n-th part of every table at once."""
+
+    def __init__(self, root: str, plan: Plan, homes: dict[int, Home], logs: dict[str, Log]) -> None:
+        self._root = root
+        self._plan = plan
+        self.homes = homes
+        self.logs = logs
+
+    def write(self, parts: Sequence[Part], chunks: DataFrame) -> None:
+        """Writes the files of *parts*; tables that cannot go on are stopped in :attr:`homes`."""
+        for index in sorted({part.index for part in parts}):
+            works: dict[tuple[int, int], Work] = {}
+            expected = 0
+            for part in (part for part in parts if part.index == index):
+                if self.homes[part.home.table_id].stopped:
+                    continue
+                try:
+                    works[part.home.table_id, part.segment] = self._prepare(part)
+                    expected += part.rows
+                except (TableStopped, ValueUnrepresentable) as error:
+                    home = self.homes[part.home.table_id]
+                    self.homes[home.table_id] = replace(home, stopped=str(error), stopped_in=self._plan.number)
+            written = write_chunks(chunks, works) if expected else 0
+            if written != expected:
+                raise SinkError("a plan's files lack rows", where=self._root, expected=expected, found=written)
+
+    def _prepare(self, part: Part) -> Work:
+        """Takes back what a statement takes back, and gives the part's rows their offsets."""
+        written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
+        for snapshot in written.values():
+            refuse_system_names(snapshot)
+        directory = part.home.changelog
+        log = self.logs.get(directory, Log())
+        if part.clears is not None and part.base is not None:
+            first = log.next_offset + write_retractions(
+                Retraction(
+                    directory=f"{self._root}/{directory}",
+                    live_from=log.live_from,
+                    upto=log.next_offset,
+                    base=part.base,
+                    version=part.base_version,
+                    system_time_us=self._plan.system_time_us,
+                    event_time_us=part.clears.event_time_us,
+                )
+            )
+            log = Log(next_offset=first, live_from=first)
+        self.logs[directory] = replace(log, next_offset=log.next_offset + part.rows)
+        return Work(
+            directory=f"{self._root}/{directory}",
+            written=written,
+            offsets=_offsets(part.chunks, log.next_offset),
+            system_time_us=self._plan.system_time_us,
+        )
+
+
+def _offsets(chunks: Mapping[int, int], first: int) -> dict[int, int]:
+    sequences = sorted(chunks)
+    return dict(zip(sequences, accumulate((chunks[s] for s in sequences[:-1]), initial=first), strict=False))

@@ -1,0 +1,264 @@
+"""What every sink that keeps a changelog does, whatever it is made of."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow.parquet as pq
+import pytest
+
+from historian.changelog import Op
+from historian.errors import ChainBroken, SinkError
+from historian.plans import Plan
+from lake import Lake
+from sink_lab import INT, Lab, Written, decimal, text
+from sinks.base import Sink
+from sinks.delta import DeltaSettings, DeltaSink
+from sinks.parquet import ParquetSettings, ParquetSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Target(Protocol):
+    """A kind of sink at one place, and how tests read what it holds."""
+
+    path: Path
+
+    def open(self, connector: str = "shop") -> tuple[Sink, int]: ...
+
+    def log(self, lab: Lab, directory: str) -> list[Written]: ...
+
+
+class DeltaTarget:
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self._spark, self.path = spark, path
+
+    def open(self, connector: str = "shop") -> tuple[Sink, int]:
+        sink = DeltaSink(self._spark, DeltaSettings(path=str(self.path)))
+        return sink, sink.open(connector)
+
+    def log(self, lab: Lab, directory: str) -> list[Written]:
+        return Lake(self._spark, self.path, lab).log(directory)
+
+
+class ParquetTarget:
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self._spark, self.path = spark, path
+
+    def open(self, connector: str = "shop") -> tuple[Sink, int]:
+        sink = ParquetSink(self._spark, ParquetSettings(path=str(self.path)))
+        return sink, sink.open(connector)
+
+    def log(self, lab: Lab, directory: str) -> list[Written]:  # noqa: ARG002 a file says itself what its version was
+        rows = [
+            row for file in sorted((self.path / directory).glob("[0-9]*")) for row in pq.read_table(file).to_pylist()
+        ]
+        assert [row["offset"] for row in rows] == list(range(len(rows)))
+        return [Written(Op(row["op"]).sign, row["schema_version"], tuple(row.items())[5:]) for row in rows]
+
+
+@pytest.fixture(params=[DeltaTarget, ParquetTarget], ids=["delta", "parquet"])
+def target(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Target:
+    made: Target = request.param(spark, tmp_path / "a place é")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level(logging.CRITICAL):
+        yield
+
+
+@pytest.fixture
+def write(spark: SparkSession) -> Callable[[Sink, Lab, Plan], None]:
+    def run(sink: Sink, lab: Lab, plan: Plan) -> None:
+        chunks = lab.frame(spark, plan, 3).persist()
+        try:
+            sink.write(plan, lab.timeline, chunks)
+        finally:
+            chunks.unpersist()
+
+    return run
+
+
+@pytest.fixture
+def lab() -> Lab:
+    """Three plans: two tables, an added and a renamed column, a dropped and re-added one, a TRUNCATE and a DROP."""
+    lab = Lab()
+    lab.create("shop.t", {"id": INT, "a": INT, "b": text()})
+    lab.create("shop.bag", {"x": decimal(7, 2)}, key=())
+    first = [{"id": i, "a": i, "b": f"é{i}"} for i in range(4)]
+    lab.insert("shop.t", *first)
+    lab.insert("shop.bag", {"x": None}, {"x": None}, {"x": None})
+    lab.update("shop.t", first[0], a=-1)
+    lab.cut()
+    lab.add("shop.t", "c", INT, initial="7", after="")
+    lab.rename_column("shop.t", "b", "called")
+    lab.delete("shop.t", {"c": 7, "id": 1, "a": 1, "called": "é1"})
+    lab.update("shop.t", {"c": 7, "id": 2, "a": 2, "called": "é2"}, c=None)
+    lab.drop_column("shop.t", "a")
+    lab.add("shop.t", "a", text())
+    lab.delete("shop.bag", {"x": None})
+    lab.cut()
+    lab.insert("shop.t", {"c": 1, "id": 9, "called": "é9", "a": "again"})
+    lab.truncate("shop.t")
+    lab.insert("shop.t", {"c": 2, "id": 10, "called": "", "a": None})
+    lab.drop("shop.bag")
+    lab.cut()
+    return lab
+
+
+_BAG, _T = "shop_bag_changes", "shop_t_changes"
+
+
+def _check(target: Target, lab: Lab) -> None:
+    assert _settled(target.log(lab, _T)) == _settled(lab.log(lab.table_id("shop.t")))
+    assert _settled(target.log(lab, _BAG)) == _settled(lab.log(2))
+
+
+def _settled(rows: list[Written]) -> list[Any]:
+    """Rows in order; those that a statement takes back, whose order nobody can know, in a fixed one."""
+    return [sorted(map(repr, group)) if one == "-R" else [repr(row) for row in group] for one, group in _groups(rows)]
+
+
+def _groups(rows: list[Written]) -> Iterator[tuple[str, list[Written]]]:
+    group: list[Written] = []
+    for row in rows:
+        if group and group[-1].op != row.op:
+            yield group[-1].op, group
+            group = []
+        group.append(row)
+    if group:
+        yield group[-1].op, group
+
+
+Write = Callable[[Sink, Lab, Plan], None]
+
+
+def test_a_changelog_holds_every_change_in_order(target: Target, lab: Lab, write: Write) -> None:
+    sink, held = target.open()
+    assert 0 == held
+    for plan in lab.plans:
+        write(sink, lab, plan)
+
+    _check(target, lab)
+    assert {} == sink.stopped()
+
+
+def test_plans_that_come_again_change_nothing(target: Target, lab: Lab, write: Write) -> None:
+    for upto in range(1, len(lab.plans) + 1):
+        sink, held = target.open()
+        assert upto - 1 == held
+        for plan in lab.plans[:upto]:
+            write(sink, lab, plan)
+
+    _check(target, lab)
+
+
+def test_a_plan_is_whole_however_often_its_write_fails(
+    target: Target, lab: Lab, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = _failing(target, monkeypatch)
+    for plan in lab.plans:
+        while True:
+            sink, held = target.open()
+            assert held in (plan.previous, plan.number)
+            try:
+                write(sink, lab, plan)
+                break
+            except OSError:
+                continue
+
+    assert failures == []
+    _check(target, lab)
+
+
+def _failing(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Makes the third and each later third commit of a target fail, before it is made and after it in turn."""
+    from sinks.delta.target import Target as DeltaTable
+    from sinks.parquet import sink as parquet
+    from sinks.parquet.ledger import Ledger
+
+    left = [2, 1]
+    kinds: list[tuple[Any, str]] = [(DeltaTable, "commit")]
+    if isinstance(target, ParquetTarget):
+        kinds = [(Ledger, "append"), (parquet, "write_chunks")]
+    for owner, name in kinds:
+        real = getattr(owner, name)
+
+        def fails(*args: Any, real: Any = real, **given: Any) -> Any:
+            if left and left[-1] == 1:
+                left.pop()
+                raise OSError("before")
+            done = real(*args, **given)
+            if left:
+                left.pop()
+                raise OSError("after")
+            return done
+
+        monkeypatch.setattr(owner, name, fails)
+    return left
+
+
+def test_a_missing_plan_is_refused(target: Target, lab: Lab, write: Write) -> None:
+    sink, _ = target.open()
+    write(sink, lab, lab.plans[0])
+
+    with pytest.raises(ChainBroken, match="a plan is missing"):
+        write(sink, lab, lab.plans[2])
+
+
+def test_another_plan_of_the_same_number_is_refused(target: Target, lab: Lab, write: Write) -> None:
+    sink, _ = target.open()
+    write(sink, lab, lab.plans[0])
+
+    with pytest.raises(ChainBroken, match="another plan"):
+        write(sink, lab, replace(lab.plans[0], system_time_us=1))
+
+
+def test_another_connector_is_refused(target: Target, lab: Lab, write: Write) -> None:
+    sink, _ = target.open()
+    write(sink, lab, lab.plans[0])
+
+    with pytest.raises(SinkError, match="connector"):
+        target.open("another")
+    with pytest.raises(SinkError, match="connector"):
+        write(sink, lab, replace(lab.plans[1], connector="another"))
+
+
+def test_what_is_held_rebuilds_a_lost_store(target: Target, lab: Lab, write: Write) -> None:
+    sink, _ = target.open()
+    assert sink.recover() is None or not sink.recover().plans  # type: ignore[union-attr]
+    for plan in lab.plans:
+        write(sink, lab, plan)
+
+    found = target.open()[0].recover()
+
+    assert found is not None
+    assert ("shop", lab.entries, lab.plans) == (found.connector, list(found.timeline), list(found.plans))
+
+
+def test_a_table_that_a_changelog_cannot_take_stops_alone(target: Target, write: Write) -> None:
+    lab = Lab()
+    lab.create("shop.t", {"id": INT, "offset": INT})
+    lab.create("shop.u", {"id": INT})
+    lab.insert("shop.t", {"id": 1, "offset": 2})
+    lab.insert("shop.u", {"id": 1})
+    lab.cut()
+    lab.insert("shop.t", {"id": 2, "offset": 2})
+    lab.insert("shop.u", {"id": 2})
+    lab.cut()
+    sink, _ = target.open()
+    for plan in lab.plans:
+        write(sink, lab, plan)
+
+    assert ["shop.t"] == list(sink.stopped())
+    assert "named like a column of the changelog" in sink.stopped()["shop.t"]
+    assert lab.log(2) == target.log(lab, "shop_u_changes")
+    stopped = {s.table: bool(s.stopped) for s in target.open()[0].status() if s.kind == "changelog"}
+    assert {"shop.t": True, "shop.u": False} == stopped
