@@ -7,7 +7,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from historian.ddl import SYSTEM_DATABASES, StatementContext, UnknownColumnType, parse_column_type, parse_default_text
+from historian.ddl import (
+    SYSTEM_DATABASES,
+    StatementContext,
+    UnknownColumnType,
+    parse_column_type,
+    parse_default_text,
+    parse_display_width,
+)
 from historian.ddl.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.defaults import now_text
 from historian.errors import SourceError
@@ -28,9 +35,9 @@ _QUERIES = tuple(
         """SELECT table_schema, table_name, table_collation FROM information_schema.tables
         WHERE table_type = 'BASE TABLE' AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
         """SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,
-        collation_name, extra, generation_expression FROM information_schema.columns
+        collation_name, extra, generation_expression, column_key FROM information_schema.columns
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
-        """SELECT table_schema, table_name, index_name, non_unique, column_name FROM information_schema.statistics
+        """SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part FROM information_schema.statistics
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
     )
 )
@@ -123,7 +130,11 @@ class _Builder:
     next_column_id: int
     columns: dict[TableName, list[Column]] = field(default_factory=lambda: defaultdict(list))
     unknown: dict[TableName, str] = field(default_factory=dict)
-    keys: dict[TableName, dict[str, tuple[bool, list[str | None]]]] = field(default_factory=lambda: defaultdict(dict))
+    keys: dict[TableName, dict[str, tuple[bool, list[tuple[str | None, int]]]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    marks: dict[TableName, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """``column_key`` by column, which tells something of the order of keys."""
 
     @property
     def flavor(self) -> str:
@@ -131,7 +142,7 @@ class _Builder:
 
     def read_columns(self, rows: _Rows) -> None:
         for row in rows:
-            database, table, name, type_text, is_nullable, default, charset, collation, extra, expression = row
+            database, table, name, type_text, is_nullable, default, charset, collation, extra, expression, key = row
             try:
                 kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
             except UnknownColumnType as error:
@@ -152,14 +163,16 @@ class _Builder:
                 generated=generated,
                 generation_expression=_text(expression) if generated else None,
                 invisible="invisible" in extra,
+                display_width=parse_display_width(_text(type_text) or "", self.flavor),
             )
+            self.marks[TableName(database, table)][name] = key
             self.next_column_id += 1
             self.columns[TableName(database, table)].append(column)
 
     def read_keys(self, rows: _Rows) -> None:
-        for database, table, index, non_unique, column in rows:
-            _, columns = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
-            columns.append(column)
+        for database, table, index, non_unique, column, prefix in rows:
+            _, parts = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
+            parts.append((column, prefix or 0))
 
     def snapshot(self, table_id: int, name: TableName, collation: str) -> Snapshot:
         columns = tuple(self.columns[name])
@@ -167,13 +180,18 @@ class _Builder:
         unique, other = [], []
         primary: tuple[int, ...] = ()
         for index, (is_unique, parts) in sorted(self.keys[name].items()):
-            key = tuple(ids[part] for part in parts if part is not None)
+            key = UniqueKey(
+                name=index,
+                columns=tuple(0 if column is None else ids[column] for column, _ in parts),
+                prefixes=tuple(prefix for _, prefix in parts) if any(prefix for _, prefix in parts) else (),
+            )
             if index == "PRIMARY":
-                primary = key
-            elif is_unique and len(key) == len(parts):
-                unique.append(UniqueKey(name=index, columns=key))
+                primary = key.columns
+            elif is_unique and 0 not in key.columns:
+                unique.append(key)
             else:
-                other.append(UniqueKey(name=index, columns=key))
+                other.append(key)
+        unique.sort(key=lambda key: self._comes_late(name, key, columns, has_primary=bool(primary)))
         return Snapshot(
             table_id=table_id,
             name=name,
@@ -184,6 +202,14 @@ class _Builder:
             charset=charset_of(normal_collation(collation)),
             collation=normal_collation(collation),
         )
+
+    def _comes_late(
+        self, name: TableName, key: UniqueKey, columns: tuple[Column, ...], *, has_primary: bool
+    ) -> tuple[bool, bool]:
+        """Keys that stand for the primary one come first, then those that gave their column its mark."""
+        marks = {column.id: self.marks[name][column.name] for column in columns}
+        stands_in = not has_primary and {c for c, mark in marks.items() if mark == "PRI"} == set(key.columns)
+        return not stands_in, marks[key.columns[0]] != ("UNI" if len(key.columns) == 1 else "MUL")
 
     def _default(self, text: str | None, kind: ColumnType, extra: str) -> tuple[str | None, bool]:
         if text is None:

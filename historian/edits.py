@@ -403,12 +403,8 @@ def _without(mapping: Mapping[TableName, V], key: TableName) -> Mapping[TableNam
 
 
 def _keys_without(keys: tuple[UniqueKey, ...], gone: int) -> tuple[UniqueKey, ...]:
-    kept = []
-    for key in keys:
-        columns = tuple(c for c in key.columns if c != gone)
-        if columns or not key.columns:  # a key over an expression names no column
-            kept.append(key if columns == key.columns else replace(key, columns=columns))
-    return tuple(kept)
+    left = (key.without(gone) for key in keys)
+    return tuple(key for key in left if key is not None)
 
 
 def _of(catalog: Catalog, name: TableName, edit: object) -> Snapshot:

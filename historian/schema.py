@@ -72,6 +72,7 @@ class Column:
         default: the default's text as ``information_schema.column_default`` prints it; None: no default, or NULL.
         default_is_expression: ``default`` is an expression (CURRENT_TIMESTAMP included), not a literal.
         generated: "virtual", "stored", or None for an ordinary column. A virtual column is in the row image too.
+        display_width: of an integer type, where it is neither the type's own nor part of the type and the server prints it.
         initial: what rows written before the column was added read, as the server's text; None: NULL. Set by ADD
             COLUMN.
         initial_known: False where the server computed that value (expression default, AUTO_INCREMENT), so that only the
@@ -91,14 +92,34 @@ class Column:
     invisible: bool = False
     initial: str | None = None
     initial_known: bool = True
+    display_width: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniqueKey:
-    """A unique key: its name and the ids of its columns in key order."""
+    """A key: its name and the ids of its columns in key order.
+
+    Attributes:
+        columns: 0 stands for a part that is an expression; never in a unique key of a snapshot's ``unique_keys``.
+        prefixes: for each column how many characters or bytes of it the key takes, 0 for all; empty where it takes all of each.
+    """
 
     name: str
     columns: tuple[int, ...]
+    prefixes: tuple[int, ...] = ()
+
+    def without(self, column_id: int) -> UniqueKey | None:
+        """The key when that column is dropped; None where nothing is left of it."""
+        if column_id not in self.columns:
+            return self
+        prefixes = self.prefixes or (0,) * len(self.columns)
+        kept = [(column, prefix) for column, prefix in zip(self.columns, prefixes, strict=True) if column != column_id]
+        if not kept:
+            return None
+        left = tuple(prefix for _, prefix in kept)
+        return UniqueKey(
+            name=self.name, columns=tuple(column for column, _ in kept), prefixes=left if any(left) else ()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +129,8 @@ class Snapshot:
     Attributes:
         table_id: ours, never reused; survives RENAME TABLE; a table dropped and created again gets a new one.
         primary_key: column ids in key order; empty where there is none.
+        unique_keys: in the order in which they were made, as far as it is known: without a primary key the first that is
+            over whole columns which cannot be NULL stands for it.
         other_keys: keys that are not unique, or not over columns alone. They decide what an unnamed unique key is
             called, and so which key a later DROP INDEX means.
         charset, collation: the table's defaults, inherited by columns added later.

@@ -1,6 +1,6 @@
 """DDL text to edits: triage, parser and resolver, made by hand for MySQL and MariaDB."""
 
-from historian.ddl.captured_types import UnknownColumnType, parse_column_type, parse_default_text
+from historian.ddl.captured_types import UnknownColumnType, parse_column_type, parse_default_text, parse_display_width
 from historian.ddl.context import StatementContext
 from historian.ddl.resolve import SYSTEM_DATABASES, Resolution, resolve
 from historian.ddl.split import split_statements
@@ -12,6 +12,7 @@ __all__ = [
     "UnknownColumnType",
     "parse_column_type",
     "parse_default_text",
+    "parse_display_width",
     "resolve",
     "split_statements",
 ]

@@ -102,7 +102,9 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
 def _long_keys(table: Snapshot) -> set[str]:
     """Unique keys that MariaDB may keep as hashes, since their columns can be longer than a key may be."""
     sizes = {column.id: most_bytes(column.type) for column in table.columns}
-    return {key.name.lower() for key in table.unique_keys if sum(sizes[c] for c in key.columns) > _LONGEST_KEY_BYTES}
+    return {
+        key.name.lower() for key in table.unique_keys if sum(sizes.get(c, 0) for c in key.columns) > _LONGEST_KEY_BYTES
+    }
 
 
 def _is_there(facts: _Facts, name: str, *, if_exists: bool) -> bool:

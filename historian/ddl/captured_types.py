@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from historian.ddl.charsets import normal_charset, normal_collation
-from historian.ddl.column_types import CHARACTER_TYPES, column_type
+from historian.ddl.column_types import CHARACTER_TYPES, column_type, display_width
 from historian.ddl.context import StatementContext
 from historian.ddl.cursor import Cursor, ParseError
 from historian.ddl.defaults import default_text
@@ -15,9 +15,10 @@ from historian.ddl.parse_types import parse_type
 from historian.errors import HistorianError
 from historian.schema import ColumnType
 
-__all__ = ["UnknownColumnType", "parse_column_type", "parse_default_text"]
+__all__ = ["UnknownColumnType", "parse_column_type", "parse_default_text", "parse_display_width"]
 
-_PLAIN = StatementContext(sql_mode=frozenset(("NO_BACKSLASH_ESCAPES",)))
+_PRINTED = StatementContext()
+"""Servers escape backslashes and line ends in members, whatever the mode."""
 
 _RENAMING_NOTHING = {flavor: StatementContext(flavor=flavor, version=50700) for flavor in ("mysql", "mariadb")}
 """MySQL 8 calls a GEOMETRYCOLLECTION otherwise than 5.7; the name stays as it was printed."""
@@ -37,7 +38,7 @@ def parse_column_type(
         UnknownColumnType: the text is of no type that is known here.
     """
     try:
-        cursor = Cursor(tokenize(text, _PLAIN), _PLAIN, printed=True)
+        cursor = Cursor(tokenize(text, _PRINTED), _PRINTED, printed=True)
         spec = parse_type(cursor)
     except (LexError, ParseError) as error:
         raise UnknownColumnType("a column type that is not known", where=text, found=str(error)) from None
@@ -53,6 +54,15 @@ def parse_column_type(
             collation=normal_collation(collation),
         )
     return kind
+
+
+def parse_display_width(text: str, flavor: str) -> int | None:
+    """The display width of a type that a server prints as *text*, as :attr:`historian.schema.Column.display_width`."""
+    if "int(" not in text:
+        return None
+    return display_width(
+        parse_type(Cursor(tokenize(text, _PRINTED), _PRINTED, printed=True)), _RENAMING_NOTHING[flavor]
+    )
 
 
 def parse_default_text(text: str, kind: ColumnType, context: StatementContext) -> tuple[str | None, bool]:

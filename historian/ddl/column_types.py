@@ -23,8 +23,10 @@ __all__ = [
     "charset_clause",
     "column_type",
     "converted_type",
+    "display_width",
     "integer_type",
     "most_bytes",
+    "natural_width",
     "resized_type",
     "sized_text",
 ]
@@ -82,6 +84,27 @@ def integer_type(name: str, length: int | None, *, unsigned: bool, zerofill: boo
         return ColumnType(name=name, unsigned=True, zerofill=True, length=length or _WIDTHS[name])
     keep = name == "tinyint" and length == 1 and not unsigned
     return ColumnType(name=name, unsigned=unsigned, length=1 if keep else None)
+
+
+def display_width(spec: TypeSpec, context: StatementContext) -> int | None:
+    """What :attr:`Column.display_width` is for a column declared so. MySQL prints none since 8.0.19."""
+    if spec.length is None or spec.zerofill or spec.name not in _WIDTHS:
+        return None
+    if context.flavor == "mysql" and not 0 < context.version < 80019:
+        return None
+    if spec.name == "tinyint" and spec.length == 1 and not spec.unsigned:
+        return None
+    return None if spec.length == natural_width(spec.name, unsigned=spec.unsigned) else spec.length
+
+
+def natural_width(name: str, *, unsigned: bool) -> int | None:
+    """The width that servers print of an integer type declared without one; None for another type.
+
+    >>> natural_width("int", unsigned=False), natural_width("bigint", unsigned=False)
+    (11, 20)
+    """
+    digits = _WIDTHS.get(name)
+    return digits if digits is None or unsigned or name == "bigint" else digits + 1
 
 
 def sized_text(length: int, kind: str, maximum: int = 1) -> str:

@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from historian.ddl.statements import KeySpec
-from historian.schema import Column, Snapshot, UniqueKey
+from historian.schema import Column, ColumnType, Snapshot, UniqueKey
 
 __all__ = ["Key", "added_keys", "as_snapshot_keys", "keys_of", "primary_columns"]
 
 _FUNCTIONAL = "functional_index"
+_IN_PARTS = frozenset(("char", "varchar", "binary", "varbinary"))
 
 
 class Key(NamedTuple):
-    """A key but the primary one. ``unique``: over whole columns, so that it tells rows apart."""
+    """A key but the primary one. ``unique``: over columns alone, so that it tells rows apart."""
 
-    name: str
-    columns: tuple[int, ...]
+    key: UniqueKey
     unique: bool
+
+    @property
+    def name(self) -> str:
+        """The key's name."""
+        return self.key.name
 
 
 def keys_of(snapshot: Snapshot) -> list[Key]:
     """The keys of a table, unique ones first."""
-    unique = [Key(key.name, key.columns, unique=True) for key in snapshot.unique_keys]
-    return unique + [Key(key.name, key.columns, unique=False) for key in snapshot.other_keys]
+    return [Key(key, True) for key in snapshot.unique_keys] + [Key(key, False) for key in snapshot.other_keys]
 
 
-def as_snapshot_keys(keys: Iterable[Key]) -> tuple[tuple[UniqueKey, ...], tuple[UniqueKey, ...]]:
-    """Unique and other keys as a snapshot holds them, sorted by name so that equal schemas are equal values."""
-    ordered = sorted(keys)
+def as_snapshot_keys(
+    keys: Iterable[Key], columns: Iterable[Column]
+) -> tuple[tuple[UniqueKey, ...], tuple[UniqueKey, ...]]:
+    """Unique and other keys as a snapshot of these *columns* holds them: the former in their order, the latter by name."""
+    kinds = {column.id: column.type for column in columns}
+    fitted = [Key(_fitted(key.key, kinds), key.unique) for key in keys]
     return (
-        tuple(UniqueKey(name=key.name, columns=key.columns) for key in ordered if key.unique),
-        tuple(UniqueKey(name=key.name, columns=key.columns) for key in ordered if not key.unique),
+        tuple(key.key for key in fitted if key.unique),
+        tuple(sorted((key.key for key in fitted if not key.unique), key=lambda key: key.name)),
     )
+
+
+def _fitted(key: UniqueKey, kinds: Mapping[int, ColumnType]) -> UniqueKey:
+    """The key without prefixes that take the whole of their column."""
+    if not key.prefixes:
+        return key
+    prefixes = tuple(
+        prefix if column and _takes_part(kinds[column], prefix) else 0
+        for column, prefix in zip(key.columns, key.prefixes, strict=True)
+    )
+    return replace(key, prefixes=prefixes if any(prefixes) else ())
+
+
+def _takes_part(kind: ColumnType, prefix: int) -> bool:
+    if kind.name in _IN_PARTS:
+        return prefix < (kind.length or 0)
+    return kind.name.endswith(("text", "blob"))
 
 
 def primary_columns(specs: Iterable[KeySpec]) -> tuple[str, ...] | None:
@@ -57,17 +82,17 @@ def added_keys(
     for spec in specs:
         if spec.kind == "primary" or (spec.kind == "foreign" and spec.inline and not inline_references):
             continue
-        parts = [column_of(column) for column in spec.columns if column is not None]
-        columns = tuple(column.id for column in parts)
-        base = _FUNCTIONAL if spec.columns[0] is None else parts[0].name
+        parts = [None if column is None else column_of(column) for column in spec.columns]
+        columns = tuple(0 if part is None else part.id for part in parts)
+        base = _FUNCTIONAL if parts[0] is None else parts[0].name
         if spec.kind == "foreign":
             foreign.append((spec.name or base, columns))
             continue
-        whole = len(columns) == len(spec.columns)
-        result.append(Key(spec.name or _free_name(base, result), columns, unique=spec.kind == "unique" and whole))
+        key = UniqueKey(name=spec.name or _free_name(base, result), columns=columns, prefixes=spec.prefixes)
+        result.append(Key(key, spec.kind == "unique" and 0 not in columns))
     for name, columns in foreign:
-        if not any(key.columns[: len(columns)] == columns for key in result):
-            result.append(Key(_free_name(name, result), columns, unique=False))
+        if not any(key.key.columns[: len(columns)] == columns for key in result):
+            result.append(Key(UniqueKey(name=_free_name(name, result), columns=columns), False))
     return result
 
 

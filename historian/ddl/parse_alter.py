@@ -7,7 +7,7 @@ from collections.abc import Callable
 from historian.ddl.cursor import Cursor
 from historian.ddl.lexer import END
 from historian.ddl.parse_columns import parse_column, parse_default
-from historian.ddl.parse_tables import is_key, key_columns, parse_key, parse_option, skip_wait
+from historian.ddl.parse_tables import is_key, key_parts, parse_key, parse_option, skip_wait
 from historian.ddl.statements import (
     Action,
     AddColumn,
@@ -19,6 +19,7 @@ from historian.ddl.statements import (
     ConvertCharset,
     DropColumn,
     DropKey,
+    KeyKind,
     KeySpec,
     Position,
     RenameColumn,
@@ -85,8 +86,9 @@ def parse_create_index(cursor: Cursor) -> AlterTable:
     cursor.expect("ON")
     table = cursor.table_name()
     skip_wait(cursor)
-    columns = key_columns(cursor)
-    key = KeySpec(kind="unique" if unique else "index", name=name, columns=columns, if_not_exists=if_not_exists)
+    columns, prefixes = key_parts(cursor)
+    kind: KeyKind = "unique" if unique else "index"
+    key = KeySpec(kind=kind, name=name, columns=columns, prefixes=prefixes, if_not_exists=if_not_exists)
     return AlterTable(table=table, actions=(AddKey(key=key),))
 
 

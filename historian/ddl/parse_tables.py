@@ -7,7 +7,7 @@ from historian.ddl.lexer import END, NUMBER, STRING
 from historian.ddl.parse_columns import parse_column
 from historian.ddl.statements import CharsetClause, ColumnSpec, CreateTable, KeyKind, KeySpec, TableOptions, Unsupported
 
-__all__ = ["is_key", "key_columns", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
+__all__ = ["is_key", "key_parts", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
 
 _KEY_WORDS = frozenset(("INDEX", "KEY"))
 _SPECIAL = frozenset(("FULLTEXT", "SPATIAL"))
@@ -103,11 +103,11 @@ def parse_key(cursor: Cursor) -> KeySpec | None:
         name = name if kind == "foreign" and name else written
     if cursor.accept("USING") or cursor.accept("TYPE"):
         cursor.name()
-    columns = key_columns(cursor)
+    columns, prefixes = key_parts(cursor)
     cursor.skip_item()
     if kind == "primary":
         name = None
-    return KeySpec(kind=kind, name=name, columns=columns, if_not_exists=if_not_exists)
+    return KeySpec(kind=kind, name=name, columns=columns, prefixes=prefixes, if_not_exists=if_not_exists)
 
 
 def _key_kind(cursor: Cursor) -> KeyKind:
@@ -124,25 +124,29 @@ def _key_kind(cursor: Cursor) -> KeyKind:
     return kind
 
 
-def key_columns(cursor: Cursor) -> tuple[str | None, ...]:
-    """Takes the parts of a key in parentheses; None for a part that is an expression."""
+def key_parts(cursor: Cursor) -> tuple[tuple[str | None, ...], tuple[int, ...]]:
+    """Takes the parts of a key in parentheses: columns and prefixes of :class:`KeySpec`."""
     cursor.expect("(")
-    columns: list[str | None] = []
+    parts: list[tuple[str | None, int]] = []
     while True:
+        prefix = 0
         if cursor.key == "(":
             cursor.skip_parentheses()
-            columns.append(None)
+            parts.append((None, 0))
         else:
-            columns.append(cursor.column_name())
-            if cursor.key == "(":
-                cursor.skip_parentheses()
+            name = cursor.column_name()
+            if cursor.accept("("):
+                prefix = cursor.number()
+                cursor.expect(")")
+            parts.append((name, prefix))
         cursor.accept_any(_DIRECTIONS)
         if cursor.accept("WITHOUT", "OVERLAPS"):
-            columns.pop()
+            parts.pop()
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    return tuple(columns)
+    prefixes = tuple(prefix for _, prefix in parts)
+    return tuple(name for name, _ in parts), prefixes if any(prefixes) else ()
 
 
 def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str]:

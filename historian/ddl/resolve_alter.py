@@ -25,7 +25,7 @@ from historian.ddl.resolve_columns import (
 )
 from historian.ddl.resolve_create import follows_inline_references
 from historian.ddl.statements import AddColumn, AlterColumn, AlterTable, ChangeColumn, ColumnSpec, Position
-from historian.schema import Catalog, Column, Snapshot
+from historian.schema import Catalog, Column, Snapshot, UniqueKey
 
 __all__ = ["altered_table"]
 
@@ -65,7 +65,7 @@ def altered_table(
     keys = added_keys(
         _kept_keys(old, plan, gone), plan.keys, column_of, inline_references=follows_inline_references(context)
     )
-    unique, other = as_snapshot_keys(keys)
+    unique, other = as_snapshot_keys(keys, columns)
     charset, collation = plan.inherited
     snapshot = replace(
         old,
@@ -198,10 +198,13 @@ def _place(columns: list[Column], column: Column, position: Position | None) -> 
 
 def _kept_keys(old: Snapshot, plan: AlterPlan, gone: set[int]) -> list[Key]:
     kept = []
-    for key in keys_of(old):
+    for key, unique in keys_of(old):
         if key.name.lower() in plan.dropped_keys:
             continue
-        columns = tuple(column for column in key.columns if column not in gone) if gone else key.columns
-        if columns or not key.columns:
-            kept.append(Key(plan.renamed_keys.get(key.name.lower(), key.name), columns, unique=key.unique))
+        left: UniqueKey | None = key
+        for column in gone.intersection(key.columns):
+            left = None if left is None else left.without(column)
+        if left is not None:
+            name = plan.renamed_keys.get(key.name.lower(), key.name)
+            kept.append(Key(left if name == key.name else replace(left, name=name), unique))
     return kept

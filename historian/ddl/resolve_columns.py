@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from historian.ddl.charsets import can_say
-from historian.ddl.column_types import Charset, column_type
+from historian.ddl.column_types import Charset, column_type, display_width
 from historian.ddl.context import StatementContext
 from historian.ddl.defaults import default_text, initial_value, now_text
 from historian.ddl.refused import Refused
@@ -52,6 +52,7 @@ def built_column(
         generated=spec.generated,
         generation_expression=spec.generation_expression,
         invisible=spec.invisible,
+        display_width=display_width(spec.type, context),
     )
 
 

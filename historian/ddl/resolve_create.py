@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from historian.ddl.column_types import Charset, charset_clause
@@ -10,7 +11,7 @@ from historian.ddl.keys import added_keys, as_snapshot_keys, primary_columns
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_columns import built_column, completed_spec, with_promoted_timestamp
 from historian.ddl.statements import CharsetClause, CreateTable
-from historian.schema import Catalog, Column, Database, Snapshot, TableName
+from historian.schema import Catalog, Column, Database, Snapshot, TableName, UniqueKey
 
 __all__ = [
     "copied_table",
@@ -74,7 +75,7 @@ def created_table(statement: CreateTable, catalog: Catalog, context: StatementCo
         return named[name.lower()]
 
     keys = added_keys((), statement.keys, column_of, inline_references=follows_inline_references(context))
-    unique, other = as_snapshot_keys(keys)
+    unique, other = as_snapshot_keys(keys, columns)
     return Snapshot(
         table_id=catalog.next_table_id,
         name=statement.table,
@@ -98,6 +99,10 @@ def copied_table(name: TableName, source: Snapshot, catalog: Catalog) -> Snapsho
         name=name,
         columns=columns,
         primary_key=tuple(ids[column] for column in source.primary_key),
-        unique_keys=tuple(replace(key, columns=tuple(ids[c] for c in key.columns)) for key in source.unique_keys),
-        other_keys=tuple(replace(key, columns=tuple(ids[c] for c in key.columns)) for key in source.other_keys),
+        unique_keys=tuple(_copied_key(key, ids) for key in source.unique_keys),
+        other_keys=tuple(_copied_key(key, ids) for key in source.other_keys),
     )
+
+
+def _copied_key(key: UniqueKey, ids: Mapping[int, int]) -> UniqueKey:
+    return replace(key, columns=tuple(ids.get(column, 0) for column in key.columns))

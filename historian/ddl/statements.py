@@ -94,10 +94,14 @@ KeyKind = Literal["primary", "unique", "index", "foreign"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySpec:
-    """A key of a table; a column is None where the key part is an expression. ``inline``: said in a column definition."""
+    """A key of a table; a column is None where the key part is an expression. ``inline``: said in a column definition.
+
+    ``prefixes``: see :class:`historian.schema.UniqueKey`, as written.
+    """
 
     kind: KeyKind
     columns: tuple[str | None, ...]
+    prefixes: tuple[int, ...] = ()
     name: str | None = None
     if_not_exists: bool = False
     inline: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from historian.edits import (
     AddColumn,
@@ -83,14 +83,13 @@ def _keys(table: TableName, old: Snapshot, new: Snapshot, kept: frozenset[int]) 
     """Keys lose dropped columns by the drop itself; what then differs is changed."""
     if tuple(column for column in old.primary_key if column in kept) != new.primary_key:
         yield SetPrimaryKey(table=table, columns=new.primary_key)
-    before = {key.name: key for key in _reduced(old.unique_keys, kept)}
-    after = {key.name: key for key in new.unique_keys}
-    for name, key in before.items():
-        if after.get(name) != key:
-            yield DropUniqueKey(table=table, name=name)
-    for name, key in after.items():
-        if before.get(name) != key:
-            yield AddUniqueKey(table=table, key=key)
+    before = _reduced(old.unique_keys, kept)
+    staying = tuple(takewhile(before.__contains__, new.unique_keys))  # the order of keys counts
+    for key in before:
+        if key not in staying:
+            yield DropUniqueKey(table=table, name=key.name)
+    for key in new.unique_keys[len(staying) :]:
+        yield AddUniqueKey(table=table, key=key)
     if sorted(_reduced(old.other_keys, kept), key=_name) != sorted(new.other_keys, key=_name):
         yield SetOtherKeys(table=table, keys=new.other_keys)
 
@@ -102,7 +101,10 @@ def _name(key: UniqueKey) -> str:
 def _reduced(keys: tuple[UniqueKey, ...], kept: frozenset[int]) -> tuple[UniqueKey, ...]:
     result = []
     for key in keys:
-        columns = tuple(column for column in key.columns if column in kept)
-        if columns or not key.columns:
-            result.append(key if columns == key.columns else replace(key, columns=columns))
+        left: UniqueKey | None = key
+        for column in key.columns:
+            if column and column not in kept and left is not None:
+                left = left.without(column)
+        if left is not None:
+            result.append(left)
     return tuple(result)

@@ -25,8 +25,8 @@ COLLATIONS = (
     "binary",
 )
 MARIADB_COLLATIONS = ("uca1400_ai_ci", "uca1400_as_cs", "utf8mb4_uca1400_nopad_ai_ci")
-MEMBERS = ("'x'", "'y'", "'it''s'", "'Z z'", "'a,b'", "'é'", "''")
-SET_MEMBERS = ("'x'", "'y'", "'it''s'", "'Z z'", "'é'")
+MEMBERS = ("'b\\\\s'", "'n\\nl'", "'x'", "'y'", "'it''s'", "'Z z'", "'a,b'", "'é'", "''")
+SET_MEMBERS = ("'b\\\\s'", "'n\\nl'", "'x'", "'y'", "'it''s'", "'Z z'", "'é'")
 SESSIONS = (
     "SET sql_mode = ''",
     "SET sql_mode = ''",

@@ -10,9 +10,11 @@ import pymysql
 
 from connectors.capture import capture_catalog
 from ddl_grammar import DATABASES, DdlGrammar
+from ddl_text import described
 from historian.compare import differences
 from historian.ddl import StatementContext, resolve
 from historian.edits import AddColumn, Edit, apply_all
+from historian.information_schema import ServerForm, table_form
 from historian.schema import Catalog, Column, Snapshot, TableName, UniqueKey
 from servers import Server
 from statement_log import StatementLog
@@ -20,6 +22,12 @@ from statement_log import StatementLog
 __all__ = ["Oracle"]
 
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "vector"))
+
+_PRINTED = """SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,
+collation_name, column_key, extra FROM information_schema.columns WHERE table_schema IN %s
+ORDER BY table_schema, table_name, ordinal_position"""
+
+_SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
 _REFUSED = ("damages the members", "cannot say all members", "gives it a size of its own", "may not find a long")
 """Reasons for not following a statement that are as they should be."""
@@ -37,6 +45,8 @@ class Oracle:
         self.catalog = capture_catalog(self.observer, 1, 1)
         self.grammar = DdlGrammar(seed, server.flavor)
         self.grammar.is_old = server.name == "mysql57"
+        self.form = ServerForm(flavor=server.flavor, version=_number(server.version))
+        self.compared = 0
         self.accepted = self.rejected = self.refused = self.values = 0
         for database in DATABASES:
             self._try(f"CREATE DATABASE `{database}` CHARACTER SET utf8mb4")
@@ -103,14 +113,42 @@ class Oracle:
             self.catalog = found
             return
         findings += _catalog_differences(self.catalog, found)
+        findings += self._printed_differences()
         if not findings:
             findings += self._initial_values(edits)
         for finding in findings:
-            tables = [str(before.tables[name].name) for name in self._tables(before) if name.table in sql]
+            tables = [f"{name}: {described(before.tables[name])}" for name in self._tables(before) if name.table in sql]
             logged = [f"{statement.sql} {_brief(statement.context)}" for statement in statements]
             yield "\n    ".join((sql, finding, f"tables before: {tables}", *logged))
         if findings:
             self.catalog = found
+
+    def _printed_differences(self) -> Iterator[str]:
+        """Our tables in the server's words against its own."""
+        printed: dict[TableName, list[dict[str, Any]]] = {}
+        with self.observer.cursor() as cursor:
+            cursor.execute(_PRINTED, [DATABASES])
+            for database, table, name, kind, nullable, default, charset, collation, key, extra in cursor.fetchall():
+                printed.setdefault(TableName(database, table), []).append(
+                    {
+                        "name": name,
+                        "type": _text(kind),
+                        "nullable": nullable == "YES",
+                        "default": _now(_text(default)),
+                        "charset": charset,
+                        "collation": collation,
+                        "key": key,
+                        "extra": extra,
+                    }
+                )
+        for name in self._tables(self.catalog):
+            snapshot = self.catalog.tables[name]
+            ours = table_form(snapshot, self.form)["columns"]
+            for column, left, right in zip(snapshot.columns, ours, printed.get(name, ()), strict=False):
+                self.compared += 1
+                for what, value in right.items():
+                    if left[what] != value and not _is_free(what, value, column, self.form.flavor):
+                        yield f"{name}.{column.name} {what}: we print {left[what]!r}, the server {value!r}"
 
     def _initial_values(self, edits: list[Edit]) -> Iterator[str]:
         for edit in edits:
@@ -139,6 +177,35 @@ class Oracle:
         with self.observer.cursor() as cursor:
             cursor.execute(f"SELECT {shown} FROM {table}")
             return tuple(cursor.fetchall())
+
+
+def _number(version: str) -> int:
+    major, minor, patch = (int(part) for part in re.findall(r"\d+", version)[:3])
+    return major * 10000 + minor * 100 + patch
+
+
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _now(default: str | None) -> str | None:
+    """MariaDB keeps LOCALTIMESTAMP apart since 11.7."""
+    return None if default is None else re.sub(r"^localtimestamp\b", "current_timestamp", default)
+
+
+def _is_free(what: str, theirs: Any, column: Column, flavor: str) -> bool:
+    """Whether a difference is one of those that docs/cli.md names."""
+    if column.type.name == "timestamp" and not column.nullable and what in ("default", "extra"):
+        return True  # see historian.compare
+    if what == "type" and "x'" in theirs:
+        return True  # members that are no text
+    if what != "default" or column.default is None or theirs is None:
+        return False
+    if column.default_is_expression:
+        return not column.default.startswith("CURRENT_TIMESTAMP")
+    if flavor == "mariadb" and (column.type.name.endswith(("text", "blob")) or _SAID_OTHERWISE.match(theirs)):
+        return True
+    return column.type.name == "timestamp"
 
 
 def _brief(context: StatementContext) -> str:
@@ -185,7 +252,14 @@ def _catalog_differences(expected: Catalog, found: Catalog) -> Iterator[str]:
             yield f"{database}: expected {expected.databases.get(database)}, found {found.databases.get(database)}"
 
 
-def _keys(snapshot: Snapshot, what: str) -> list[tuple[str, list[str]]]:
+def _keys(snapshot: Snapshot, what: str) -> list[tuple[str, list[str], tuple[int, ...]]]:
     names = {column.id: column.name for column in snapshot.columns}
     keys: tuple[UniqueKey, ...] = getattr(snapshot, what)
-    return sorted((key.name, [names[column] for column in key.columns]) for key in keys)
+    return sorted(
+        (key.name, [names.get(column, "expression") for column in key.columns], _prefixes(what, key)) for key in keys
+    )
+
+
+def _prefixes(what: str, key: UniqueKey) -> tuple[int, ...]:
+    """MariaDB gives other keys over a TEXT or BLOB a prefix of its own."""
+    return key.prefixes if what == "unique_keys" else ()

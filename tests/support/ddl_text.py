@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from historian.ddl import Resolution, StatementContext, resolve
 from historian.edits import apply_all
-from historian.schema import Catalog, Column, Database, Snapshot, TableName
+from historian.schema import Catalog, Column, Database, Snapshot, TableName, UniqueKey
 
 __all__ = ["MARIADB", "MYSQL", "MYSQL57", "after", "described", "edits_of", "resolved", "shop", "table"]
 
@@ -54,8 +55,13 @@ def described(snapshot: Snapshot) -> list[str]:
     if snapshot.primary_key:
         lines.append(f"primary key ({', '.join(names[column] for column in snapshot.primary_key)})")
     for what, keys in (("unique", snapshot.unique_keys), ("key", snapshot.other_keys)):
-        lines += [f"{what} {key.name} ({', '.join(names[column] for column in key.columns)})" for key in keys]
+        lines += [f"{what} {key.name} ({', '.join(_parts(key, names))})" for key in keys]
     return lines
+
+
+def _parts(key: UniqueKey, names: dict[int, str]) -> Iterator[str]:
+    for column, prefix in zip(key.columns, key.prefixes or (0,) * len(key.columns), strict=True):
+        yield names.get(column, "expression") + (f"({prefix})" if prefix else "")
 
 
 def _column(column: Column) -> str:

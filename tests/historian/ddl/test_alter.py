@@ -150,7 +150,7 @@ def test_indexes_as_statements_of_their_own() -> None:
         "CREATE INDEX i ON t ((a + 1))",
         "DROP INDEX f ON t ALGORITHM = COPY",
     )
-    assert table(catalog)[4:] == ["unique u (a, b)", "key i ()"]
+    assert table(catalog)[4:] == ["unique u (a, b)", "key i (expression)"]
 
 
 def test_a_freed_name_is_used_again_for_an_unnamed_key() -> None:

@@ -34,7 +34,7 @@ def test_columns_with_attributes_in_any_order() -> None:
         "sum int not null stored as id + (1)",
         "hidden int invisible",
         "primary key (id, kind)",
-        "unique u (price, na`me)",
+        "unique u (price, na`me(3))",
         "key at (at)",
         "key f (na`me)",
     ]
@@ -142,8 +142,8 @@ def test_unnamed_keys_are_called_after_their_first_column() -> None:
         "unique a_3 (b)",
         "unique a_4 (a)",
         "key a (a)",
-        "key functional_index ()",
-        "key k (a)",
+        "key functional_index (expression)",
+        "key k (a, expression)",
     ]
 
 
