@@ -1,40 +1,111 @@
-"""A schema given by hand: an SQL file whose statements make the first catalog."""
+"""SQL files applied without a server: a schema given by hand, and the statements of a migration."""
 
 from __future__ import annotations
 
-from historian.ddl import StatementContext, resolve, split_statements
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from historian.ddl import Resolution, ScriptError, ScriptStatement, StatementContext, read_script, resolve
 from historian.edits import SetDatabase, apply_all
 from historian.errors import SourceError
 from historian.schema import Catalog, Database
 
-__all__ = ["catalog_of"]
+__all__ = ["AppliedStatement", "applied", "catalog_of", "fresh_server"]
+
+_SHOWN_CHARACTERS = 200
+_NEWEST = {"mysql": 90700, "mariadb": 110800}
 
 
-def catalog_of(sql: str, *, flavor: str, where: str) -> Catalog:
-    """The catalog after the statements of *sql*, as a dump without rows writes them: CREATE, USE, ALTER, SET.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedStatement:
+    """A statement of a file, what it does, and the catalog behind it."""
 
-    A database that is used but not created is taken to be there.
+    statement: ScriptStatement
+    resolution: Resolution
+    before: Catalog
+    after: Catalog
+
+
+def fresh_server(flavor: str, version: int = 0, database: str = "") -> tuple[Catalog, StatementContext]:
+    """The catalog and the session of a server of that kind as it comes; of the newest that is known where *version* is 0."""
+    version = version or _NEWEST[flavor]
+    charset, collation = _defaults(flavor, version)
+    context = StatementContext(
+        flavor=flavor,
+        version=version,
+        database=database,
+        utf8mb4_collation=collation if charset == "utf8mb4" else "",
+    )
+    return Catalog(charset=charset, collation=collation), context
+
+
+def applied(sql: str, *, catalog: Catalog, context: StatementContext, where: str) -> Iterator[AppliedStatement]:
+    """Applies the statements of *sql* to *catalog* one by one. A database that is used but not made is taken to be there.
+
+    Statements that change rows alone change nothing here.
+
+    Raises:
+        SourceError: a statement is not understood, or does not fit the tables; *where* and its line are in it.
+    """
+    statements = read_script(sql, context)
+    catalog = _with_database(catalog, context.database)
+    while True:
+        try:
+            statement = next(statements, None)
+        except ScriptError as error:
+            raise SourceError(
+                "an SQL file cannot be read",
+                where=f"{where}:{error.line}",
+                found=str(error),
+                next_step="close the quote or comment; write a setting as a value",
+            ) from None
+        if statement is None:
+            return
+        catalog = _with_database(catalog, statement.context.database)
+        resolution = resolve(statement.sql, statement.context, catalog)
+        if resolution.kind == "not_understood":
+            raise _not_understood(statement, resolution, where)
+        after = apply_all(resolution.edits, catalog)
+        yield AppliedStatement(statement=statement, resolution=resolution, before=catalog, after=after)
+        catalog = after
+
+
+def catalog_of(sql: str, *, flavor: str, where: str, version: int = 0, database: str = "") -> Catalog:
+    """The catalog after the statements of *sql*, as a dump writes them: CREATE, USE, ALTER, SET.
 
     Raises:
         SourceError: a statement is not understood.
     """
-    catalog = Catalog()
-    database = ""
-    for statement in split_statements(sql):
-        words = statement.split(maxsplit=1)
-        if words and words[0].lower() == "use":
-            database = words[1].strip().strip("`")
-            if database not in catalog.databases:
-                made = Database(name=database, charset=catalog.charset, collation=catalog.collation)
-                catalog = apply_all((SetDatabase(database=made),), catalog)
-            continue
-        resolution = resolve(statement, StatementContext(flavor=flavor, database=database), catalog)
-        if resolution.kind == "not_understood":
-            raise SourceError(
-                "a statement of the schema file is not understood",
-                where=where,
-                found=f"{statement[:200]}: {resolution.reason}",
-                next_step="leave it out if it makes no table, else write the table as one CREATE TABLE",
-            )
-        catalog = apply_all(resolution.edits, catalog)
+    catalog, context = fresh_server(flavor, version, database)
+    for step in applied(sql, catalog=catalog, context=context, where=where):
+        catalog = step.after
     return catalog
+
+
+def _defaults(flavor: str, version: int) -> tuple[str, str]:
+    if flavor == "mariadb":
+        return ("utf8mb4", "utf8mb4_uca1400_ai_ci") if version >= 110500 else ("latin1", "latin1_swedish_ci")
+    return ("utf8mb4", "utf8mb4_0900_ai_ci") if version >= 80000 else ("latin1", "latin1_swedish_ci")
+
+
+def _with_database(catalog: Catalog, name: str) -> Catalog:
+    if not name or name in catalog.databases:
+        return catalog
+    made = Database(name=name, charset=catalog.charset, collation=catalog.collation)
+    return apply_all((SetDatabase(database=made),), catalog)
+
+
+def _not_understood(statement: ScriptStatement, resolution: Resolution, where: str) -> SourceError:
+    sql = statement.sql
+    shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+    next_step = "leave it out if it changes no table, else write it in forms that docs/ddl.md names"
+    if "no default database" in resolution.reason:
+        next_step = "name the database: a USE before it, or --database"
+    elif "is not known" in resolution.reason:
+        next_step = "give the tables that are there already: --schema FILE.sql, as mysqldump --no-data writes it"
+    return SourceError(
+        "a statement is not understood",
+        where=f"{where}:{statement.line}",
+        found=f"{shown}\n{resolution.reason}",
+        next_step=next_step,
+    )

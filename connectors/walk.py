@@ -74,6 +74,9 @@ class Walk:
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
             self._record(statement, tuple(edits))
+        if resolution.kind == "rows":  # tables that the statement makes are among them
+            for table in resolution.tables:
+                self._stop(table, statement.place, _why_stopped(resolution, statement.sql))
 
     def _mapped(self, mapped: TableMapped) -> None:
         snapshot = self.catalog.tables.get(mapped.table)
@@ -130,6 +133,8 @@ def _why_stopped(resolution: Resolution, sql: str) -> str:
     why = "a statement was not understood"
     if resolution.kind == "dml":
         why = "changed by a statement, expected binlog_format=ROW in every session"
+    elif resolution.kind == "rows":
+        why = "its rows are not known any more, its schema is"
     reason = resolution.reason
     shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
     return f"{why}: {reason}" if shown in reason else f"{why}: {reason}\n  in: {shown}"

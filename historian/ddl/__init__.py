@@ -3,16 +3,18 @@
 from historian.ddl.captured_types import UnknownColumnType, parse_column_type, parse_default_text, parse_display_width
 from historian.ddl.context import StatementContext
 from historian.ddl.resolve import SYSTEM_DATABASES, Resolution, resolve
-from historian.ddl.split import split_statements
+from historian.ddl.script import ScriptError, ScriptStatement, read_script
 
 __all__ = [
     "SYSTEM_DATABASES",
     "Resolution",
+    "ScriptError",
+    "ScriptStatement",
     "StatementContext",
     "UnknownColumnType",
     "parse_column_type",
     "parse_default_text",
     "parse_display_width",
+    "read_script",
     "resolve",
-    "split_statements",
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from historian.ddl.context import StatementContext
 
-__all__ = ["BYTES", "END", "NAME", "NUMBER", "STRING", "LexError", "Tokens", "tokenize"]
+__all__ = ["BYTES", "END", "NAME", "NUMBER", "STRING", "LexError", "Tokens", "string_end", "tokenize"]
 
 NAME = "`"
 """Key of a quoted identifier."""
@@ -50,6 +50,7 @@ _PLAIN = {
     "'": re.compile(r"'([^']*(?:''[^']*)*)'"),
     '"': re.compile(r'"([^"]*(?:""[^"]*)*)"'),
 }
+_QUOTED_NAME = re.compile(r"`[^`]*(?:``[^`]*)*`")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _COMMENT_MARK = re.compile(r"/\*|\*/")
@@ -73,6 +74,22 @@ class Tokens:
     keys: list[str]
     values: list[str]
     spans: list[tuple[int, int]]
+
+
+def string_end(sql: str, at: int, context: StatementContext) -> int:
+    """Where the string or quoted name ends that opens at *at*.
+
+    Raises:
+        LexError: it does not.
+    """
+    if sql[at] == NAME:
+        found = _QUOTED_NAME.match(sql, at)
+    else:
+        strings = _PLAIN if "NO_BACKSLASH_ESCAPES" in context.sql_mode else _ESCAPED
+        found = strings[sql[at]].match(sql, at)
+    if found is None:
+        raise LexError(f"a quote that opens at character {at} is not closed")
+    return found.end()
 
 
 def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # noqa: C901, PLR0912, PLR0915 one hot loop

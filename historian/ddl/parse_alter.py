@@ -15,6 +15,7 @@ from historian.ddl.statements import (
     AlterColumn,
     AlterTable,
     ChangeColumn,
+    ChangesRows,
     CharsetClause,
     ConvertCharset,
     DropColumn,
@@ -120,16 +121,15 @@ def _partitions(cursor: Cursor, actions: list[Action]) -> bool:
         cursor.at = len(cursor.keys) - 1
         return True
     if key in _LOSING_ROWS:
-        actions.append(Unsupported(reason=f"{key} PARTITION takes rows away without row events"))
+        everything = key == "TRUNCATE" and cursor.following(2) == "ALL"
+        actions.append(ChangesRows(reason=f"{key} PARTITION takes rows away", truncates=everything))
         cursor.at = len(cursor.keys) - 1
         return True
     if key == "EXCHANGE":
         cursor.at += 2
         cursor.name()
         cursor.expect("WITH", "TABLE")
-        other = cursor.table_name()
-        reason = "EXCHANGE PARTITION swaps rows of two tables without row events"
-        actions.append(Unsupported(reason=reason, others=(other,)))
+        actions.append(ChangesRows(reason="EXCHANGE PARTITION swaps rows", others=(cursor.table_name(),)))
         cursor.at = len(cursor.keys) - 1
         return True
     return False
@@ -137,14 +137,14 @@ def _partitions(cursor: Cursor, actions: list[Action]) -> bool:
 
 def _converted_partition(cursor: Cursor, actions: list[Action]) -> None:
     cursor.expect("CONVERT")
+    reason = "CONVERT PARTITION moves rows"
     if cursor.accept("PARTITION"):
         cursor.name()
         cursor.expect("TO", "TABLE")
+        actions.append(ChangesRows(reason=reason, creates=cursor.table_name()))
     else:
         cursor.expect("TABLE")
-    other = cursor.table_name()
-    reason = "CONVERT PARTITION moves rows between two tables without row events"
-    actions.append(Unsupported(reason=reason, others=(other,)))
+        actions.append(ChangesRows(reason=reason, drops=cursor.table_name()))
     cursor.at = len(cursor.keys) - 1
 
 
@@ -287,7 +287,7 @@ def _order(cursor: Cursor, _: list[Action]) -> None:
 
 def _tablespace(cursor: Cursor, actions: list[Action]) -> None:
     cursor.expect("TABLESPACE")
-    actions.append(Unsupported(reason="DISCARD and IMPORT TABLESPACE replace all rows without row events"))
+    actions.append(ChangesRows(reason="DISCARD and IMPORT TABLESPACE replace all rows"))
 
 
 def _skipped(cursor: Cursor, _: list[Action]) -> None:

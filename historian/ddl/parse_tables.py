@@ -16,6 +16,7 @@ _DIRECTIONS = frozenset(("ASC", "DESC"))
 _QUERY_STARTS = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES", "("))
 _LEADING = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES"))
 _NO_CLAUSE = CharsetClause()
+_REFUSED_ENGINES = frozenset(("BLACKHOLE", "MERGE", "MRG_MYISAM"))
 _VERSIONED = "system-versioned tables are not followed"
 
 
@@ -201,6 +202,6 @@ def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> TableOpt
         cursor.at += 1
     else:
         value = cursor.name()
-        if word in ("ENGINE", "TYPE") and value.upper() == "BLACKHOLE":
-            return Unsupported(reason="a table of the engine BLACKHOLE holds no rows")
+        if word in ("ENGINE", "TYPE") and value.upper() in _REFUSED_ENGINES:
+            return Unsupported(reason=f"a table of the engine {value.upper()} holds no rows of its own")
     return None

@@ -16,6 +16,7 @@ from historian.ddl.resolve_create import copied_table, created_table, made_datab
 from historian.ddl.statements import (
     AlterDatabase,
     AlterTable,
+    ChangesRows,
     CreateDatabase,
     CreateTable,
     DropDatabase,
@@ -24,7 +25,6 @@ from historian.ddl.statements import (
     RenameTo,
     Statement,
     TruncateTable,
-    Unsupported,
 )
 from historian.ddl.table_edits import edits_between
 from historian.ddl.touched import ddl_tables, dml_tables
@@ -49,16 +49,17 @@ class Resolution:
 
     Attributes:
         edits: resolved, in order; ids come from the catalog's counters. Apply them all, whatever ``kind`` says.
-        kind: "irrelevant": cannot change a table. "ddl": understood. "dml": changes rows without row events.
-            "not_understood": the schema or the rows of ``tables`` are not known behind it; other tables have their edits.
-        tables: of "dml" and "not_understood", those that the statement touches, as far as can be told.
+        kind: "irrelevant": cannot change a table. "ddl": understood. "dml": changes rows without row events. "rows": a
+            DDL that is understood and does so to ``tables``, once its edits are applied. "not_understood": the schema of
+            ``tables`` is not known behind it; other tables have their edits.
+        tables: of "dml", "rows" and "not_understood", those that the statement touches, as far as can be told.
         conditional: tables in ``edits`` whose CREATE says IF NOT EXISTS and is logged whether it did anything or not; it
             proves that the table begins here only where the catalog is known to hold every table.
-        reason: of "dml" and "not_understood", a clause for people.
+        reason: of "dml", "rows" and "not_understood", a clause for people.
     """
 
     edits: tuple[Edit, ...] = ()
-    kind: Literal["irrelevant", "ddl", "dml", "not_understood"]
+    kind: Literal["irrelevant", "ddl", "dml", "rows", "not_understood"]
     tables: tuple[TableName, ...] = ()
     conditional: tuple[TableName, ...] = ()
     reason: str = ""
@@ -195,14 +196,16 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
     if not _tracked((table,)):
         return _IRRELEVANT
     others = [action.table for action in statement.actions if isinstance(action, RenameTo)]
-    for action in statement.actions:
-        if isinstance(action, Unsupported):
-            others.extend(_named(action.others, catalog, context))
+    of_rows = [action for action in statement.actions if isinstance(action, ChangesRows)]
+    for action in of_rows:
+        others.extend(_named((*action.others, *filter(None, (action.creates, action.drops))), catalog, context))
     old = catalog.tables.get(table)
     if old is None:
         if statement.if_exists and table not in catalog.unknown:
             return _NOTHING
         return _refused(table, _unknown_reason(table, catalog), *others)
+    if of_rows:
+        return _changed_rows(old, of_rows[0], catalog, context)
     if not statement.actions:
         return _NOTHING
     try:
@@ -212,6 +215,23 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
     if new.name != table and new.name in catalog.tables:
         return _refused(table, f"it is renamed to {new.name}, which the history holds already", *others)
     return Resolution(kind="ddl", edits=edits_between(old, new, moved))
+
+
+def _changed_rows(table: Snapshot, action: ChangesRows, catalog: Catalog, context: StatementContext) -> Resolution:
+    """An action on partitions or tablespaces, which stands alone in its statement."""
+    if action.truncates:
+        return Resolution(kind="ddl", edits=(TruncateTableEdit(table=table.name, table_id=table.table_id),))
+    edits: tuple[Edit, ...] = ()
+    changed = [table.name, *_named(action.others, catalog, context)]
+    if action.creates is not None:
+        edits = (CreateTableEdit(snapshot=copied_table(action.creates, table, catalog)),)
+        changed.append(action.creates)
+    if action.drops is not None:
+        (dropped,) = _named((action.drops,), catalog, context)
+        gone = catalog.tables.get(dropped)
+        edits = () if gone is None else (DropTable(table=dropped, table_id=gone.table_id),)
+    reason = f"{action.reason} without row events"
+    return Resolution(kind="rows", edits=edits, tables=tuple(dict.fromkeys(changed)), reason=reason)
 
 
 def _drop_tables(statement: DropTables, catalog: Catalog, context: StatementContext) -> Resolution:

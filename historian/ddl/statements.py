@@ -15,6 +15,7 @@ __all__ = [
     "AlterDatabase",
     "AlterTable",
     "ChangeColumn",
+    "ChangesRows",
     "CharsetClause",
     "ColumnSpec",
     "ConvertCharset",
@@ -253,13 +254,28 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """An action whose effect on rows or schema is not followed; ``reason`` is a clause for people.
+    """An action whose effect on the schema is not followed; ``reason`` is a clause for people."""
 
-    ``others`` are further tables that it changes.
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesRows:
+    """An action that keeps the schema and changes rows without row events, some that only the server knows.
+
+    Attributes:
+        reason: a clause for people.
+        others: further tables whose rows it changes.
+        creates: a table with the same columns that it makes of some of the rows.
+        drops: a table whose rows it takes over.
+        truncates: all rows go.
     """
 
     reason: str
     others: tuple[TableName, ...] = ()
+    creates: TableName | None = None
+    drops: TableName | None = None
+    truncates: bool = False
 
 
 Action = (
@@ -274,6 +290,7 @@ Action = (
     | RenameTo
     | ConvertCharset
     | TableOptions
+    | ChangesRows
     | Unsupported
 )
 

@@ -53,3 +53,13 @@ def test_a_statement_recorded_before_is_known_again_on_another_server() -> None:
 
     assert ([], 2) == (again.new_entries, again.number)
     assert ["a", "b", "c"] == [c.name for c in again.catalog.tables[TableName("shop", "t")].columns]
+
+
+def test_a_table_made_of_a_partition_stops_with_it_and_its_schema_is_recorded() -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
+    walk.take(_statement(2, "ALTER TABLE t CONVERT PARTITION p TO TABLE u"))
+
+    assert {1, 2} == set(walk.quarantines)
+    assert {"shop.t", "shop.u"} == {str(name) for name in walk.catalog.tables}
+    assert "CONVERT PARTITION moves rows without row events" in walk.quarantines[2].reason

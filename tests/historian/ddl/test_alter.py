@@ -260,27 +260,47 @@ def test_what_keeps_rows_and_columns_is_no_edit(actions: str) -> None:
 @pytest.mark.parametrize(
     "actions,reason,others",
     [
-        ("DROP PARTITION p, q", "DROP PARTITION takes rows away without row events", ()),
-        ("TRUNCATE PARTITION ALL", "TRUNCATE PARTITION takes rows away without row events", ()),
+        ("DROP PARTITION p, q", "DROP PARTITION takes rows away", ()),
+        ("TRUNCATE PARTITION p", "TRUNCATE PARTITION takes rows away", ()),
         (
             "EXCHANGE PARTITION p WITH TABLE x.u WITHOUT VALIDATION",
-            "EXCHANGE PARTITION swaps rows of two tables without row events",
+            "EXCHANGE PARTITION swaps rows",
             (TableName("x", "u"),),
         ),
-        (
-            "CONVERT PARTITION p TO TABLE u",
-            "CONVERT PARTITION moves rows between two tables without row events",
-            (TableName("shop", "u"),),
-        ),
-        ("IMPORT TABLESPACE", "DISCARD and IMPORT TABLESPACE replace all rows without row events", ()),
-        ("ENGINE = BLACKHOLE", "a table of the engine BLACKHOLE holds no rows", ()),
-        ("ADD SYSTEM VERSIONING", "system-versioned tables are not followed", ()),
+        ("IMPORT TABLESPACE", "DISCARD and IMPORT TABLESPACE replace all rows", ()),
     ],
 )
-def test_what_changes_rows_unseen_is_not_understood(actions: str, reason: str, others: tuple[TableName, ...]) -> None:
+def test_rows_that_change_unseen_leave_the_schema_known(
+    actions: str, reason: str, others: tuple[TableName, ...]
+) -> None:
+    found = resolved(f"ALTER TABLE t {actions}", ABCD)
+    assert (found.kind, found.edits, found.reason) == ("rows", (), f"{reason} without row events")
+    assert found.tables == (TableName("shop", "t"), *others)
+
+
+def test_truncating_all_partitions_empties_the_table() -> None:
+    assert [edit.kind for edit in resolved("ALTER TABLE t TRUNCATE PARTITION ALL", ABCD).edits] == ["truncate_table"]
+
+
+def test_a_partition_made_a_table_of_its_own_takes_rows_along() -> None:
+    found = resolved("ALTER TABLE t CONVERT PARTITION p TO TABLE u", ABCD, context=MARIADB)
+    assert (found.kind, [edit.kind for edit in found.edits]) == ("rows", ["create_table"])
+    assert found.tables == (TableName("shop", "t"), TableName("shop", "u"))
+    back = resolved("ALTER TABLE t CONVERT TABLE u TO PARTITION p", ABCD, "CREATE TABLE u LIKE t", context=MARIADB)
+    assert (back.kind, [edit.kind for edit in back.edits]) == ("rows", ["drop_table"])
+    assert back.tables == (TableName("shop", "t"),)
+
+
+@pytest.mark.parametrize(
+    "actions,reason",
+    [
+        ("ENGINE = BLACKHOLE", "a table of the engine BLACKHOLE holds no rows of its own"),
+        ("ADD SYSTEM VERSIONING", "system-versioned tables are not followed"),
+    ],
+)
+def test_what_is_not_followed_forgets_the_table(actions: str, reason: str) -> None:
     found = resolved(f"ALTER TABLE t {actions}", ABCD)
     assert (found.kind, found.edits, found.reason) == ("not_understood", (), reason)
-    assert found.tables == (TableName("shop", "t"), *others)
 
 
 def test_online_and_wait_and_if_exists_are_read_over() -> None:
