@@ -35,7 +35,7 @@ class ServerForm:
     version: int
 
 
-MYSQL = ServerForm(flavor="mysql", version=90000)
+MYSQL = ServerForm(flavor="mysql", version=90700)
 MARIADB = ServerForm(flavor="mariadb", version=110800)
 
 

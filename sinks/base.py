@@ -12,7 +12,7 @@ from historian.timeline import TimelineEntry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Recovered", "Sink", "TargetStatus"]
+__all__ = ["DryRun", "Foreseen", "Recovered", "Sink", "TargetStatus"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,30 @@ class TargetStatus:
     plan: int
     position: str
     stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """What one target of a table would do with a plan.
+
+    Attributes:
+        target: its name; "" for what concerns the table as a whole.
+        effects: clauses for people, in order; empty where it need not do anything.
+        stopped: why the table would stop there; None where it goes on.
+    """
+
+    table: str
+    target: str
+    kind: str
+    effects: tuple[str, ...] = ()
+    stopped: str | None = None
+
+
+class DryRun(Protocol):
+    """A sink that writes nothing: it begins without tables and keeps in memory what plans would make of it."""
+
+    def take(self, plan: Plan) -> Sequence[Foreseen]:
+        """What the targets would do with *plan*, which has edits and no rows. A table that stops is left out from then on."""
 
 
 class Sink(Protocol):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from connectors.cli.check import check
+from connectors.cli.ddl import ddl
 from connectors.cli.outcome import DEBUG
 from connectors.cli.run import run
 from connectors.cli.schemas import schemas
@@ -46,6 +47,7 @@ def _options(
 
 app.command()(run)
 app.command()(check)
+app.command()(ddl)
 app.add_typer(schemas, name="schemas")
 app.command()(status)
 app.command()(tail)

@@ -14,7 +14,7 @@ from sinks.delta.schema import DeltaSchema, changelog_schema
 from sinks.delta.target import Target
 from sinks.parts import Part, Step
 
-__all__ = ["ChangelogPart", "prepare_changelog"]
+__all__ = ["ChangelogPart", "changelog_after", "prepare_changelog"]
 
 _DOMAIN = "historian.changelog"
 
@@ -58,13 +58,7 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     if target.held >= part.transaction(Step.ROWS):
         return None
     exists = target.exists
-    schema = target.view.schema() if exists else None
-    latest: dict[int, ColumnType] = {}
-    for version in part.versions:
-        if version.snapshot is not None:
-            news = version.place is not None and (part.base is not None or bool(latest))
-            schema = changelog_schema(schema, version.snapshot, version.version if news else 0)
-            latest.update({column.id: column.type for column in version.snapshot.columns})
+    schema, latest = changelog_after(part, target.view.schema() if exists else None)
     written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
     carried = {
         number: replace(s, columns=tuple(replace(c, type=latest[c.id]) for c in s.columns))
@@ -84,6 +78,21 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
         written=written,
         carried=carried,
     )
+
+
+def changelog_after(part: Part, schema: DeltaSchema | None) -> tuple[DeltaSchema | None, Mapping[int, ColumnType]]:
+    """The schema that a changelog of that *schema* (None: not made yet) has with *part*, and the last type by column id.
+
+    Raises:
+        TableStopped: see :func:`sinks.delta.schema.changelog_schema`.
+    """
+    latest: dict[int, ColumnType] = {}
+    for version in part.versions:
+        if version.snapshot is not None:
+            news = version.place is not None and (part.base is not None or bool(latest))
+            schema = changelog_schema(schema, version.snapshot, version.version if news else 0)
+            latest.update({column.id: column.type for column in version.snapshot.columns})
+    return schema, latest
 
 
 def _domain(next_offset: int, keys: frozenset[tuple[int, ...]]) -> str:

@@ -1,0 +1,210 @@
+"""``historian ddl``: what statements make of tables, without a server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connectors.cli.arguments import Json
+from connectors.cli.outcome import ExitCode, ending
+from connectors.cli.terminal import columns, terminal
+from historian.errors import ConfigError, SourceError
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from connectors.rehearsal import SinkForeseen
+    from connectors.schema_file import AppliedStatement
+    from historian.information_schema import ServerForm
+    from historian.schema import Catalog
+
+__all__ = ["ddl"]
+
+
+class Flavor(str, Enum):
+    """Whose statements they are."""
+
+    mysql = "mysql"
+    mariadb = "mariadb"
+
+
+@ending
+def ddl(
+    file: Annotated[Path, typer.Argument(metavar="FILE.sql", help="The statements.", show_default=False)],
+    *,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", metavar="START.sql", help="Statements that make the tables before FILE.")
+    ] = None,
+    database: Annotated[str, typer.Option("--database", metavar="D", help="Database of unqualified names.")] = "",
+    flavor: Annotated[
+        Flavor | None, typer.Option("--flavor", help="mysql or mariadb; by default the CONFIG's, else mysql.")
+    ] = None,
+    server_version: Annotated[
+        str, typer.Option("--server-version", metavar="X.Y.Z", help="Of the server; by default the newest known.")
+    ] = "",
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="CONFIG", help="Say what the sinks of this file would do.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Apply the statements of a file without a server, and show the edits they make and the tables behind them.
+
+    With --config it is a dry run of a migration: what each sink would do with each statement, and which table would stop
+    and why. Ends with 1 where one would.
+    """
+    from connectors.config import load_config
+    from connectors.schema_file import applied, catalog_of, fresh_server
+    from historian.information_schema import server_form
+
+    settings = None if config is None else load_config(config)
+    kind = _flavor(flavor, settings)
+    version = _version(server_version)
+    start, context = fresh_server(kind, version, database)
+    if schema is not None:
+        start = catalog_of(_text(schema), flavor=kind, where=str(schema), version=version, database=database)
+    steps = tuple(applied(_text(file), catalog=start, context=context, where=str(file)))
+    foreseen = None if settings is None else _rehearsed(settings, start, steps)
+    form = server_form(kind, context.version)
+    if as_json:
+        typer.echo(json.dumps(_json(start, steps, foreseen, form), indent=2, ensure_ascii=False))
+    else:
+        _print(str(file), start, steps, foreseen, form)
+    if any(_stops(one) for one in foreseen or ()):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _flavor(asked: Flavor | None, settings: PipelineConfig | None) -> str:
+    configured = None if settings is None else settings.source.flavor
+    if asked is not None and configured not in (None, asked.value):
+        problem = f"expected the flavor of the configuration's source, {configured} (got {asked.value})"
+        raise ConfigError("two flavors", problems=(problem,))
+    return asked.value if asked is not None else configured or "mysql"
+
+
+def _version(text: str) -> int:
+    if not text:
+        return 0
+    found = re.fullmatch(r"(\d{1,2})\.(\d{1,2})(?:\.(\d{1,2}))?", text)
+    if found is None:
+        raise ConfigError("not a server's version", problems=(f"expected a version such as 8.0.36 (got {text!r})",))
+    major, minor, patch = (int(part or 0) for part in found.groups())
+    return major * 10000 + minor * 100 + patch
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig", "backslashreplace")
+    except OSError as error:
+        raise SourceError("a file cannot be read", where=str(path), found=error.strerror) from None
+
+
+def _rehearsed(
+    settings: PipelineConfig, start: Catalog, steps: Sequence[AppliedStatement]
+) -> list[tuple[SinkForeseen, ...]]:
+    """What the sinks would do before the first statement, and behind each."""
+    from connectors.rehearsal import Rehearsal
+
+    rehearsal = Rehearsal(settings, start)
+    return [rehearsal.at_start, *(rehearsal.take(step) for step in steps)]
+
+
+def _stops(foreseen: Sequence[SinkForeseen]) -> bool:
+    return any(one.stopped is not None for sink in foreseen for one in sink.foreseen)
+
+
+def _json(
+    start: Catalog,
+    steps: Sequence[AppliedStatement],
+    foreseen: Sequence[tuple[SinkForeseen, ...]] | None,
+    form: ServerForm,
+) -> dict[str, Any]:
+    from historian.information_schema import tables_form
+
+    behind = steps[-1].after if steps else start
+    edits = [edit for step in steps for edit in step.resolution.edits]
+    found = tables_form(edits, [behind.tables[name] for name in sorted(behind.tables)], form)
+    if foreseen is not None:
+        found["sinks"] = [
+            {"line": line, "statement": statement, "sink": sink.sink, **asdict(one)}
+            for (line, statement), sinks in zip(_statements(steps), foreseen, strict=True)
+            for sink in sinks
+            for one in sink.foreseen
+        ]
+    return found
+
+
+def _statements(steps: Sequence[AppliedStatement]) -> Iterator[tuple[int | None, str | None]]:
+    yield None, None  # before the first
+    for step in steps:
+        yield step.statement.line, step.statement.sql
+
+
+def _print(
+    file: str,
+    start: Catalog,
+    steps: Sequence[AppliedStatement],
+    foreseen: Sequence[tuple[SinkForeseen, ...]] | None,
+    form: ServerForm,
+) -> None:
+    from rich.text import Text
+
+    from connectors.cli.edit_text import edit_text
+    from historian.edits import apply
+
+    console = terminal()
+    told = foreseen or [()] * (len(steps) + 1)
+    if _stops(told[0]):
+        console.print(Text("before the first statement", style="bold"))
+        _print_foreseen(told[0])
+    for step, sinks in zip(steps, told[1:], strict=True):
+        resolution = step.resolution
+        if not (resolution.edits or resolution.kind == "rows"):
+            continue
+        shown = " ".join(step.statement.sql.split())
+        console.print(Text(f"{file}:{step.statement.line}", style="dim"), Text(shown, style="bold"))
+        catalog = step.before
+        for edit in resolution.edits:
+            console.print(Text(f"  {edit_text(edit, catalog, form)}"), soft_wrap=True)
+            catalog = apply(edit, catalog)
+        if resolution.kind == "rows":
+            console.print(Text(f"  {resolution.reason}: {', '.join(map(str, resolution.tables))}", style="yellow"))
+        _print_foreseen(sinks)
+    behind = steps[-1].after if steps else start
+    for name in sorted(behind.tables):
+        console.print()
+        console.print(Text(str(name), style="bold"))
+        _print_table(behind, name, form)
+
+
+def _print_foreseen(sinks: Sequence[SinkForeseen]) -> None:
+    from rich.text import Text
+
+    console = terminal()
+    for sink in sinks:
+        for one in sink.foreseen:
+            if one.stopped is not None:
+                console.print(Text(f"  {sink.sink}: {one.table} STOPS: {one.stopped}", style="red"), soft_wrap=True)
+            else:
+                effects = "; ".join(one.effects) or "nothing to do"
+                console.print(Text(f"  {sink.sink}: {one.kind} {one.target}: {effects}"), soft_wrap=True)
+
+
+def _print_table(catalog: Catalog, name: Any, form: ServerForm) -> None:
+    from rich.text import Text
+
+    from historian.information_schema import table_form
+
+    table = columns("id", "column", "type", "null", "default", "charset", "key", "extra")
+    for row in table_form(catalog.tables[name], form)["columns"]:
+        cells = (
+            *(str(row["id"]), row["name"], row["type"], "yes" if row["nullable"] else "no", row["default"]),
+            *(row["collation"], row["key"], row["extra"]),
+        )
+        table.add_row(*(Text(cell or "") for cell in cells))
+    terminal().print(table)

@@ -1,0 +1,117 @@
+"""What a Delta sink would do with schema changes: the same policy and the same schemas, with neither Spark nor a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from historian.edits import DropTable, RenameTable
+from historian.errors import TableStopped, ValueUnrepresentable
+from historian.plans import Plan
+from sinks.base import Foreseen
+from sinks.delta.changelog import changelog_after
+from sinks.delta.parts import Part, parts_of
+from sinks.delta.policy import check
+from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.tables import Homes, assign
+
+__all__ = ["DeltaDryRun"]
+
+
+class DeltaDryRun:
+    """Implements :class:`sinks.base.DryRun`."""
+
+    def __init__(self, settings: DeltaSettings) -> None:
+        self._settings = settings
+        self._homes: Homes = {}
+        self._schemas: dict[str, DeltaSchema] = {}
+
+    def take(self, plan: Plan) -> Sequence[Foreseen]:
+        """See :class:`sinks.base.DryRun`."""
+        before = self._homes
+        self._homes = assign(before, plan, self._settings)
+        found = [
+            Foreseen(table=home.name, target="", kind="table", stopped=home.stopped)
+            for table_id, home in self._homes.items()
+            if table_id not in before and home.stopped
+        ]
+        for part in parts_of(plan, self._homes, {}):
+            try:
+                found += list(self._part(part))
+            except (TableStopped, ValueUnrepresentable) as error:
+                table_id = part.home.table_id
+                home = replace(self._homes[table_id], stopped=str(error), stopped_in=plan.number)
+                self._homes = {**self._homes, table_id: home}
+                found.append(Foreseen(table=home.name, target="", kind="table", stopped=str(error)))
+        return found
+
+    def _part(self, part: Part) -> Iterator[Foreseen]:
+        """Nothing is kept of a part that stops its table."""
+        check(part)
+        home = part.home
+        schemas: dict[str, DeltaSchema] = {}
+        if home.changelog:
+            schema, _ = changelog_after(part, self._schemas.get(home.changelog))
+            if schema is not None:
+                schemas[home.changelog] = schema
+        if home.mirror:
+            held = self._schemas.get(home.mirror)
+            snapshot = part.last or (part.base if held is None else None)
+            if snapshot is not None:
+                schemas[home.mirror] = mirror_schema(held, snapshot)
+        found = [self._foreseen(part, directory, schemas.get(directory)) for directory in home.directories]
+        self._schemas.update(schemas)
+        yield from found
+
+    def _foreseen(self, part: Part, directory: str, schema: DeltaSchema | None) -> Foreseen:
+        kind = "changelog" if directory == part.home.changelog else "mirror"
+        held = self._schemas.get(directory)
+        effects = []
+        if part.clears is not None and held is not None:
+            taken_back = "a -R for each row that the table held" if kind == "changelog" else "all rows go"
+            effects.append(taken_back)
+        edits = [edit for version in part.versions for edit in version.edits]
+        if any(isinstance(edit, DropTable) for edit in edits):
+            effects.append("it stays, for a table of that name that may come again")
+        if any(isinstance(edit, RenameTable) for edit in edits):
+            effects.append(f"it goes on for {part.home.name}, where it is")
+        if schema is not None and held is None:
+            effects.append("is made: " + ", ".join(f"{f.name} {f.type}" for f in schema.fields))
+        elif schema is not None and held is not None:
+            effects += _changes(held, schema, part, kind)
+        return Foreseen(table=part.home.name, target=directory, kind=kind, effects=tuple(effects))
+
+
+def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Iterator[str]:
+    """What becomes of columns; data files are rewritten for none of it but defaults."""
+    before = {f.physical: f for f in old.fields}
+    after = {f.physical: f for f in new.fields}
+    filled = {column.id: column.initial for column in part.filled}
+    for f in new.fields:
+        known = before.get(f.physical)
+        if known is None:
+            yield f"{f.name} {f.type} is added{_in_old_rows(f, filled, kind)}"
+            continue
+        if known.name != f.name:
+            yield f"{known.name} is renamed to {f.name}"
+        if known.type != f.type:
+            yield f"{f.name} widens from {known.type} to {f.type}"
+    gone = [f.name for physical, f in before.items() if physical not in after]
+    snapshot = part.last
+    if kind == "changelog" and snapshot is not None and part.base is not None:
+        dropped = [c.name for c in part.base.columns if snapshot.column_by_id(c.id) is None]
+        if dropped:
+            yield f"{', '.join(dropped)} stays for the rows that have it"
+    elif gone:
+        yield f"{', '.join(gone)} goes"
+    stayed = [physical for physical in before if physical in after]
+    if stayed != [f.physical for f in new.fields if f.physical in before]:
+        yield "columns stand in another order: " + ", ".join(f.name for f in new.fields)
+
+
+def _in_old_rows(f: DeltaField, filled: dict[int, str | None], kind: str) -> str:
+    if kind == "changelog":
+        return ""  # rows of a changelog keep the schema version that they were written under
+    value = filled.get(f.column_id or 0)
+    return ", NULL in the rows that are there" if value is None else f", {value!r} in the rows that are there"
