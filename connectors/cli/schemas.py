@@ -12,7 +12,9 @@ import typer
 from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ending
 from connectors.cli.terminal import columns, terminal
+from historian.ddl import edits_between
 from historian.errors import ConfigError, StoreError, UnknownTable
+from historian.information_schema import server_form, tables_form
 from historian.positions import LogPosition, parse_position
 from historian.schema import Column, Snapshot, TableName
 
@@ -80,7 +82,8 @@ def _at_position(
             "the table does not exist there", where=f"{table} at {position}", found=version.entry.statement
         )
     if as_json:
-        typer.echo(json.dumps({**_described(version), "table": str(version.name)}, indent=2))
+        form = tables_form(version.edits, [version.snapshot], server_form(config.source.flavor))
+        typer.echo(json.dumps({**_described(version), "table": str(version.name), **form}, indent=2))
     else:
         typer.echo(f"{version.name}  version {version.number}  since {_place(version)}")
         _print_columns(version.snapshot)
@@ -99,11 +102,13 @@ def _diff(
     """Show what changed from one version of a table to another, columns told apart by identity, not by name."""
     from connectors.config import load_config
 
-    versions = dict(_tables(_history(load_config(context.obj)))).get(_name(table), ())
+    config = load_config(context.obj)
+    versions = dict(_tables(_history(config))).get(_name(table), ())
     before, after = (_in_force(versions, number, table) for number in (first, second))
     changes = list(_changes(before, after))
     if as_json:
-        typer.echo(json.dumps(changes, indent=2))
+        form = tables_form(edits_between(before, after), [after], server_form(config.source.flavor))
+        typer.echo(json.dumps({"changes": changes, **form}, indent=2))
         return
     for change in changes:
         typer.echo(" ".join(str(change[key]) for key in ("change", "column", "before", "after") if key in change))

@@ -4,6 +4,7 @@ from historian.ddl.captured_types import UnknownColumnType, parse_column_type, p
 from historian.ddl.context import StatementContext
 from historian.ddl.resolve import SYSTEM_DATABASES, Resolution, resolve
 from historian.ddl.script import ScriptError, ScriptStatement, read_script
+from historian.ddl.table_edits import edits_between
 
 __all__ = [
     "SYSTEM_DATABASES",
@@ -12,6 +13,7 @@ __all__ = [
     "ScriptStatement",
     "StatementContext",
     "UnknownColumnType",
+    "edits_between",
     "parse_column_type",
     "parse_default_text",
     "parse_display_width",

@@ -243,12 +243,17 @@ def test_what_a_run_recorded_can_be_asked(mysql9: Server, tmp_path: Path) -> Non
     mysql9.sql("DROP DATABASE tail_it")
 
     assert (ran.returncode, ran.stdout) == (ExitCode.FAILED, "")
-    assert re.search(r"^stopped: tail_it\.p at [0-9a-f-]+:\d+\n  a statement was not underst", ran.stderr, re.MULTILINE)
+    assert re.search(
+        r"^stopped: tail_it\.p at [0-9a-f-]+:\d+\n  its rows are not known any more", ran.stderr, re.MULTILINE
+    )
     assert re.search(r"^stopped: tail_it\.q in its targets\n  .*smallint", ran.stderr, re.MULTILINE)
     assert ran.stderr.endswith("; stopped: tail_it.p, tail_it.q\n")
     assert [table["table"] for table in listed] == ["tail_it.o"]
     assert [column["name"] for column in then["columns"]] == ["id", "a", "b"]
-    assert changes == [
+    assert [column["name"] for column in then["tables"]["tail_it.o"]["columns"]] == ["id", "a", "b"]
+    assert changes["tables"]["tail_it.o"]["primary_key"] == ["id"]
+    assert [edit["kind"] for edit in changes["edits"]] == ["rename_column", "add_column"]
+    assert changes["changes"] == [
         {"change": "renamed", "column": "total", "before": "a", "after": "total"},
         {"change": "added", "column": "note", "after": "text"},
     ]
