@@ -78,6 +78,7 @@ def added_keys(
     column definition counts.
     """
     result = list(keys)
+    names = _Names(key.name for key in keys)
     foreign: list[tuple[str, tuple[int, ...]]] = []
     for spec in specs:
         if spec.kind == "primary" or (spec.kind == "foreign" and spec.inline and not inline_references):
@@ -88,19 +89,35 @@ def added_keys(
         if spec.kind == "foreign":
             foreign.append((spec.name or base, columns))
             continue
-        key = UniqueKey(name=spec.name or _free_name(base, result), columns=columns, prefixes=spec.prefixes)
+        key = UniqueKey(name=names.take(spec.name or names.free(base)), columns=columns, prefixes=spec.prefixes)
         result.append(Key(key, spec.kind == "unique" and 0 not in columns))
+    lengths = {len(columns) for _, columns in foreign}
+    beginnings = {key.key.columns[:length] for key in result for length in lengths}
     for name, columns in foreign:
-        if not any(key.key.columns[: len(columns)] == columns for key in result):
-            result.append(Key(UniqueKey(name=_free_name(name, result), columns=columns), False))
+        if columns not in beginnings:
+            result.append(Key(UniqueKey(name=names.take(names.free(name)), columns=columns), False))
+            beginnings.update(columns[:length] for length in lengths)
     return result
 
 
-def _free_name(base: str, keys: Sequence[Key]) -> str:
-    taken = {key.name.lower() for key in keys}
-    if base.lower() not in taken and base.lower() != "primary":
-        return base
-    number = 2
-    while f"{base}_{number}".lower() in taken:
-        number += 1
-    return f"{base}_{number}"
+class _Names:
+    """Names of keys, compared without regard to case."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = {name.lower() for name in taken}
+        self._next: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        self._taken.add(name.lower())
+        return name
+
+    def free(self, base: str) -> str:
+        """*base*, or with the first number from 2 on that makes it a name of its own."""
+        lower = base.lower()
+        if lower not in self._taken and lower != "primary":
+            return base
+        number = self._next.get(lower, 2)
+        while f"{lower}_{number}" in self._taken:
+            number += 1
+        self._next[lower] = number
+        return f"{base}_{number}"

@@ -28,16 +28,23 @@ END = ""
 _WORD = r"[0-9A-Za-z_$\x80-\U0010ffff]"
 _TOKEN = re.compile(
     rf"""
-    (?P<space> [\s\x00]+ | --(?=[\s\x00-\x20]|$)[^\n]* | \#[^\n]* )
-  | (?P<bytes> 0x[0-9A-Fa-f]+(?!{_WORD}) | 0b[01]+(?!{_WORD}) | [xX]'[0-9A-Fa-f]*' | [bB]'[01]*' )
-  | (?P<number> (?: \d+(?:\.\d*)? | (?<![0-9A-Za-z_$`"\x80-\U0010ffff])\.\d+ ) (?: [eE][+-]?\d+ )? (?!{_WORD}) )
-  | (?P<word> {_WORD}+ )
-  | (?P<quoted> `[^`]*(?:``[^`]*)*` )
-  | (?P<string> ['"] )
-  | (?P<executed> /\*M?!\d* )
-  | (?P<comment> /\* )
-  | (?P<close> \*/ )
-  | (?P<mark> . )
+    [\s\x00]*
+    (?:
+        (?P<word> (?![xXbB]') [A-Za-z_$\x80-\U0010ffff]{_WORD}* )
+      | (?P<mark> [(),;=@] )
+      | (?P<quoted> `[^`]*(?:``[^`]*)*` )
+      | (?P<string> ['"] )
+      | (?P<bytes> 0x[0-9A-Fa-f]+(?!{_WORD}) | 0b[01]+(?!{_WORD}) | [xX]'[0-9A-Fa-f]*' | [bB]'[01]*' )
+      | (?P<number>
+            (?: \d+(?:\.\d*)? | (?<![0-9A-Za-z_$`"\x80-\U0010ffff])\.\d+ ) (?: [eE][+-]?\d+ )? (?!{_WORD})
+        )
+      | (?P<name> {_WORD}+ )
+      | (?P<space> --(?=[\s\x00-\x20]|$)[^\n]* | \#[^\n]* | \Z )
+      | (?P<executed> /\*M?!\d* )
+      | (?P<comment> /\* )
+      | (?P<close> \*/ )
+      | (?P<other> . )
+    )
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
@@ -53,6 +60,8 @@ _PLAIN = {
 _QUOTED_NAME = re.compile(r"`[^`]*(?:``[^`]*)*`")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_MOST_TOKENS = 200_000
+"""A table has up to 4096 columns and 8192 partitions, an ENUM 65535 members: no statement on tables needs more."""
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
@@ -96,7 +105,7 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # 
     """The tokens of *sql*. With a *limit*: at most so many, and those before an error.
 
     Raises:
-        LexError: no limit is given, and the text ends inside a quote or comment.
+        LexError: no limit is given, and the text ends inside a quote or comment, or has more tokens than any table needs.
     """
     keys: list[str] = []
     values: list[str] = []
@@ -105,28 +114,26 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # 
     no_escapes = "NO_BACKSLASH_ESCAPES" in context.sql_mode
     strings = _PLAIN if no_escapes else _ESCAPED
     match_token = _TOKEN.match
+    most = limit or _MOST_TOKENS
     at, end = 0, len(sql)
-    while at < end and not (limit and len(keys) >= limit):
+    while at < end and len(keys) < most:
         found = match_token(sql, at)
         if found is None:  # the pattern's last branch takes any character
             raise LexError(f"no token at character {at}")
-        kind = found.lastgroup
-        begin, at = at, found.end()
-        if kind in {"space", "close"}:
-            continue
+        kind: str = found.lastgroup  # type: ignore[assignment]  # some branch has matched
+        begin, at = found.span(kind)
         if kind == "word":
-            value = found.group()
+            value = found[kind]
             key = value.upper()
         elif kind == "mark":
-            key = value = found.group()
-            if key == NAME:  # it opens, and nothing closes it
-                if limit:
-                    break
-                raise LexError(f"a quote that opens at character {begin} is not closed")
+            key = value = found[kind]
         elif kind == "quoted":
-            key, value = NAME, found.group()[1:-1].replace("``", "`")
+            value = sql[begin + 1 : at - 1]
+            key = NAME
+            if NAME in value:
+                value = value.replace("``", "`")
         elif kind == "string":
-            quote = found.group()
+            quote = found[kind]
             whole = strings[quote].match(sql, begin)
             if whole is None:
                 if limit:
@@ -138,10 +145,19 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # 
             else:
                 key, value = STRING, _unescape(whole.group(1), quote, no_escapes=no_escapes)
         elif kind == "number":
-            key, value = NUMBER, found.group()
+            key, value = NUMBER, found[kind]
+        elif kind in {"space", "close"}:
+            continue
         elif kind == "bytes":
-            key, value = BYTES, _digits(found.group())
-        elif kind == "executed" and _is_executed(found.group(), context):
+            key, value = BYTES, _digits(found[kind])
+        elif kind in {"name", "other"}:
+            value = found[kind]
+            key = value.upper()
+            if key == NAME:  # it opens, and nothing closes it
+                if limit:
+                    break
+                raise LexError(f"a quote that opens at character {begin} is not closed")
+        elif kind == "executed" and _is_executed(found[kind], context):
             continue
         else:
             at = _behind_comment(sql, at, nested=kind == "executed")
@@ -153,6 +169,8 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # 
         keys.append(key)
         values.append(value)
         spans.append((begin, at))
+    if len(keys) >= _MOST_TOKENS:
+        raise LexError(f"more than {_MOST_TOKENS} words")
     keys.append(END)
     values.append("")
     spans.append((end, end))

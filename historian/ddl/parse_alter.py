@@ -7,7 +7,7 @@ from collections.abc import Callable
 from historian.ddl.cursor import Cursor
 from historian.ddl.lexer import END
 from historian.ddl.parse_columns import parse_column, parse_default
-from historian.ddl.parse_tables import is_key, key_parts, parse_key, parse_option, skip_wait
+from historian.ddl.parse_tables import MOST_COLUMNS, is_key, key_parts, parse_key, parse_option, skip_wait
 from historian.ddl.statements import (
     Action,
     AddColumn,
@@ -52,6 +52,8 @@ def parse_alter_table(cursor: Cursor) -> AlterTable:
     skip_wait(cursor)
     actions: list[Action] = []
     while not cursor.at_end():
+        if len(actions) > MOST_COLUMNS:
+            raise cursor.fail(f"no more than {MOST_COLUMNS} actions")
         if _partitions(cursor, actions):
             continue
         parse = _ACTIONS.get(cursor.key)

@@ -7,7 +7,10 @@ from historian.ddl.lexer import END, NUMBER, STRING
 from historian.ddl.parse_columns import parse_column
 from historian.ddl.statements import CharsetClause, ColumnSpec, CreateTable, KeyKind, KeySpec, TableOptions, Unsupported
 
-__all__ = ["is_key", "key_parts", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
+__all__ = ["MOST_COLUMNS", "is_key", "key_parts", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
+
+MOST_COLUMNS = 4096
+"""Of a table, in all servers. No more keys or actions are read either, so that the time for any text is bounded."""
 
 _KEY_WORDS = frozenset(("INDEX", "KEY"))
 _SPECIAL = frozenset(("FULLTEXT", "SPATIAL"))
@@ -72,6 +75,8 @@ def _body(cursor: Cursor, columns: list[ColumnSpec], keys: list[KeySpec]) -> Non
             column = parse_column(cursor)
             columns.append(column)
             keys.extend(column.keys())
+        if len(columns) > MOST_COLUMNS or len(keys) > MOST_COLUMNS:
+            raise cursor.fail(f"no more than {MOST_COLUMNS} columns and as many keys")
         if not cursor.accept(","):
             break
     cursor.expect(")")

@@ -149,14 +149,16 @@ def _columns(old: Snapshot, scope: _Scope, catalog: Catalog) -> tuple[list[Colum
             columns.append(scope.kept(column))
     next_id = catalog.next_column_id
     moved = []
+    places = {column.id: column for column in columns}
+    order = _Order(columns)
     for action in plan.defined:
         if isinstance(action, AddColumn):
-            _place(columns, scope.added(action.column, next_id), action.position)
+            order.put(scope.added(action.column, next_id), action.position)
             next_id += 1
         elif action.position is not None:
             moved.append(before[action.old.lower()].id)
-            at = next(at for at, column in enumerate(columns) if column.id == moved[-1])
-            _place(columns, columns.pop(at), action.position)
+            order.move(places[moved[-1]], action.position)
+    columns = order.columns
     added = range(catalog.next_column_id, next_id)
     defined = {before[name].id for name in changes} | set(added)
     return with_promoted_timestamp(columns, defined, added, scope.context), tuple(moved)
@@ -182,18 +184,32 @@ def _with_attribute(column: Column, action: AlterColumn, context: StatementConte
     return replace(column, default=text, default_is_expression=is_expression)
 
 
-def _place(columns: list[Column], column: Column, position: Position | None) -> None:
-    if position is None:
-        columns.append(column)
-        return
-    if position.after is None:
-        columns.insert(0, column)
-        return
-    wanted = position.after.lower()
-    at = next((at for at, other in enumerate(columns) if other.name.lower() == wanted), None)
-    if at is None:
-        raise Refused(f"no column {position.after!r} to stand behind")
-    columns.insert(at + 1, column)
+class _Order:
+    """Columns in order, with their names in lower case beside them."""
+
+    def __init__(self, columns: list[Column]) -> None:
+        self.columns = list(columns)
+        self._names = [column.name.lower() for column in columns]
+
+    def put(self, column: Column, position: Position | None) -> None:
+        """Puts a column at its place; at the end where none is given."""
+        at = len(self.columns)
+        if position is not None:
+            at = 0 if position.after is None else self._behind(position.after)
+        self.columns.insert(at, column)
+        self._names.insert(at, column.name.lower())
+
+    def move(self, column: Column, position: Position) -> None:
+        """Takes a column that is there to another place."""
+        at = self.columns.index(column)
+        del self.columns[at], self._names[at]
+        self.put(column, position)
+
+    def _behind(self, name: str) -> int:
+        try:
+            return self._names.index(name.lower()) + 1
+        except ValueError:
+            raise Refused(f"no column {name!r} to stand behind") from None
 
 
 def _kept_keys(old: Snapshot, plan: AlterPlan, gone: set[int]) -> list[Key]:

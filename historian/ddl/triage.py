@@ -25,7 +25,7 @@ _UNKNOWN = Triage("unknown")
 
 _FIRST_IRRELEVANT = frozenset(
     (
-        END,
+        *(END, ";"),
         *("ANALYZE", "BACKUP", "BEGIN", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "CLONE", "COMMIT"),
         *("DEALLOCATE", "DESC", "DESCRIBE", "EXPLAIN", "FLUSH", "GET", "GRANT", "HELP", "INSTALL", "KILL", "LOCK"),
         *("OPTIMIZE", "PREPARE", "PURGE", "RELEASE", "REPAIR", "RESET", "RESIGNAL", "RESTART", "REVOKE", "ROLLBACK"),

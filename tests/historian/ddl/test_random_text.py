@@ -79,8 +79,32 @@ def test_mutated_statements_never_raise(sql: str, at: int, cut: int, put: str, c
         "INSERT INTO t VALUES " + "('x', 1)," * 110_000,
         "ALTER TABLE t " + "\n" * 1_000_000,
         "DROP TABLE " + "t," * 500_000,
+        "DROP TABLE " + ",".join(f"x{i}" for i in range(120_000)),
+        "RENAME TABLE " + ", ".join("t TO u, u TO t" for _ in range(36_000)),
+        "ALTER TABLE t " + "ADD KEY (a), " * 75_000,
+        "CREATE TABLE u (" + ", ".join(f"c{i} INT UNIQUE" for i in range(55_000)) + ")",
+        "CREATE TABLE u (a INT, " + ", ".join("FOREIGN KEY (a) REFERENCES t (c)" for _ in range(27_000)) + ")",
+        "ALTER TABLE t " + "ALTER a SET DEFAULT 1, " * 43_000,
     ],
     ids=lambda sql: sql[:24],
 )
 def test_a_megabyte_is_parsed_or_refused(sql: str) -> None:
     check(sql, MYSQL)
+
+
+WIDE = [
+    "CREATE TABLE u (" + ", ".join(f"c{i} VARCHAR(20) NOT NULL DEFAULT 'x' UNIQUE" for i in range(4000)) + ")",
+    "ALTER TABLE t " + ", ".join(f"ADD d{i} INT AFTER {f'd{i - 1}' if i else 'a'}" for i in range(4000)),
+    "ALTER TABLE t " + ", ".join(f"ADD KEY (a, b), ADD d{i} TIMESTAMP FIRST" for i in range(2000)),
+]
+"""As wide as servers allow."""
+
+
+@pytest.mark.parametrize("sql", WIDE, ids=lambda sql: sql[:24])
+def test_the_widest_statements_are_understood(sql: str) -> None:
+    assert resolve(sql, MYSQL, CATALOG).kind == "ddl"
+
+
+def test_more_columns_than_a_server_takes_are_refused() -> None:
+    sql = "CREATE TABLE u (" + ", ".join(f"c{i} INT" for i in range(4097)) + ")"
+    assert "no more than 4096 columns" in resolve(sql, MYSQL, CATALOG).reason
