@@ -17,6 +17,7 @@ from historian.ddl import (
 )
 from historian.ddl.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.defaults import now_text
+from historian.ddl.keys import takes_part
 from historian.errors import SourceError
 from historian.schema import Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
 
@@ -177,13 +178,15 @@ class _Builder:
     def snapshot(self, table_id: int, name: TableName, collation: str) -> Snapshot:
         columns = tuple(self.columns[name])
         ids = {column.name: column.id for column in columns}
+        kinds = {column.name: column.type for column in columns}
         unique, other = [], []
         primary: tuple[int, ...] = ()
         for index, (is_unique, parts) in sorted(self.keys[name].items()):
+            prefixes = tuple(n if c is not None and n and takes_part(kinds[c], n) else 0 for c, n in parts)
             key = UniqueKey(
                 name=index,
                 columns=tuple(0 if column is None else ids[column] for column, _ in parts),
-                prefixes=tuple(prefix for _, prefix in parts) if any(prefix for _, prefix in parts) else (),
+                prefixes=prefixes if any(prefixes) else (),
             )
             if index == "PRIMARY":
                 primary = key.columns

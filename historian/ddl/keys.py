@@ -9,7 +9,7 @@ from typing import NamedTuple
 from historian.ddl.statements import KeySpec
 from historian.schema import Column, ColumnType, Snapshot, UniqueKey
 
-__all__ = ["Key", "added_keys", "as_snapshot_keys", "keys_of", "primary_columns"]
+__all__ = ["Key", "added_keys", "as_snapshot_keys", "keys_of", "primary_columns", "takes_part"]
 
 _FUNCTIONAL = "functional_index"
 _IN_PARTS = frozenset(("char", "varchar", "binary", "varbinary"))
@@ -49,13 +49,14 @@ def _fitted(key: UniqueKey, kinds: Mapping[int, ColumnType]) -> UniqueKey:
     if not key.prefixes:
         return key
     prefixes = tuple(
-        prefix if column and _takes_part(kinds[column], prefix) else 0
+        prefix if column and takes_part(kinds[column], prefix) else 0
         for column, prefix in zip(key.columns, key.prefixes, strict=True)
     )
     return replace(key, prefixes=prefixes if any(prefixes) else ())
 
 
-def _takes_part(kind: ColumnType, prefix: int) -> bool:
+def takes_part(kind: ColumnType, prefix: int) -> bool:
+    """Whether a key part of that length is less than the whole column."""
     if kind.name in _IN_PARTS:
         return prefix < (kind.length or 0)
     return kind.name.endswith(("text", "blob"))

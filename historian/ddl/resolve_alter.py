@@ -180,6 +180,8 @@ def _converted(column: Column, charset: str, collation: str) -> Column:
 def _with_attribute(column: Column, action: AlterColumn, context: StatementContext) -> Column:
     if action.invisible is not None:
         return replace(column, invisible=action.invisible)
+    if column.auto_increment and context.flavor == "mysql":
+        return column  # it has no default, and MySQL says nothing
     text, is_expression = default_text(action.default, column.type, context)
     return replace(column, default=text, default_is_expression=is_expression)
 

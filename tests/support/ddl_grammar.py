@@ -46,6 +46,8 @@ SESSIONS = (
     "SET collation_server = utf8mb4_bin",
     "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
     "SET default_collation_for_utf8mb4 = utf8mb4_0900_ai_ci",
+    "SET sql_generate_invisible_primary_key = 1",
+    "SET sql_generate_invisible_primary_key = 0",
     "SET character_set_collations = ''",
     "SET character_set_collations = DEFAULT",
     "SET character_set_collations = 'utf8mb4=utf8mb4_unicode_ci'",
@@ -84,6 +86,7 @@ class DdlGrammar:
             (6, lambda: self.index(self.random.choice(tables))),
             (4, self.of_database),
             (4, self.nothing),
+            (2, lambda: self.of_partitions(self.random.choice(tables))),
         )
         return self.decorated(self.weighted(makers)())
 
@@ -329,6 +332,17 @@ class DdlGrammar:
         )
         return f"{head}{using} ({inside}){after}"
 
+    def functional(self) -> str:
+        unique = self.pick("", "UNIQUE ")
+        return f"{unique}{self.pick('KEY', 'INDEX')} {self.quoted(self.random.choice(KEYS))} ((1 + {self.pick('1', '(2)')}))"
+
+    def foreign(self, table: Snapshot | None) -> str:
+        name = self.maybe(f"CONSTRAINT fk{self.random.randint(1, 999)} ", 0.5)
+        action = self.pick("", " ON DELETE CASCADE", " ON UPDATE SET NULL", " MATCH FULL ON DELETE NO ACTION")
+        column = self.column(table)
+        target = self.quoted(self.random.choice(TABLES))
+        return f"{name}FOREIGN KEY {self.maybe('fkey ', 0.3)}({column}) REFERENCES {target} ({column}){action}"
+
     # ---- statements --------------------------------------------------------------------------------------------------
 
     def create(self, tables: Sequence[Snapshot]) -> str:
@@ -375,7 +389,21 @@ class DdlGrammar:
         return self.pick(" ", ", ").join(chosen)
 
     def partitions(self) -> str:
-        return self.pick(*[""] * 12, " PARTITION BY HASH (1 + 1) PARTITIONS 2", " PARTITION BY KEY () PARTITIONS 3")
+        return self.pick(
+            *[""] * 12,
+            " PARTITION BY HASH (1 + 1) PARTITIONS 2",
+            " PARTITION BY KEY () PARTITIONS 3",
+            " PARTITION BY RANGE (1) (PARTITION p0 VALUES LESS THAN (5) COMMENT 'SELECT', PARTITION p1 VALUES LESS THAN MAXVALUE)",
+            " PARTITION BY LINEAR KEY ALGORITHM = 2 () PARTITIONS 2",
+        )
+
+    def of_partitions(self, table: Snapshot) -> str:
+        action = self.pick(
+            *("ADD PARTITION PARTITIONS 1", "COALESCE PARTITION 1", "REBUILD PARTITION ALL", "ANALYZE PARTITION p0"),
+            *("TRUNCATE PARTITION ALL", "TRUNCATE PARTITION p0", "DROP PARTITION p0", "REMOVE PARTITIONING"),
+            *("REORGANIZE PARTITION", "PARTITION BY HASH (2) PARTITIONS 3", "CHECK PARTITION ALL"),
+        )
+        return f"ALTER TABLE {self.table(table.name)} {action}"
 
     def drop(self, tables: Sequence[Snapshot]) -> str:
         names = [
@@ -487,6 +515,12 @@ class DdlGrammar:
                 (1, lambda: f"ORDER BY {self.column(table)}"),
                 (2, lambda: f"ADD (n1 {self.definition()}, {self.key(table)}, n2 {self.definition()})"),
                 (2, lambda: self.moved(table)),
+                (1, lambda: f"ADD {self.functional()}"),
+                (1, lambda: f"ADD {self.foreign(table)}"),
+                (1, lambda: f"ADD {self.pick('FULLTEXT', 'FULLTEXT KEY', 'SPATIAL INDEX')} ({self.column(table)})"),
+                (1, lambda: f"ADD CONSTRAINT {self.quoted('chk')} CHECK ({self.column(table)} IS NOT NULL)"),
+                (1, lambda: f"ALTER INDEX {self.key_name(table)} {self.pick('VISIBLE', 'INVISIBLE', 'NOT IGNORED')}"),
+                (1, lambda: self.pick("DISABLE KEYS", "ENABLE KEYS", "ROW_FORMAT=COMPACT", "STATS_PERSISTENT 1")),
             )
         )()
 
@@ -559,7 +593,8 @@ def _is_misprinted(column: Column) -> bool:
     """
     if column.default is not None and (column.default_is_expression or column.default.startswith("0x")):
         return True
-    return not all(text.isascii() for text in (column.name, column.default or "", *column.type.members))
+    texts = (column.name, column.default or "", *column.type.members)
+    return not all(text.isascii() and "\\" not in text and "\n" not in text for text in texts)
 
 
 def _text(column: Column) -> str:

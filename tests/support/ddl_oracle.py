@@ -9,10 +9,12 @@ from typing import Any
 import pymysql
 
 from connectors.capture import capture_catalog
+from connectors.readers.binlog.crosscheck import mismatch
 from ddl_grammar import DATABASES, DdlGrammar
 from ddl_text import described
 from historian.compare import differences
 from historian.ddl import StatementContext, resolve
+from historian.ddl.column_types import most_bytes
 from historian.edits import AddColumn, Edit, apply_all
 from historian.information_schema import ServerForm, table_form
 from historian.schema import Catalog, Column, Snapshot, TableName, UniqueKey
@@ -27,6 +29,7 @@ _PRINTED = """SELECT table_schema, table_name, column_name, column_type, is_null
 collation_name, column_key, extra FROM information_schema.columns WHERE table_schema IN %s
 ORDER BY table_schema, table_name, ordinal_position"""
 
+_LONGEST_KEY_BYTES = 1000
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
 _REFUSED = ("damages the members", "cannot say all members", "gives it a size of its own", "may not find a long")
@@ -45,6 +48,8 @@ class Oracle:
         self.catalog = capture_catalog(self.observer, 1, 1)
         self.grammar = DdlGrammar(seed, server.flavor)
         self.grammar.is_old = server.name == "mysql57"
+        self.writer = server.connect(init_command="SET sql_mode = ''")
+        self.mapped = 0
         self.form = ServerForm(flavor=server.flavor, version=_number(server.version))
         self.compared = 0
         self.accepted = self.rejected = self.refused = self.values = 0
@@ -57,6 +62,7 @@ class Oracle:
         for database in DATABASES:
             self._try(f"DROP DATABASE IF EXISTS `{database}`")
         self.connection.close()
+        self.writer.close()
         self.observer.close()
 
     def step(self) -> Iterator[str]:
@@ -77,18 +83,18 @@ class Oracle:
             self.rejected += 1
         yield from self._follow(sql)
 
-    def _try(self, sql: str) -> bool:
+    def _try(self, sql: str, connection: pymysql.Connection[Any] | None = None) -> bool:
         try:
-            with self.connection.cursor() as cursor:
+            with (connection or self.connection).cursor() as cursor:
                 cursor.execute(sql)
         except pymysql.MySQLError:
             return False
         return True
 
-    def _insert(self, table: TableName) -> None:
-        """One row, so that an added column's value can be seen."""
+    def _insert(self, table: TableName, connection: pymysql.Connection[Any] | None = None) -> None:
+        """One row, so that an added column's value, or a TABLE_MAP, can be seen."""
         name = f"`{table.database}`.`{table.table.replace('`', '``')}`"
-        self._try(f"INSERT INTO {name} () VALUES ()")
+        self._try(f"INSERT INTO {name} () VALUES ()", connection)
 
     def _tables(self, catalog: Catalog) -> list[TableName]:
         return [name for name in catalog.tables if name.database in DATABASES]
@@ -104,7 +110,7 @@ class Oracle:
             edits += resolution.edits
             if resolution.kind == "not_understood" and any(reason in resolution.reason for reason in _REFUSED):
                 refused = True
-            elif resolution.kind not in ("ddl", "irrelevant") and not _is_partial_drop(statement.sql):
+            elif resolution.kind not in ("ddl", "irrelevant", "rows") and not _is_partial_drop(statement.sql):
                 findings.append(f"{resolution.kind} {resolution.tables}: {resolution.reason}")
             self.catalog = apply_all(resolution.edits, self.catalog)
         found = capture_catalog(self.observer, self.catalog.next_table_id, self.catalog.next_column_id)
@@ -114,6 +120,7 @@ class Oracle:
             return
         findings += _catalog_differences(self.catalog, found)
         findings += self._printed_differences()
+        findings += self._mapped_differences(sql)
         if not findings:
             findings += self._initial_values(edits)
         for finding in findings:
@@ -122,6 +129,23 @@ class Oracle:
             yield "\n    ".join((sql, finding, f"tables before: {tables}", *logged))
         if findings:
             self.catalog = found
+
+    def _mapped_differences(self, sql: str) -> Iterator[str]:
+        """What the TABLE_MAPs of new rows say against our tables."""
+        list(self.log.new())
+        self.log.maps.clear()
+        for name in self._tables(self.catalog):
+            if name.table in sql:
+                self._insert(name, self.writer)
+        list(self.log.new())
+        for found in self.log.maps:
+            snapshot = self.catalog.tables.get(found.table)
+            if snapshot is None or _has_hidden_columns(snapshot, self.form.flavor):
+                continue
+            self.mapped += 1
+            difference = mismatch(snapshot, found.columns, self.form.flavor)
+            if difference is not None:
+                yield f"TABLE_MAP: {difference}"
 
     def _printed_differences(self) -> Iterator[str]:
         """Our tables in the server's words against its own."""
@@ -179,6 +203,18 @@ class Oracle:
             return tuple(cursor.fetchall())
 
 
+def _has_hidden_columns(snapshot: Snapshot, flavor: str) -> bool:
+    """Unique keys of MariaDB that are kept as hashes bring columns into the log that the table does not show."""
+    kinds = {column.id: column.type for column in snapshot.columns}
+
+    def is_hashed(key: UniqueKey) -> bool:
+        parts = [kinds[column] for column in key.columns]
+        too_long = sum(most_bytes(kind) for kind in parts) > _LONGEST_KEY_BYTES
+        return too_long or (not key.prefixes and any(kind.name.endswith(("text", "blob")) for kind in parts))
+
+    return flavor == "mariadb" and any(is_hashed(key) for key in snapshot.unique_keys)
+
+
 def _number(version: str) -> int:
     major, minor, patch = (int(part) for part in re.findall(r"\d+", version)[:3])
     return major * 10000 + minor * 100 + patch
@@ -202,7 +238,7 @@ def _is_free(what: str, theirs: Any, column: Column, flavor: str) -> bool:
     if what != "default" or column.default is None or theirs is None:
         return False
     if column.default_is_expression:
-        return not column.default.startswith("CURRENT_TIMESTAMP")
+        return re.fullmatch(r"CURRENT_TIMESTAMP(\(\d\))?", column.default) is None
     if flavor == "mariadb" and (column.type.name.endswith(("text", "blob")) or _SAID_OTHERWISE.match(theirs)):
         return True
     return column.type.name == "timestamp"

@@ -1,4 +1,4 @@
-"""The statements that a running server has logged, read from its newest binlog file as they come."""
+"""The statements and TABLE_MAPs that a running server has logged, read from its newest binlog file as they come."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from connectors.readers.binlog.events import (
     header,
 )
 from connectors.readers.binlog.statements import LoggedStatement, logged_statement
+from connectors.readers.binlog.table_maps import TableMap, table_map
 from servers import Server
 
 __all__ = ["StatementLog"]
 
 
 class StatementLog:
-    """Reads each statement once, from the end that the log had when this was made."""
+    """Reads each statement once, from the end that the log had when this was made. ``maps``: the TABLE_MAPs on the way."""
 
     def __init__(self, server: Server) -> None:
         server.sql("FLUSH BINARY LOGS")
         self._path: Path = server.binlog_files()[-1]
         self._at = len(MAGIC)
         self._description: FormatDescription | None = None
+        self.maps: list[TableMap] = []
         for _ in self.new():
             pass
 
@@ -48,4 +50,8 @@ class StatementLog:
                 statement = logged_statement(body, self._description)
                 if statement.sql not in ("BEGIN", "COMMIT", "ROLLBACK"):
                     yield statement
+            elif first.type == EventType.TABLE_MAP:
+                assert self._description is not None
+                body = event[:-4] if self._description.checksum else event
+                self.maps.append(table_map(body, self._description.flavor))
         self._at += at

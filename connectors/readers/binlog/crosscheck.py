@@ -212,9 +212,15 @@ def _key(snapshot: Snapshot, columns: tuple[MappedColumn, ...]) -> str | None:
         return None
     recorded = frozenset(snapshot.primary_key)
     logged = frozenset(own.id for own, mapped in zip(snapshot.columns, columns, strict=True) if mapped.primary_key)
-    if recorded == logged:
+    if recorded == logged or (not recorded and logged in _stand_ins(snapshot)):
         return None
     return f"primary key: {_named(snapshot, recorded)} in the history, {_named(snapshot, logged)} in the log"
+
+
+def _stand_ins(snapshot: Snapshot) -> set[frozenset[int]]:
+    """Unique keys of which MySQL may log one as the primary key, where there is none: of columns that are never NULL."""
+    nullable = {column.id for column in snapshot.columns if column.nullable}
+    return {frozenset(key.columns) for key in snapshot.unique_keys if nullable.isdisjoint(key.columns)}
 
 
 def _named(snapshot: Snapshot, ids: frozenset[int]) -> str:
