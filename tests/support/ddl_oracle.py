@@ -120,9 +120,9 @@ class Oracle:
             return
         findings += _catalog_differences(self.catalog, found)
         findings += self._printed_differences()
-        findings += self._mapped_differences(sql)
         if not findings:
             findings += self._initial_values(edits)
+        findings += self._mapped_differences(sql)
         for finding in findings:
             tables = [f"{name}: {described(before.tables[name])}" for name in self._tables(before) if name.table in sql]
             logged = [f"{statement.sql} {_brief(statement.context)}" for statement in statements]
