@@ -46,6 +46,7 @@ class History:
         self._gaps: tuple[Gap, ...] = ()
         self._resolved: LogPosition | None = None
         self._known_resolved: LogPosition | None = None
+        self._servers: set[str] = set()
 
     @classmethod
     def of(
@@ -202,6 +203,7 @@ class History:
                 statement on the table but not an earlier one.
             UnknownTable: no table of that name there.
         """
+        self._check_server(position, table)
         prefix = Prefix(position, gtid, ordinal)
         self._check_readable(prefix, table)
         bindings = self._by_name.get(table)
@@ -226,6 +228,19 @@ class History:
             )
         self._check_whole(version, prefix)
         return version
+
+    def _check_server(self, position: LogPosition, table: TableName) -> None:
+        """Refuses a file that several servers may have had; a position that a person wrote names none."""
+        if position.gtids or position.server or not position.file:
+            return
+        servers = self._servers | {self.resolved.server} - {""}
+        if len(servers) < 2:
+            return
+        raise PositionUnknown(
+            "the history is of several servers, and the position does not say whose file it means",
+            where=f"{table} at {position}",
+            expected="GTIDs, or a position on one of " + ", ".join(sorted(servers)),
+        )
 
     def _check_readable(self, prefix: Prefix, table: TableName) -> None:
         where = f"{table} at {prefix}"
@@ -277,6 +292,7 @@ class History:
         unknown = {name: self._unknown[name] for name in names if name in self._unknown}
         made = step(entry, replace(self._rest, tables=tables, unknown=unknown))
         self._made.append(made.versions)
+        self._servers.add(entry.server)
         for version in made.versions:
             self._by_id.setdefault(version.table_id, []).append(version)
         for name, binding in made.bindings.items():

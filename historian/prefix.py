@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from historian.errors import PositionUnknown
+from historian.errors import PositionError, PositionUnknown
 from historian.plans import Place
 from historian.positions import FilePosition, LogPosition
 from historian.timeline import TimelineEntry
@@ -13,11 +13,18 @@ __all__ = ["Prefix", "covers", "holds"]
 def covers(position: LogPosition, other: LogPosition) -> bool:
     """Whether everything up to *other* lies at or before *position*.
 
-    Where *other* is given by file and offset alone and both are of one server, files decide even in a log with GTIDs.
+    Where one is given by file and offset alone and both are of one server, files decide even in a log with GTIDs.
+
+    Raises:
+        PositionUnknown: both are given by files alone, of two servers or of two logs of one.
     """
-    if other.file and position.file and not other.gtids and _same(position.server, other.server):
-        return position.at.covers(other.at)
-    return position.covers(other)
+    by_file = position.file and other.file and not (position.gtids and other.gtids)
+    if by_file and position.of_one_server(other.server):
+        return _file_covers(position, other.at)
+    try:
+        return position.covers(other)
+    except PositionError as error:
+        raise _not_comparable(position, other.file, other.server) from error
 
 
 def holds(position: LogPosition, place: Place, server: str) -> bool:
@@ -26,16 +33,27 @@ def holds(position: LogPosition, place: Place, server: str) -> bool:
     Raises:
         PositionUnknown: the event has no GTID, and the position no offset on that server.
     """
-    if place.gtid and (position.gtids or not position.file or not _same(position.server, server)):
+    if place.gtid and (position.gtids or not position.file or not position.of_one_server(server)):
         return position.gtid_set.contains_gtid(place.gtid)
-    if not position.file or not _same(position.server, server):
-        raise PositionUnknown(
-            "a statement without GTID and a position without its file cannot be compared",
-            where=str(position),
-            expected=f"a position in {place.file} of server {server}",
-        )
-    at = position.at
-    return at.covers(FilePosition(place.file, place.offset)) and (at.file, at.offset) != (place.file, place.offset)
+    if not position.file or not position.of_one_server(server):
+        raise _not_comparable(position, place.file, server)
+    at = FilePosition(place.file, place.offset)
+    return _file_covers(position, at) and position.at != at
+
+
+def _file_covers(position: LogPosition, at: FilePosition) -> bool:
+    try:
+        return position.at.covers(at)
+    except PositionError as error:
+        raise _not_comparable(position, at.file, position.server) from error
+
+
+def _not_comparable(position: LogPosition, file: str, server: str) -> PositionUnknown:
+    return PositionUnknown(
+        "a statement without GTID and a position without its file cannot be compared",
+        where=str(position),
+        expected=f"a position in {file} of server {server}",
+    )
 
 
 class Prefix:
@@ -76,11 +94,6 @@ class Prefix:
         begin = entry.position
         return (
             self._ordinal is not None
-            and _same(begin.server, self.position.server)
+            and begin.of_one_server(self.position.server)
             and (begin.file, begin.offset) == (self.position.file, self.position.offset)
         )
-
-
-def _same(server: str, other: str) -> bool:
-    """Whether two positions may be of one server's files; a position that a person wrote names none."""
-    return not server or not other or server == other

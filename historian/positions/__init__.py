@@ -2,8 +2,17 @@
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
-from historian.positions.log import LogPosition, parse_gtids
+from historian.positions.log import Gtids, LogPosition, missing_from, parse_gtids
 from historian.positions.mariadb import MariadbGtids
 from historian.positions.written import parse_position
 
-__all__ = ["FilePosition", "GtidSet", "LogPosition", "MariadbGtids", "parse_gtids", "parse_position"]
+__all__ = [
+    "FilePosition",
+    "GtidSet",
+    "Gtids",
+    "LogPosition",
+    "MariadbGtids",
+    "missing_from",
+    "parse_gtids",
+    "parse_position",
+]

@@ -27,7 +27,7 @@ class FilePosition:
         FilePosition(file='binlog.000003', offset=4711)
         """
         file, colon, offset = text.strip().rpartition(":")
-        if not colon or not file or not offset.isdigit():
+        if not colon or not file or not (offset.isascii() and offset.isdigit()):
             raise PositionError("not a file position", where=text, expected="FILE:OFFSET, like binlog.000003:4711")
         return cls(file, int(offset))
 
@@ -35,17 +35,30 @@ class FilePosition:
         return f"{self.file}:{self.offset}"
 
     @property
+    def base(self) -> str:
+        """The file's name without its number: the server's ``log_bin_basename``."""
+        return self.file.rpartition(".")[0]
+
+    @property
     def number(self) -> int:
         """The number at the end of the file's name."""
         digits = self.file.rpartition(".")[2]
-        if not digits.isdigit():
+        if not (digits.isascii() and digits.isdigit()):
             raise PositionError("binlog file without a number", where=self.file, expected="a name like binlog.000001")
         return int(digits)
 
     def covers(self, other: FilePosition) -> bool:
-        """Whether everything up to *other* lies at or before this position.
+        """Whether everything up to *other* lies at or before this position; both are of one server.
+
+        Raises:
+            PositionError: the files are of two logs, told by their base names.
 
         >>> FilePosition("b.1000000", 4).covers(FilePosition("b.999999", 800))
         True
         """
-        return (self.number, self.offset) >= (other.number, other.offset)
+        mine, theirs = (self.number, self.offset), (other.number, other.offset)
+        if self.base != other.base:
+            raise PositionError(
+                "files of two logs cannot be compared", where=str(self), expected=f"a file {other.base}.*"
+            )
+        return mine >= theirs

@@ -16,9 +16,13 @@ __all__ = ["GtidSet"]
 
 _Intervals = tuple[tuple[int, int], ...]
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_INTERVAL = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_SPACE = " \t\n\v\f\r"
+_UUID = re.compile(
+    r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}"
+    r"|\{[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\}"
+)
+_TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
+_INTERVAL = re.compile(r"0*([0-9]{1,19})(?:[ \t\n\v\f\r]*-[ \t\n\v\f\r]*0*([0-9]{1,19}))?")
 _MAX_NUMBER = 2**63 - 2
 
 
@@ -50,17 +54,23 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Parses the server's text form; case and white space do not matter, the empty text is the empty set.
+        """Parses what MySQL 9 takes for a set, spelled as it may be; the empty text is the empty set.
+
+        Case does not matter, nor white space around names, numbers, hyphens, colons and commas; a UUID may stand in
+        braces or without hyphens. Older servers read numbers as C does (``010`` is 8), this one as decimal.
 
         >>> str(GtidSet.parse("3E11FA47-71CA-11E1-9E33-C80AA9429562:3:1-2, 3e11fa47-71ca-11e1-9e33-c80aa9429562:7"))
         '3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3:7'
+
+        Raises:
+            PositionError: with the part of the text that cannot be read.
         """
         found: dict[str, list[tuple[int, int]]] = {}
-        for part in filter(None, (part.strip().lower() for part in text.split(","))):
-            uuid, *pieces = (piece.strip() for piece in part.split(":"))
-            if not _UUID.fullmatch(uuid) or not pieces:
+        for part in filter(None, (part.strip(_SPACE) for part in text.split(","))):
+            uuid, *pieces = (piece.strip(_SPACE) for piece in part.split(":"))
+            if not _UUID.fullmatch(uuid):
                 raise _bad(text, part)
-            source = uuid
+            server = source = _canonical(uuid)
             for piece in pieces:
                 interval = _INTERVAL.fullmatch(piece)
                 if interval is not None:
@@ -69,7 +79,7 @@ class GtidSet:
                         raise _bad(text, piece)
                     found.setdefault(source, []).append((first, last))
                 elif _TAG.fullmatch(piece):
-                    source = f"{uuid}:{piece}"
+                    source = f"{server}:{piece.lower()}"
                 else:
                     raise _bad(text, piece)
         return cls.of(found)
@@ -111,6 +121,8 @@ class GtidSet:
     def contains_gtid(self, gtid: str) -> bool:
         """Whether the GTID of that text, ``uuid[:tag]:number``, is in the set."""
         source, _, number = gtid.rpartition(":")
+        if not (number.isascii() and number.isdigit()):
+            raise PositionError("not a GTID", where=gtid, expected="UUID[:TAG]:N")
         return self.contains(source.lower(), int(number))
 
     def covers(self, other: GtidSet) -> bool:
@@ -128,6 +140,15 @@ class GtidSet:
         """The transactions of this set that are not in *other*."""
         left = ((source, _subtract(ranges, other._by_source.get(source, ()))) for source, ranges in self.sources)
         return GtidSet(tuple((source, ranges) for source, ranges in left if ranges))
+
+    def intersect(self, other: GtidSet) -> GtidSet:
+        """The transactions of both sets."""
+        return self.subtract(self.subtract(other))
+
+
+def _canonical(uuid: str) -> str:
+    digits = uuid.strip("{}").replace("-", "").lower()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _bad(text: str, part: str) -> PositionError:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from historian.errors import PositionError
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
 from historian.positions.mariadb import MariadbGtids
 
-__all__ = ["Gtids", "LogPosition", "parse_gtids"]
+__all__ = ["Gtids", "LogPosition", "missing_from", "parse_gtids"]
 
 Gtids = GtidSet | MariadbGtids
 
@@ -18,6 +19,24 @@ Gtids = GtidSet | MariadbGtids
 def parse_gtids(text: str, flavor: str) -> Gtids:
     """The GTID position of that *text*: a MySQL set, or with *flavor* "mariadb" the last GTID of each domain."""
     return MariadbGtids.parse(text) if flavor == "mariadb" else GtidSet.parse(text)
+
+
+def missing_from(wanted: Gtids, held: Gtids) -> Gtids | None:
+    """What of *wanted* is not in *held*; None where nothing.
+
+    A log from which *purged* is gone can be read behind *position* if nothing of *purged* is missing from *position*,
+    and nothing of *position* from what the server has executed.
+
+    Raises:
+        PositionError: a MySQL set and a MariaDB position.
+    """
+    if isinstance(wanted, GtidSet) and isinstance(held, GtidSet):
+        return wanted.subtract(held) or None
+    if isinstance(wanted, MariadbGtids) and isinstance(held, MariadbGtids):
+        return wanted.subtract(held) or None
+    raise PositionError(
+        "GTIDs of two kinds of server cannot be compared", where=str(wanted), expected=type(wanted).__name__, found=held
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +70,23 @@ class LogPosition:
         return self.gtids or str(self.at)
 
     def covers(self, other: LogPosition) -> bool:
-        """Whether everything up to *other* lies at or before this position; by file only where neither has GTIDs."""
+        """Whether everything up to *other* lies at or before this position; by file only where neither has GTIDs.
+
+        Raises:
+            PositionError: the two are of different kinds, or files of two servers.
+        """
         if self.gtids or other.gtids:
-            mine, theirs = self.gtid_set, other.gtid_set
-            if isinstance(mine, GtidSet) and isinstance(theirs, GtidSet):
-                return mine.covers(theirs)
-            if isinstance(mine, MariadbGtids) and isinstance(theirs, MariadbGtids):
-                return mine.covers(theirs)
+            return missing_from(other.gtid_set, self.gtid_set) is None
+        if not self.file or not other.file:
+            return not other.file
+        if not self.of_one_server(other.server):
+            raise PositionError(
+                "files of two servers cannot be compared",
+                where=f"{self.at} of server {self.server}",
+                expected=f"a position on server {other.server}",
+            )
         return self.at.covers(other.at)
+
+    def of_one_server(self, server: str) -> bool:
+        """Whether ``file`` and ``offset`` may be of *server*'s log; a position that a person wrote names no server."""
+        return not self.server or not server or self.server == server

@@ -9,7 +9,9 @@ from historian.errors import PositionError
 
 __all__ = ["MariadbGtids"]
 
-_GTID = re.compile(r"(\d+)-(\d+)-(\d+)")
+_NUMBER = r"[ \t\n\v\f\r]*\+?0*([0-9]{1,20})"
+_GTID = re.compile("-".join([_NUMBER] * 3))
+_MAX = (2**32 - 1, 2**32 - 1, 2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +25,28 @@ class MariadbGtids:
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtids:
-        """Parses ``domain-server-sequence`` triples, comma separated; the empty text is the start of the log.
+        """Parses what the server takes for ``gtid_slave_pos``; the empty text is the start of the log.
+
+        White space may stand before a number, and nowhere else; each domain comes once.
 
         >>> MariadbGtids.parse("1-5-3, 0-5-812")
         MariadbGtids(last=((0, 5, 812), (1, 5, 3)))
+
+        Raises:
+            PositionError: with the part of the text that cannot be read.
         """
         last: dict[int, tuple[int, int, int]] = {}
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in text.split(",") if text else ():
             match = _GTID.fullmatch(part)
-            if match is None or int(match[1]) in last:
+            gtid = None if match is None else (int(match[1]), int(match[2]), int(match[3]))
+            if gtid is None or gtid[0] in last or any(n > most for n, most in zip(gtid, _MAX, strict=True)):
                 raise PositionError(
                     "not a MariaDB GTID position",
                     where=text,
                     expected="DOMAIN-SERVER-SEQUENCE, each domain once",
                     found=part,
                 )
-            last[int(match[1])] = (int(match[1]), int(match[2]), int(match[3]))
+            last[gtid[0]] = gtid
         return cls(tuple(last[domain] for domain in sorted(last)))
 
     def __str__(self) -> str:
@@ -53,8 +61,11 @@ class MariadbGtids:
 
     def contains_gtid(self, gtid: str) -> bool:
         """Whether the transaction ``domain-server-sequence`` lies at or before this position."""
-        domain, _, sequence = gtid.split("-")
-        return self.sequence(int(domain)) >= int(sequence)
+        try:
+            domain, _, sequence = map(int, gtid.split("-"))
+        except ValueError:
+            raise PositionError("not a GTID", where=gtid, expected="DOMAIN-SERVER-SEQUENCE") from None
+        return self.sequence(domain) >= sequence
 
     def covers(self, other: MariadbGtids) -> bool:
         """Whether every domain of *other* stands at or before this position's."""
@@ -67,3 +78,18 @@ class MariadbGtids:
             if gtid[2] > self.sequence(gtid[0]):
                 latest[gtid[0]] = gtid
         return MariadbGtids(tuple(latest[domain] for domain in sorted(latest)))
+
+    def intersect(self, other: MariadbGtids) -> MariadbGtids:
+        """The earlier GTID of each domain that both positions know."""
+        return MariadbGtids(tuple(min(gtid, mine, key=_sequence) for gtid in other.last for mine in self._of(gtid[0])))
+
+    def subtract(self, other: MariadbGtids) -> MariadbGtids:
+        """The last GTID of each domain in which this position lies beyond *other*; empty where *other* covers it."""
+        return MariadbGtids(tuple(gtid for gtid in self.last if gtid[2] > other.sequence(gtid[0])))
+
+    def _of(self, domain: int) -> tuple[tuple[int, int, int], ...]:
+        return tuple(gtid for gtid in self.last if gtid[0] == domain)
+
+
+def _sequence(gtid: tuple[int, int, int]) -> int:
+    return gtid[2]

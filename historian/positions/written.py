@@ -10,14 +10,26 @@ __all__ = ["parse_position"]
 
 
 def parse_position(text: str, flavor: str) -> LogPosition:
-    """A position that a person wrote: ``file:offset``, or GTIDs of that *flavor*.
+    """A position that a person wrote: ``file:offset``, or GTIDs of that *flavor*; white space around it is theirs.
 
     >>> parse_position("binlog.000003:4711", "mysql").offset
     4711
     """
+    text = text.strip()
+    at = _file(text)
+    if at is not None:
+        return LogPosition(flavor=flavor, gtids="", file=at.file, offset=at.offset)
+    gtids = parse_gtids(text, flavor)
+    # A lone UUID is an empty set to servers; who writes one does not mean the beginning of the log.
+    if text and not gtids:
+        raise PositionError("a position that names no transaction", where=text, expected="GTIDs, or FILE:OFFSET")
+    return LogPosition(flavor=flavor, gtids=str(gtids), file="", offset=0)
+
+
+def _file(text: str) -> FilePosition | None:
     try:
         at = FilePosition.parse(text)
         at.number  # noqa: B018 raises where the name has none
     except PositionError:
-        return LogPosition(flavor=flavor, gtids=str(parse_gtids(text, flavor)), file="", offset=0)
-    return LogPosition(flavor=flavor, gtids="", file=at.file, offset=at.offset)
+        return None
+    return at

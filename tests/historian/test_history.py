@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -119,6 +120,34 @@ def test_a_statement_without_gtid_cannot_be_placed_on_another_server() -> None:
 
     with pytest.raises(PositionUnknown, match="cannot be compared"):
         history.at(T, position(f"{A}:1-5", 4, file="replica-bin.000001", server=B))
+
+
+def test_a_file_alone_finds_versions_of_a_log_with_gtids() -> None:
+    history = made_of(
+        capture(create(1, "t", "a"), at=position(f"{A}:1-3", 900)),
+        statement(2, f"{A}:5", TruncateTable(table=T, table_id=1)),
+    )
+
+    assert [1, 1, 2] == [number_at(history, position(offset=offset)) for offset in (900, 2000, 2001)]
+    with pytest.raises(PositionExpired):
+        history.at(T, position(offset=899))
+
+
+def test_a_file_that_names_no_server_says_nothing_where_the_history_is_of_two() -> None:
+    elsewhere = replace(statement(2, f"{A}:5", TruncateTable(table=T, table_id=1)), server=B)
+    history = made_of(capture(create(1, "t", "a")), elsewhere)
+
+    with pytest.raises(PositionUnknown, match="does not say whose file"):
+        history.at(T, position(offset=5000, server=""))
+    assert 1 == number_at(made_of(capture(create(1, "t", "a"))), position(offset=5000, server=""))
+
+
+@pytest.mark.parametrize("where", [{"server": B}, {"file": "renamed-bin.000001"}])
+def test_files_of_another_server_or_log_cannot_be_compared(where: dict[str, str]) -> None:
+    history = History.of([capture(create(1, "t", "a"))], resolved=position(offset=900))
+
+    with pytest.raises(PositionUnknown, match="cannot be compared"):
+        history.at(T, position(offset=500, **where))
 
 
 def test_before_the_first_version_is_expired() -> None:

@@ -18,12 +18,11 @@ from connectors.readers.binlog.window import Window
 from historian.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans import LogRange, PlannedTable
-from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_gtids
+from historian.positions import Gtids, LogPosition, missing_from, parse_gtids
 from historian.schema import TableName
 
-__all__ = ["FIRST_EVENT", "BinlogReader", "Gtids", "WindowStream", "Windows", "missing_from"]
+__all__ = ["FIRST_EVENT", "BinlogReader", "WindowStream", "Windows"]
 
-Gtids = GtidSet | MariadbGtids
 Windows = Generator[Window, None, None]
 FIRST_EVENT = 4
 """Offset of a file's first event."""
@@ -45,16 +44,6 @@ class WindowStream(Protocol):
 
     def close(self) -> None:
         """Gives files and connections back."""
-
-
-def missing_from(wanted: Gtids, held: Gtids) -> Gtids | None:
-    """What of *wanted* is not in *held*; None where nothing."""
-    if isinstance(wanted, GtidSet) and isinstance(held, GtidSet):
-        return wanted.subtract(held) or None
-    if isinstance(wanted, MariadbGtids) and isinstance(held, MariadbGtids):
-        left = tuple(gtid for gtid in wanted.last if gtid[2] > held.sequence(gtid[0]))
-        return MariadbGtids(left) if left else None
-    raise TypeError(f"{type(wanted).__name__} and {type(held).__name__} do not compare")
 
 
 class BinlogReader(ABC):

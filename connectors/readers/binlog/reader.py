@@ -13,13 +13,13 @@ from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
 from connectors.readers.binlog.dump import Dump
 from connectors.readers.binlog.failover import translate
 from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
-from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Gtids, Windows, WindowStream, missing_from
+from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, WindowStream
 from connectors.readers.binlog.membership import members
 from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.unpacking import unpacked
 from historian.errors import LogCorrupt, SourceError
 from historian.plans import LogRange, PlannedTable
-from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_gtids
+from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, missing_from, parse_gtids
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

@@ -27,7 +27,9 @@ def test_files_compare_by_number(position: tuple[str, int], other: tuple[str, in
     assert expected == FilePosition(*position).covers(FilePosition(*other))
 
 
-@pytest.mark.parametrize("text", ["binlog.000003", ":4", "binlog.000003:x", ""])
+@pytest.mark.parametrize(
+    "text", ["binlog.000003", ":4", "binlog.000003:x", "", "binlog.000003:\u00b2", "binlog.000003:-4"]
+)
 def test_text_that_is_no_file_position_is_refused(text: str) -> None:
     with pytest.raises(PositionError, match="not a file position"):
         FilePosition.parse(text)
@@ -36,3 +38,8 @@ def test_text_that_is_no_file_position_is_refused(text: str) -> None:
 def test_a_file_without_number_cannot_be_compared() -> None:
     with pytest.raises(PositionError, match="without a number"):
         FilePosition("binlog", 4).covers(FilePosition("binlog", 4))
+
+
+def test_files_of_two_logs_cannot_be_compared() -> None:
+    with pytest.raises(PositionError, match="two logs"):
+        FilePosition("mysql-bin.000001", 4).covers(FilePosition("binlog.000001", 4))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historian.errors import PositionError
-from historian.positions import GtidSet
+from historian.positions import GtidSet, missing_from
 
 U = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 V = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -39,10 +39,49 @@ def test_algebra_is_that_of_sets(left: Numbers, right: Numbers) -> None:
 
     assert pairs(left) | pairs(right) == expand(a.union(b))
     assert pairs(left) - pairs(right) == expand(a.subtract(b))
+    assert pairs(left) & pairs(right) == expand(a.intersect(b))
     assert (pairs(left) >= pairs(right)) == a.covers(b)
     assert (pairs(left) == pairs(right)) == (a == b)
     assert len(pairs(left)) == len(a)
     assert bool(pairs(left)) == bool(a)
+
+
+BIG = 2**63 - 2
+intervals = st.tuples(st.integers(1, BIG), st.integers(1, BIG)).map(sorted).map(tuple)
+near = st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(n, 9)))
+sets = st.dictionaries(st.sampled_from(SOURCES), st.lists(st.one_of(near, intervals), max_size=4), max_size=4).map(
+    GtidSet.of
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(sets, sets, sets)
+def test_laws_of_sets_hold(a: GtidSet, b: GtidSet, c: GtidSet) -> None:
+    empty = GtidSet()
+
+    assert (a.union(b), a.intersect(b)) == (b.union(a), b.intersect(a))
+    assert a.union(b.union(c)) == a.union(b).union(c)
+    assert a.intersect(b.intersect(c)) == a.intersect(b).intersect(c)
+    assert (a, a, a, empty) == (a.union(a), a.intersect(a), a.subtract(empty), a.subtract(a))
+    assert (a, a) == (a.union(a.intersect(b)), a.intersect(a.union(b)))
+    assert a.intersect(b.union(c)) == a.intersect(b).union(a.intersect(c))
+    assert a.subtract(b.union(c)) == a.subtract(b).subtract(c)
+    assert a == a.subtract(b).union(a.intersect(b))
+    assert empty == a.subtract(b).intersect(b)
+
+
+@settings(deadline=None, max_examples=200)
+@given(sets, sets, sets)
+def test_covers_is_a_partial_order(a: GtidSet, b: GtidSet, c: GtidSet) -> None:
+    assert a.covers(a)
+    assert a.covers(GtidSet())
+    assert (a == b) == (a.covers(b) and b.covers(a))
+    assert a.covers(b) == (a.union(b) == a) == (a.intersect(b) == b) == (missing_from(b, a) is None)
+    assert a.union(b).covers(a)
+    assert a.covers(a.intersect(b))
+    if a.covers(b) and b.covers(c):
+        assert a.covers(c)
+    assert a.union(b).union(c).covers(a.union(c))
 
 
 @settings(deadline=None, max_examples=200)
@@ -99,7 +138,6 @@ def test_empty_text_is_the_empty_set() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        U,
         f"{U}:",
         f"{U}:0",
         f"{U}:1-",
@@ -108,6 +146,12 @@ def test_empty_text_is_the_empty_set() -> None:
         f"{U}:{'t' * 33}:1",
         f"{U[:-1]}:1",
         f"{U}:{2**63 - 1}",
+        f"{U}:{'9' * 5000}",
+        f"{U}:\u0661",
+        f"{U}:\u212a:1",
+        f"{U}:1\u00a0",
+        f"{{{U}:1",
+        f"{U[:8]}{U[9:]}:1",
     ],
 )
 def test_text_that_is_no_set_is_refused_by_name(text: str) -> None:
@@ -115,6 +159,26 @@ def test_text_that_is_no_set_is_refused_by_name(text: str) -> None:
         GtidSet.parse(text)
 
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text,same",
+    [
+        (U.replace("-", "") + ":1", f"{U}:1"),
+        (f"{{{U.upper()}}}:1", f"{U}:1"),
+        (f"\v{U} :\t010 -\n12 ,\r", f"{U}:10-12"),
+        (f"{U}, ,,{V}:1,{U}:Tag", f"{V}:1"),
+        (f"{U}:{'0' * 5000}1", f"{U}:1"),
+    ],
+)
+def test_odd_spellings_read_as_the_server_reads_them(text: str, same: str) -> None:
+    assert same == str(GtidSet.parse(text))
+
+
+@pytest.mark.parametrize("gtid", [U, f"{U}:", f"{U}:x", f"{U}:-1", f"{U}:1-2", f"{U}:\u00b2"])
+def test_what_is_no_gtid_is_refused(gtid: str) -> None:
+    with pytest.raises(PositionError, match="not a GTID"):
+        GtidSet.parse(f"{U}:1").contains_gtid(gtid)
 
 
 def test_the_largest_number_is_read() -> None:

@@ -7,7 +7,8 @@ import pickle
 import pytest
 
 from historian import codec
-from historian.positions import GtidSet, LogPosition, MariadbGtids
+from historian.errors import PositionError
+from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_position
 from timelines import A, B, position
 
 
@@ -53,3 +54,33 @@ def test_travels_as_json_and_pickle() -> None:
     here = position(f"{A}:1-5", offset=77)
 
     assert here == codec.load(LogPosition, codec.dump(LogPosition, here)) == pickle.loads(pickle.dumps(here))
+
+
+def test_files_of_two_servers_cannot_be_compared() -> None:
+    with pytest.raises(PositionError, match="two servers"):
+        position(offset=900).covers(position(offset=4, server=B))
+    assert position(offset=900).covers(position(offset=4, server=""))
+
+
+def test_the_beginning_lies_before_everything() -> None:
+    beginning = LogPosition(flavor="mysql", gtids="", file="", offset=0)
+
+    assert (True, False, True) == (
+        position(offset=4).covers(beginning),
+        beginning.covers(position(offset=4)),
+        beginning.covers(beginning),
+    )
+
+
+@pytest.mark.parametrize("text", [A, f"{A}:5-4", ","])
+def test_who_writes_no_transaction_is_told(text: str) -> None:
+    with pytest.raises(PositionError, match="names no transaction"):
+        parse_position(text, "mysql")
+
+
+def test_white_space_around_what_people_write_does_not_matter() -> None:
+    assert ("0-1-5", 77) == (
+        parse_position(" 0-1-5\n", "mariadb").gtids,
+        parse_position("b.000001:77 ", "mysql").offset,
+    )
+    assert parse_position("", "mysql") == LogPosition(flavor="mysql", gtids="", file="", offset=0)
