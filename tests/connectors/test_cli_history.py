@@ -8,25 +8,38 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from connectors.cli import app
+from connectors.cli import app, watching
 from connectors.cli.outcome import ExitCode
 from connectors.config import load_config
 from connectors.sources import make_tracker
+from historian.timeline import TimelineEntry
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
+
+
+def _connector(directory: Path) -> Path:
+    file = directory / "shop.yaml"
+    source = f"{{type: binlog-files, directory: {SHOP / 'binlog'}, tables: ['shop.*']}}"
+    file.write_text(f"name: shop\nsource: {source}\nsinks: [{{type: delta, path: lake}}]\n")
+    return file
+
+
+def _track(file: Path, until: str | None = None) -> tuple[TimelineEntry, ...]:
+    """Tracks the recording, up to a position; gives what the store holds then."""
+    tracker = make_tracker(load_config(file))
+    number = 0
+    while (plan := tracker.plan_after(number, until=until)) is not None:
+        number = plan.number
+    entries = tracker.store.entries()
+    tracker.close()
+    return entries
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A connector that has tracked the whole recording and written nothing."""
-    file = tmp_path_factory.mktemp("connector") / "shop.yaml"
-    source = f"{{type: binlog-files, directory: {SHOP / 'binlog'}, tables: ['shop.*']}}"
-    file.write_text(f"name: shop\nsource: {source}\nsinks: [{{type: delta, path: lake}}]\n")
-    tracker = make_tracker(load_config(file))
-    number = 0
-    while (plan := tracker.plan_after(number)) is not None:
-        number = plan.number
-    tracker.close()
+    file = _connector(tmp_path_factory.mktemp("connector"))
+    _track(file)
     return file
 
 
@@ -72,6 +85,103 @@ def test_a_difference_is_told_in_lines(config: Path) -> None:
     assert (same.exit_code, same.stdout) == (0, "no difference\n")
 
 
+def test_a_schema_is_explained_by_its_statement(config: Path) -> None:
+    shown = _run("schemas", config, "explain", "shop.stock", "binlog.000002:4")
+    plain = _run("schemas", config, "explain", "shop.stock", "binlog.000002:4", "--json")
+
+    found = json.loads(plain.stdout)
+    assert (shown.exit_code, plain.exit_code) == (0, 0)
+    assert shown.stdout == (
+        f"shop.stock  version {found['version']}\n  position  {found['position']}\n  time      {found['time']}\n"
+        f"  statement {found['statement']}\n  dropped reserved int\n  added reorder_at int\n"
+    )
+    assert [c["name"] for c in found["before"]] == ["id", "shelf", "reserved"]
+    assert [c["name"] for c in found["after"]] == ["reorder_at", "id", "shelf"]
+    assert [(c["change"], c["column"]) for c in found["changes"]] == [("dropped", "reserved"), ("added", "reorder_at")]
+    assert found["statement"].startswith("ALTER TABLE stock DROP reserved")
+
+
+def test_a_column_is_followed_to_its_end(config: Path) -> None:
+    shown = _run("schemas", config, "lineage", "shop.stock", "shelf")
+    plain = _run("schemas", config, "lineage", "shop.stock", "SHELF", "--at", "binlog.000002:4", "--json")
+
+    rows = _cells(shown.stdout)
+    assert [row[3:6] for row in rows] == [["shop.stock", "shelf", "int"], ["shop.stock", "gone", ""]]
+    assert "DROP COLUMN shelf" in rows[1][6]
+    steps = json.loads(plain.stdout)["steps"]
+    assert [str(step["version"]) for step in steps] == [row[0] for row in rows]
+    assert [None if step["column"] is None else step["column"]["type"] for step in steps] == ["int", None]
+
+
+def test_what_is_recorded_is_watched_once(config: Path) -> None:
+    versions = [row[0] for row in _cells(_run("schemas", config, "list", "shop.stock").stdout)]
+
+    everything = [json.loads(line) for line in _run("schemas", config, "watch", "--once", "--json").stdout.splitlines()]
+    rest = _run("schemas", config, "watch", "--once", "--after", versions[1]).stdout
+
+    assert [str(c["version"]) for c in everything if c["tables"][0]["table"] == "shop.stock"] == versions
+    last = next(change for change in everything if str(change["version"]) == versions[2])
+    assert [column["name"] for column in last["tables"][0]["columns"]] == ["depot", "reorder_at", "id"]
+    assert "shop.stock: dropped shelf int; added depot int" in rest
+    assert f"version {versions[1]} " not in rest
+
+
+def test_changes_are_watched_as_they_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = _connector(tmp_path)
+    looks = 0
+
+    def wait(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            _track(file, "binlog.000002:4")
+        elif looks == 2:
+            _track(file)
+        else:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching.time, "sleep", wait)
+    result = _run("schemas", file, "watch", "--json")
+
+    changes = [json.loads(line) for line in result.stdout.splitlines()]
+    monkeypatch.undo()
+    again = _run("schemas", file, "watch", "--once", "--json")
+    assert (result.exit_code, looks) == (ExitCode.INTERRUPTED, 3)
+    assert changes == [json.loads(line) for line in again.stdout.splitlines()]
+
+
+def test_an_imported_history_lets_a_connector_go_on(config: Path, tmp_path: Path) -> None:
+    first, second = _connector(tmp_path), tmp_path / "second"
+    second.mkdir()
+    half = _track(first, "binlog.000002:4")
+    assert _run("schemas", first, "export", tmp_path / "history.jsonl").exit_code == 0
+
+    imported = _run("schemas", _connector(second), "import", tmp_path / "history.jsonl")
+    assert (imported.exit_code, imported.stderr.split(" and")[0]) == (0, f"{len(half)} entries")
+    exported = [_run("schemas", file, "export").stdout for file in (first, second / "shop.yaml")]
+    assert exported[0] == exported[1] == (tmp_path / "history.jsonl").read_text(encoding="utf-8")
+
+    entries = _track(second / "shop.yaml")
+    assert entries == _track(config)
+    assert entries[: len(half)] == half
+
+
+def test_what_does_not_fit_is_not_imported(config: Path, tmp_path: Path) -> None:
+    file, broken = _connector(tmp_path), tmp_path / "broken.jsonl"
+    lines = _run("schemas", config, "export").stdout.splitlines(keepends=True)
+    broken.write_text("".join([*lines[:5], "{}\n", *lines[6:]]), encoding="utf-8")
+
+    refused = _run("schemas", file, "import", broken)
+    assert (refused.exit_code, refused.stdout) == (ExitCode.USAGE, "")
+    assert "  - expected an object with one key of history, entry, gap, end @ line 6\n" in refused.stderr
+    _track(file)
+    other = _run("schemas", file, "import", "-")
+    assert other.exit_code == ExitCode.USAGE
+    whole = tmp_path / "whole.jsonl"
+    whole.write_text("".join(lines), encoding="utf-8")
+    assert _run("schemas", file, "import", whole).exit_code == ExitCode.STORE
+
+
 def test_status_tells_where_the_connector_stands(config: Path) -> None:
     end = json.loads((SHOP / "expected.json").read_text())["gtid_executed"]
 
@@ -94,6 +204,10 @@ def test_status_tells_where_the_connector_stands(config: Path) -> None:
         (("at", "shop.stock", "soon"), ExitCode.USAGE, "error: not a GTID set\n  where     soon\n"),
         (("at", "shop.stock", "binlog.000001:4"), ExitCode.STORE, "error: "),
         (("diff", "shop.stock", "1", "2"), ExitCode.STORE, "error: the table has no schema at that version\n"),
+        (("explain", "shop.stock", "binlog.000001:4"), ExitCode.STORE, "error: "),
+        (("lineage", "shop.stock", "price"), ExitCode.STORE, "error: no such column in the table\n"),
+        (("import", "/nowhere"), ExitCode.USAGE, "error: the file cannot be read"),
+        (("export", "/nowhere/file"), ExitCode.USAGE, "error: the file cannot be written"),
         (("diff", "stock", "1", "2"), ExitCode.USAGE, "error: not a table name\n  - expected DATABASE.TABLE"),
     ],
 )
