@@ -77,9 +77,12 @@ def run(
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
-    """The store and the connector's identity; a lost store is rebuilt from the first sink that holds one."""
+    """The store and the connector's identity; a lost store is rebuilt from the first sink that holds one.
+
+    One with an imported history takes the plans from there.
+    """
     store = Store.open(config.history.store)
-    if store.last_plan() is None and not store.entries():
+    if store.last_plan() is None:
         recovered = next(filter(None, (sink.recover() for sink in sinks)), None)
         if recovered is not None:
             store.restore(config.name, recovered.connector, recovered.timeline, recovered.plans)
