@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -111,6 +113,25 @@ def test_a_column_is_followed_to_its_end(config: Path) -> None:
     steps = json.loads(plain.stdout)["steps"]
     assert [str(step["version"]) for step in steps] == [row[0] for row in rows]
     assert [None if step["column"] is None else step["column"]["type"] for step in steps] == ["int", None]
+
+
+def test_the_documented_questions_can_be_asked_in_python(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = (SHOP.parents[1] / "docs" / "history-format.md").read_text(encoding="utf-8")
+    (block,) = (
+        text for text in re.findall(r"^```python\n(.*?)^```", document, re.DOTALL | re.MULTILINE) if "Store" in text
+    )
+    monkeypatch.chdir(config.parent)
+    asked: dict[str, Any] = {}
+    exec(block, asked)
+
+    assert [asked["version"].number, asked["last"].number] == [asked["why"].version.number] * 2
+    assert [(c.change, c.column) for c in asked["changes"]] == [
+        ("dropped", "shelf"),
+        ("dropped", "reserved"),
+        ("added", "depot"),
+        ("added", "reorder_at"),
+    ]
+    assert [step.column is None for step in asked["steps"]] == [False, True]
 
 
 def test_what_is_recorded_is_watched_once(config: Path) -> None:

@@ -57,7 +57,8 @@ def _answers(history: History, end: LogPosition) -> Iterator[tuple[tuple[object,
     ((source, ((_, last),)),) = executed
     for number in range(1, last + 1):
         position = LogPosition(flavor="mysql", gtids=f"{source}:1-{number}", file="", offset=0)
-        events = [(None, None), *((f"{source}:{number + 1}", ordinal) for ordinal in range(5))]
+        rows = ((f"{source}:{number + 1}", ordinal) for ordinal in range(5)) if number < last else ()
+        events = [(None, None), *rows]
         for name in NAMES:
             for gtid, ordinal in events:
                 try:
