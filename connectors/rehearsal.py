@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectors.config import DeltaSinkConfig, PipelineConfig
+from connectors.config import DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
 from connectors.schema_file import AppliedStatement
 from historian.edits import CreateTable, Edit, SetDatabase
 from historian.history import History
@@ -44,7 +44,11 @@ class Rehearsal:
     def __init__(self, config: PipelineConfig, start: Catalog) -> None:
         self._captured = config.source.tables
         self._flavor = config.source.flavor
-        self._sinks = [(_place(settings, at), _dry_run(settings)) for at, settings in enumerate(config.sinks, 1)]
+        self._sinks = [
+            (_place(settings, at), _DRY_RUNS[type(settings)](settings))
+            for at, settings in enumerate(config.sinks, 1)
+            if type(settings) in _DRY_RUNS
+        ]
         self._history = History()
         self._stopped: set[int] = set()
         edits: list[Edit] = [SetDatabase(database=database) for database in start.databases.values()]
@@ -129,11 +133,9 @@ class Rehearsal:
 
 
 def _place(settings: SinkConfig, number: int) -> str:
-    return f"{number}: delta {settings.path or settings.catalog}"
-
-
-def _dry_run(settings: SinkConfig) -> DryRun:
-    return _DRY_RUNS[type(settings)](settings)
+    if isinstance(settings, DeltaSinkConfig):
+        return f"{number}: delta {settings.path or settings.catalog}"
+    return f"{number}: parquet {settings.path}" if isinstance(settings, ParquetSinkConfig) else f"{number}: console"
 
 
 def _delta(settings: Any) -> DryRun:
@@ -142,4 +144,11 @@ def _delta(settings: Any) -> DryRun:
     return DeltaDryRun(DeltaSettings(**asdict(settings)))
 
 
-_DRY_RUNS: dict[type, Callable[[Any], DryRun]] = {DeltaSinkConfig: _delta}
+def _parquet(settings: Any) -> DryRun:
+    from sinks.parquet import ParquetDryRun, ParquetSettings
+
+    return ParquetDryRun(ParquetSettings(**asdict(settings)))
+
+
+_DRY_RUNS: dict[type, Callable[[Any], DryRun]] = {DeltaSinkConfig: _delta, ParquetSinkConfig: _parquet}
+"""A console takes whatever comes."""

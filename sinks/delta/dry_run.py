@@ -10,11 +10,11 @@ from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans import Plan
 from sinks.base import Foreseen
 from sinks.delta.changelog import changelog_after
-from sinks.delta.parts import Part, parts_of
 from sinks.delta.policy import check
 from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
 from sinks.delta.settings import DeltaSettings
-from sinks.delta.tables import Homes, assign
+from sinks.parts import Part, parts_of
+from sinks.tables import Homes, assign
 
 __all__ = ["DeltaDryRun"]
 

@@ -1,0 +1,44 @@
+"""What a Parquet sink would do with schema changes: files keep their version's columns, so little can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from historian.errors import TableStopped
+from historian.plans import Plan
+from sinks.base import Foreseen
+from sinks.parquet.settings import ParquetSettings
+from sinks.parts import Part, parts_of
+from sinks.rows import refuse_system_names
+from sinks.tables import Homes, assign
+
+__all__ = ["ParquetDryRun"]
+
+
+class ParquetDryRun:
+    """Implements :class:`sinks.base.DryRun`."""
+
+    def __init__(self, settings: ParquetSettings) -> None:
+        self._settings = settings
+        self._homes: Homes = {}
+
+    def take(self, plan: Plan) -> Sequence[Foreseen]:
+        """See :class:`sinks.base.DryRun`."""
+        self._homes = assign(self._homes, plan, self._settings)
+        return [foreseen for part in parts_of(plan, self._homes, {}) for foreseen in self._part(part)]
+
+    def _part(self, part: Part) -> Iterator[Foreseen]:
+        home = part.home
+        try:
+            if part.last is not None:
+                refuse_system_names(part.last)
+        except TableStopped as error:
+            self._homes = {**self._homes, home.table_id: replace(home, stopped=str(error), stopped_in=part.plan)}
+            yield Foreseen(table=home.name, target="", kind="table", stopped=str(error))
+            return
+        effects = ["a -R for each row that the table held"] if part.clears is not None and part.base is not None else []
+        if part.last is not None:
+            columns = ", ".join(f"{column.name} {column.type}" for column in part.last.columns)
+            effects.append(f"files from here on have {columns}")
+        yield Foreseen(table=home.name, target=home.changelog, kind="changelog", effects=tuple(effects))
