@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-__all__ = ["dump", "load"]
+__all__ = ["dump", "dump_short", "load"]
 
 T = TypeVar("T")
 
@@ -26,8 +26,13 @@ def dump(kind: Any, value: object) -> str:
     return _adapter(kind).dump_json(value).decode()
 
 
+def dump_short(kind: Any, value: object) -> str:
+    """As :func:`dump`, without fields that have their defaults. A default is part of the stored form: it never changes."""
+    return _adapter(kind).dump_json(value, exclude_defaults=True).decode()
+
+
 def load(kind: type[T], text: str | bytes) -> T:
-    """The value of type *kind* that :func:`dump` wrote."""
+    """The value of type *kind* that :func:`dump` or :func:`dump_short` wrote."""
     key: Any = kind  # mypy does not take a type variable's type for hashable
     value: T = _adapter(key).validate_json(text)
     return value

@@ -6,47 +6,46 @@ answer exactly is an error that says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import TypeVar
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
 
-from historian.edits import CreateTable, apply_all
+from historian.chains import Name
 from historian.errors import PositionAhead, PositionExpired, PositionUnknown, StoreError, UnknownTable
+from historian.index import VersionIndex
 from historian.plans import Place
 from historian.positions import LogPosition
 from historian.prefix import Prefix, covers
-from historian.schema import Catalog, Snapshot, TableName
-from historian.timeline import Gap, TimelineEntry
-from historian.versions import Binding, Version, step, touched_names
+from historian.schema import Catalog, TableName
+from historian.stored import StoredTimeline
+from historian.timeline import Gap, Horizon, TimelineEntry, place_key
+from historian.versions import Version
 
 __all__ = ["History"]
-
-V = TypeVar("V")
 
 
 class History:
     """All versions of all tables of one source, built from its timeline in order. Grows by :meth:`record`.
 
     Args:
-        empty: the catalog before the first entry; it carries the server's defaults.
+        empty: the catalog before the first entry; it carries the server's defaults, and no tables.
+        stored: what the timeline begins with, decoded as far as questions need it.
+        horizon: where the history begins, if older versions were forgotten.
     """
 
-    def __init__(self, empty: Catalog | None = None) -> None:
-        self._empty = Catalog() if empty is None else empty
-        self._entries: list[TimelineEntry] = []
-        self._places: dict[tuple[str, str, int], TimelineEntry] = {}
-        self._made: list[tuple[Version, ...]] = []
-        self._by_id: dict[int, list[Version]] = {}
-        self._by_name: dict[TableName, list[Binding]] = {}
-        self._tables: dict[TableName, Snapshot] = dict(self._empty.tables)
-        self._unknown: dict[TableName, str] = dict(self._empty.unknown)
-        self._rest = replace(self._empty, tables={}, unknown={})
-        self._catalog: Catalog | None = self._empty
-        self._earlier: tuple[int, Catalog] = (0, self._empty)
+    def __init__(
+        self, empty: Catalog | None = None, *, stored: StoredTimeline | None = None, horizon: Horizon | None = None
+    ) -> None:
+        self._index = VersionIndex(Catalog() if empty is None else empty, stored, horizon)
+        self._places = {} if stored is None else dict(stored.places)
+        self._horizon = horizon
+        self._gone = frozenset(() if horizon is None else horizon.gone)
+        self._origin = None if horizon is None else horizon.position
         self._gaps: tuple[Gap, ...] = ()
         self._resolved: LogPosition | None = None
-        self._known_resolved: LogPosition | None = None
+        self._servers_upto = 0
         self._servers: set[str] = set()
+        self._known_resolved: LogPosition | None = None
 
     @classmethod
     def of(
@@ -56,11 +55,15 @@ class History:
         resolved: LogPosition | None = None,
         gaps: Iterable[Gap] = (),
         empty: Catalog | None = None,
+        horizon: Horizon | None = None,
     ) -> History:
-        """The history of a whole timeline. Raises :class:`StoreError` where its numbers have holes."""
-        history = cls(empty)
+        """The history of a whole timeline. Raises :class:`StoreError` where its numbers have holes behind *horizon*."""
+        history = cls(empty, horizon=horizon)
         for entry in entries:
-            history.record(entry)
+            if horizon is not None and entry.number <= horizon.number:
+                history._append(entry)
+            else:
+                history.record(entry)
         for gap in gaps:
             history.add_gap(gap)
         if resolved is not None:
@@ -70,19 +73,26 @@ class History:
     @property
     def last_number(self) -> int:
         """Number of the last entry; 0 where there is none."""
-        return len(self._entries)
+        return max(self._index.last_number, 0 if self._horizon is None else self._horizon.number)
 
     @property
     def first_number(self) -> int:
-        """Number of the entry that the history begins with; 0 where there is none."""
-        return min(1, len(self._entries))
+        """Number of the entry that the history begins with, or begins behind; 0 where there is none."""
+        return min(1, self.last_number) if self._horizon is None else self._horizon.number
 
     @property
     def origin(self) -> LogPosition:
         """Where the history begins. Raises :class:`StoreError` while nothing is recorded."""
-        if not self._entries:
-            raise StoreError("the history has no entry yet", expected="an entry that says where it begins")
-        return self._entries[0].position
+        if self._origin is None:
+            if not self._index.numbers:
+                raise StoreError("the history has no entry yet", expected="an entry that says where it begins")
+            self._origin = self._index.entry(self._index.numbers[0]).position
+        return self._origin
+
+    @property
+    def horizon(self) -> Horizon | None:
+        """Before which versions were forgotten; None where none were."""
+        return self._horizon
 
     @property
     def resolved(self) -> LogPosition:
@@ -90,17 +100,28 @@ class History:
         return self.origin if self._resolved is None else self._resolved
 
     @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """Stretches of the log that were not read."""
+        return self._gaps
+
+    @property
     def entries(self) -> tuple[TimelineEntry, ...]:
         """The whole timeline."""
-        return tuple(self._entries)
+        return tuple(map(self._index.entry, self._index.numbers))
+
+    @property
+    def tables(self) -> Iterator[TableName]:
+        """Each name that ever stood for a table, in no order."""
+        return self._index.tables()
 
     def entry(self, number: int) -> TimelineEntry | None:
         """The entry of that number, or None."""
-        return self._entries[number - 1] if 1 <= number <= len(self._entries) else None
+        return self._index.entry(number) if self._index.has(number) else None
 
     def recorded(self, place: Place, server: str) -> TimelineEntry | None:
         """The entry of the statement at *place* of *server*'s log, or None. A GTID is the same on every server."""
-        return self._places.get(_key(place, server))
+        number = self._places.get(place_key(place, server))
+        return None if number is None else self._index.entry(number)
 
     def record(self, entry: TimelineEntry) -> None:
         """Appends *entry*. Recording a statement again, under whatever number, changes nothing.
@@ -109,24 +130,21 @@ class History:
             StoreError: the number is taken by another entry, or leaves a hole.
             EditConflict: an edit does not fit; the history is unchanged.
         """
+        if self._replayed(entry):
+            return
         known = self.entry(entry.number)
-        if known is not None and known != entry and not self._replayed(entry):
+        if known is not None:
             raise StoreError(
                 "a timeline entry is there already, with other content",
                 where=f"entry {entry.number}",
                 expected=f"{known.statement or known.edits!r} at {known.place or known.position}",
                 found=f"{entry.statement or entry.edits!r} at {entry.place or entry.position}",
             )
-        if known == entry or self._replayed(entry):
-            return
         if entry.number != self.last_number + 1:
             raise StoreError(
                 "the timeline has a hole", where="the next entry", expected=self.last_number + 1, found=entry.number
             )
-        self._take(entry)
-        self._entries.append(entry)
-        if entry.place is not None:
-            self._places[_key(entry.place, entry.server)] = entry
+        self._append(entry)
 
     def resolve(self, position: LogPosition) -> None:
         """Notes that the log has been read for statements up to *position*; an earlier one changes nothing.
@@ -149,41 +167,36 @@ class History:
     @property
     def catalog(self) -> Catalog:
         """All tables after the last entry."""
-        if self._catalog is None:
-            self._catalog = replace(self._rest, tables=dict(self._tables), unknown=dict(self._unknown))
-        return self._catalog
+        return self._index.catalog()
 
     def catalog_at(self, number: int) -> Catalog:
         """All tables after the entry of that number; 0: before the first. Cheap for ascending numbers."""
-        if number == self.last_number:
-            return self.catalog
-        if not 0 <= number < self.last_number:
-            raise StoreError("no such timeline entry", expected=f"0 to {self.last_number}", found=number)
-        reached, catalog = self._earlier if self._earlier[0] <= number else (0, self._empty)
-        for entry in self._entries[reached:number]:
-            catalog = apply_all(entry.edits, catalog)
-        self._earlier = (number, catalog)
-        return catalog
+        first = 0 if self._horizon is None else self._horizon.number
+        if not first <= number <= self.last_number:
+            raise StoreError("no such timeline entry", expected=f"{first} to {self.last_number}", found=number)
+        return self._index.catalog_at(number)
 
     def versions(self, table: TableName) -> tuple[Version, ...]:
         """What the name *table* stood for over time, oldest first; the end of a dropped table is a version too."""
-        return tuple(bound.version for bound in self._by_name.get(table, ()) if bound.version is not None)
+        bounds = self._index.name(table).bounds
+        return tuple(self._index.chain(bound.table_id).at(bound.number) for bound in bounds if bound.table_id)
 
     def versions_of(self, table_id: int) -> tuple[Version, ...]:
         """All versions of a table under all its names, oldest first."""
-        return tuple(self._by_id.get(table_id, ()))
+        return tuple(self._index.chain(table_id))
 
     def versions_since(self, table_id: int, number: int) -> tuple[Version, ...]:
         """What became of a table after the version that a reader planned with; empty: it is still in force."""
-        return tuple(version for version in self.versions_of(table_id) if version.number > number)
+        chain = self._index.chain(table_id)
+        return tuple(chain.at(later) for later in chain.numbers if later > number)
 
     def versions_by(self, number: int) -> tuple[Version, ...]:
         """The versions that the entry of that number made."""
-        return self._made[number - 1] if 1 <= number <= len(self._made) else ()
+        return self._index.made_by(number)
 
     def timeline(self, table: TableName) -> tuple[TimelineEntry, ...]:
         """Entries after which the name *table* stood for something else than before, or for nothing."""
-        return tuple(bound.entry for bound in self._by_name.get(table, ()))
+        return tuple(self._index.entry(bound.number) for bound in self._index.name(table).bounds)
 
     def at(
         self, table: TableName, position: LogPosition, ordinal: int | None = None, gtid: str | None = None
@@ -206,26 +219,23 @@ class History:
         self._check_server(position, table)
         prefix = Prefix(position, gtid, ordinal)
         self._check_readable(prefix, table)
-        bindings = self._by_name.get(table)
-        if not bindings:
+        name = self._index.name(table)
+        if not name.bounds:
             raise UnknownTable("no such table in the history", where=str(table))
-        bound = next((b for b in reversed(bindings) if prefix.holds(b.entry)), None)
-        if bound is None:
-            first = bindings[0].entry
-            raise PositionExpired(
-                "the position lies before the table's first version",
-                where=f"{table} at {prefix}",
-                expected=f"a position behind {first.place.gtid or first.position if first.place else first.position}",
-            )
-        version = bound.version
+        held = name.order(self._index.entry).cut(prefix, self.origin)
+        if held is None:
+            held = self._held(name, prefix)
+        if held == 0:
+            self._raise_earlier(table, prefix, name.bounds[0].number)
+        bound = name.bounds[held - 1]
         if bound.unknown is not None:
             raise PositionUnknown(
                 "the table's schema is not known there", where=f"{table} at {prefix}", found=bound.unknown
             )
+        version = self._index.chain(bound.table_id).at(bound.number) if bound.table_id else None
         if version is None or version.snapshot is None:
-            raise UnknownTable(
-                "the table is gone there", where=f"{table} at {prefix}", found=bound.entry.statement or None
-            )
+            statement = self._index.entry(bound.number).statement
+            raise UnknownTable("the table is gone there", where=f"{table} at {prefix}", found=statement or None)
         self._check_whole(version, prefix)
         return version
 
@@ -233,6 +243,8 @@ class History:
         """Refuses a file that several servers may have had; a position that a person wrote names none."""
         if position.gtids or position.server or not position.file:
             return
+        if self._servers_upto != self.last_number:
+            self._servers_upto, self._servers = self.last_number, {entry.server for entry in self.entries}
         servers = self._servers | {self.resolved.server} - {""}
         if len(servers) < 2:
             return
@@ -240,6 +252,21 @@ class History:
             "the history is of several servers, and the position does not say whose file it means",
             where=f"{table} at {position}",
             expected="GTIDs, or a position on one of " + ", ".join(sorted(servers)),
+        )
+
+    def _held(self, name: Name, prefix: Prefix) -> int:
+        """How many of the name's bounds lie at or before the last one that *prefix* holds."""
+        bounds = name.bounds
+        return next((i for i in range(len(bounds), 0, -1) if prefix.holds(self._index.entry(bounds[i - 1].number))), 0)
+
+    def _raise_earlier(self, table: TableName, prefix: Prefix, number: int) -> NoReturn:
+        if table in self._gone:
+            raise UnknownTable("the table is gone there", where=f"{table} at {prefix}")
+        first = self._index.entry(number)
+        raise PositionExpired(
+            "the position lies before the table's first version",
+            where=f"{table} at {prefix}",
+            expected=f"a position behind {first.place.gtid or first.position if first.place else first.position}",
         )
 
     def _check_readable(self, prefix: Prefix, table: TableName) -> None:
@@ -267,49 +294,36 @@ class History:
 
     def _check_whole(self, version: Version, prefix: Prefix) -> None:
         """Refuses a prefix that lacks a statement which *version* was computed from."""
-        for earlier in reversed(self._by_id[version.table_id]):
-            if earlier.number > version.number:
-                continue
-            if not prefix.holds(earlier.entry):
+        chain = self._index.chain(version.table_id)
+        index = bisect_left(chain.numbers, version.number)
+        held = chain.order().cut(prefix, self.origin)
+        if held is not None and held > index:
+            return
+        while True:
+            earlier = self._index.entry(chain.numbers[index])
+            if not prefix.holds(earlier):
                 raise PositionUnknown(
                     "the position holds a later statement on the table but not an earlier one",
                     where=f"{version.name} at {prefix}",
-                    expected=f"{earlier.entry.place.gtid if earlier.entry.place else earlier.entry.position} "
-                    f"({earlier.entry.statement})",
+                    expected=f"{earlier.place.gtid if earlier.place else earlier.position} ({earlier.statement})",
                 )
-            if any(isinstance(edit, CreateTable) for edit in earlier.edits):
+            if chain.is_create(index) or not index:
                 return
+            index -= 1
 
     def _replayed(self, entry: TimelineEntry) -> bool:
+        known = self.entry(entry.number)
+        if known == entry:
+            return True
+        if self._horizon is not None and entry.number <= self._horizon.number:
+            # What is left of an entry there says nothing about its edits.
+            return known is None or known.place == entry.place
         if entry.place is None:
             return False
-        known = self.recorded(entry.place, entry.server)
-        return known is not None and (known.number != entry.number or known == entry)
+        number = self._places.get(place_key(entry.place, entry.server))
+        return number is not None and number != entry.number
 
-    def _take(self, entry: TimelineEntry) -> None:
-        names = {name for edit in entry.edits for name in touched_names(edit)}
-        tables = {name: self._tables[name] for name in names if name in self._tables}
-        unknown = {name: self._unknown[name] for name in names if name in self._unknown}
-        made = step(entry, replace(self._rest, tables=tables, unknown=unknown))
-        self._made.append(made.versions)
-        self._servers.add(entry.server)
-        for version in made.versions:
-            self._by_id.setdefault(version.table_id, []).append(version)
-        for name, binding in made.bindings.items():
-            self._by_name.setdefault(name, []).append(binding)
-        for name in names:
-            _set(self._tables, name, made.catalog.tables.get(name))
-            _set(self._unknown, name, made.catalog.unknown.get(name))
-        self._rest = replace(made.catalog, tables={}, unknown={})
-        self._catalog = None
-
-
-def _set(mapping: dict[TableName, V], name: TableName, value: V | None) -> None:
-    if value is None:
-        mapping.pop(name, None)
-    else:
-        mapping[name] = value
-
-
-def _key(place: Place, server: str) -> tuple[str, str, int]:
-    return ("", place.gtid, place.ordinal) if place.gtid else (server, place.file, place.offset)
+    def _append(self, entry: TimelineEntry) -> None:
+        self._index.take(entry)
+        if entry.place is not None:
+            self._places[place_key(entry.place, entry.server)] = entry.number

@@ -62,16 +62,16 @@ class Prefix:
     Without *ordinal* the whole transaction belongs to it; without *gtid* too, *position* is all.
     """
 
-    __slots__ = ("_gtid", "_ordinal", "position")
+    __slots__ = ("gtid", "ordinal", "position")
 
     def __init__(self, position: LogPosition, gtid: str | None = None, ordinal: int | None = None) -> None:
         self.position = position
-        self._gtid = gtid.lower() if gtid else None
-        self._ordinal = ordinal
+        self.gtid = gtid.lower() if gtid else None
+        self.ordinal = ordinal
 
     def __str__(self) -> str:
-        inside = "" if self._ordinal is None else f" event {self._ordinal}"
-        return f"{self.position}{'' if self._gtid is None else f' in {self._gtid}'}{inside}"
+        inside = "" if self.ordinal is None else f" event {self.ordinal}"
+        return f"{self.position}{'' if self.gtid is None else f' in {self.gtid}'}{inside}"
 
     def holds(self, entry: TimelineEntry) -> bool:
         """Whether the statement or capture of *entry* lies before the row event."""
@@ -79,21 +79,21 @@ class Prefix:
         if place is None:
             return covers(self.position, entry.position)
         if self._own(entry, place):
-            return self._ordinal is None or place.ordinal < self._ordinal
+            return self.ordinal is None or place.ordinal < self.ordinal
         return holds(self.position, place, entry.server)
 
     def transaction_beyond(self, position: LogPosition) -> bool:
         """Whether the row event's own transaction lies behind *position*."""
-        if self._gtid is not None:
-            return not position.gtid_set.contains_gtid(self._gtid)
-        return self._ordinal is not None and covers(self.position, position)
+        if self.gtid is not None:
+            return not position.gtid_set.contains_gtid(self.gtid)
+        return self.ordinal is not None and covers(self.position, position)
 
     def _own(self, entry: TimelineEntry, place: Place) -> bool:
-        if place.gtid or self._gtid is not None:
-            return place.gtid == self._gtid
+        if place.gtid or self.gtid is not None:
+            return place.gtid == self.gtid
         begin = entry.position
         return (
-            self._ordinal is not None
+            self.ordinal is not None
             and begin.of_one_server(self.position.server)
             and (begin.file, begin.offset) == (self.position.file, self.position.offset)
         )

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from historian.edits import Edit
 from historian.plans import Place
 from historian.positions import LogPosition
+from historian.schema import TableName
 
-__all__ = ["Gap", "TimelineEntry"]
+__all__ = ["EntryHead", "Gap", "Horizon", "TimelineEntry", "place_key"]
+
+
+class _Lazy:
+    """Room for what makes ``edits`` when they are first asked for; an instance made as usual leaves it empty."""
+
+    __slots__ = ("_read",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineEntry:
+class TimelineEntry(_Lazy):
     """One statement's edits, or a capture of tables; ``number`` is the version that tables it touches have from here.
 
     Attributes:
@@ -35,6 +44,39 @@ class TimelineEntry:
     event_time_us: int
     server: str
 
+    @classmethod
+    def of(cls, number: int, head: EntryHead, read: Callable[[], tuple[Edit, ...]]) -> TimelineEntry:
+        """The entry of that *head* whose edits *read* gives when they are first asked for.
+
+        A capture of many tables has many edits, and a lookup needs those of one table.
+        """
+        entry = object.__new__(cls)
+        for name in EntryHead.__slots__:
+            object.__setattr__(entry, name, getattr(head, name))
+        object.__setattr__(entry, "number", number)
+        object.__setattr__(entry, "_read", read)
+        return entry
+
+    def __getattr__(self, name: str) -> Any:
+        # Python comes here only where the field is not set yet.
+        if name != "edits":
+            raise AttributeError(name)
+        object.__setattr__(self, "edits", self._read())
+        object.__delattr__(self, "_read")
+        return self.edits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryHead:
+    """A timeline entry without its number and edits."""
+
+    place: Place | None
+    position: LogPosition
+    statement: str = ""
+    database: str = ""
+    event_time_us: int = 0
+    server: str = ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
@@ -43,3 +85,28 @@ class Gap:
     start: LogPosition
     end: LogPosition
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Horizon:
+    """Where a history begins whose older versions were forgotten.
+
+    Of the entries up to ``number`` those remain that made a version in force there, each of its tables by CREATE.
+
+    Attributes:
+        number: of the last entry whose forerunners were forgotten.
+        position: positions that do not cover it have no schema any more.
+        gone: names that stood for a table before and stand for none there.
+        next_table_id, next_column_id: ids below were given away.
+    """
+
+    number: int
+    position: LogPosition
+    gone: tuple[TableName, ...]
+    next_table_id: int
+    next_column_id: int
+
+
+def place_key(place: Place, server: str) -> str:
+    """What makes a statement the same when it is read again, on whatever server if it has a GTID."""
+    return f"{place.gtid}/{place.ordinal}" if place.gtid else f"{server}/{place.file}:{place.offset}"

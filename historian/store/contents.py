@@ -1,28 +1,46 @@
-"""Plans as the store keeps them: snapshots, which most plans share, stand aside under the digest of their JSON."""
+"""Texts as the store keeps them: long ones squeezed, and plans without the snapshots that most of them share."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from historian import codec
 from historian.plans import Plan
+from historian.schema import Snapshot
+from historian.stored import digest_of
 
-__all__ = ["pack", "references", "unpack"]
+__all__ = ["loosened", "pack", "references", "squeezed", "unpack"]
+
+_LONG = 512
+_MARK = "z:"
+
+
+def squeezed(text: str) -> str:
+    """*text*, JSON, as it is stored: from some length on deflated and in base64 behind ``z:``, which begins no JSON."""
+    if len(text) < _LONG:
+        return text
+    return _MARK + b64encode(zlib.compress(text.encode())).decode()
+
+
+def loosened(text: str) -> str:
+    """The text that :func:`squeezed` made."""
+    return zlib.decompress(b64decode(text[len(_MARK) :])).decode() if text.startswith(_MARK) else text
 
 
 def pack(plan: Plan) -> tuple[str, dict[str, str]]:
     """The plan's JSON with digests for snapshots, and the snapshots' JSON by digest."""
     value = json.loads(codec.dump(Plan, plan))
     snapshots: dict[str, str] = {}
-    for version in _versions(value):
-        if version["snapshot"] is not None:
-            text = _text(version["snapshot"])
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            snapshots[digest] = text
-            version["snapshot"] = digest
+    planned = (version for table in plan.tables for version in table.versions)
+    for version, packed in zip(planned, _versions(value), strict=True):
+        if version.snapshot is not None:
+            text = codec.dump_short(Snapshot, version.snapshot)
+            packed["snapshot"] = digest_of(text)
+            snapshots[packed["snapshot"]] = text
     return _text(value), snapshots
 
 

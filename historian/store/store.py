@@ -16,22 +16,22 @@ from historian.history import History
 from historian.plans import Plan, Quarantine
 from historian.positions import LogPosition
 from historian.schema import Catalog, TableName
-from historian.store.contents import references, unpack
+from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
 from historian.store.lease import Lease, Owner, held_lease
+from historian.store.migration import prepare
 from historian.store.recording import (
     append_plan,
     fact,
     forget_plans,
-    prepare,
-    record_entry,
     record_gap,
     record_quarantine,
     record_resolved,
     set_fact,
 )
-from historian.store.tables import counts, gaps, plans, quarantines, snapshots, streams, timeline
-from historian.timeline import Gap, TimelineEntry
+from historian.store.tables import counts, gaps, plans, quarantines, streams
+from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline
+from historian.timeline import Gap, Horizon, TimelineEntry
 
 __all__ = ["Store"]
 
@@ -98,8 +98,7 @@ class Store:
         new_entries, new_gaps = tuple(entries), tuple(gaps)
 
         def work(connection: Connection) -> None:
-            for entry in new_entries:
-                record_entry(connection, entry)
+            self._append(connection, new_entries)
             for gap in new_gaps:
                 record_gap(connection, gap)
             record_resolved(connection, resolved)
@@ -108,8 +107,12 @@ class Store:
 
     def entries(self, after: int = 0) -> tuple[TimelineEntry, ...]:
         """Timeline entries behind the number *after*, in order."""
-        query = select(timeline.c.body).where(timeline.c.number > after).order_by(timeline.c.number)
-        return tuple(codec.load(TimelineEntry, body) for body in self._bodies(query))
+        timeline = self._transactions.read(lambda connection: read_timeline(connection, after))
+        return tuple(map(timeline.entry, timeline.heads))
+
+    def last_number(self) -> int:
+        """Number of the last timeline entry; 0 where there is none."""
+        return self._transactions.read(last_number)
 
     def gaps(self) -> tuple[Gap, ...]:
         """Stretches of the log that were not read, in the order in which they were found."""
@@ -123,7 +126,17 @@ class Store:
 
     def history(self, empty: Catalog | None = None) -> History:
         """The history of all that is recorded; *empty* carries the server's defaults."""
-        return History.of(self.entries(), resolved=self.resolved(), gaps=self.gaps(), empty=empty)
+
+        def work(connection: Connection) -> History:
+            history = History(empty, stored=read_timeline(connection), horizon=_horizon(connection))
+            for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():
+                history.add_gap(codec.load(Gap, body))
+            resolved = fact(connection, "resolved")
+            if resolved is not None:
+                history.resolve(codec.load(LogPosition, resolved))
+            return history
+
+        return self._transactions.read(work)
 
     def append_plan(self, plan: Plan) -> None:
         """Stores *plan* under its number, once and for all, and which tables stop in it.
@@ -241,8 +254,7 @@ class Store:
 
         def work(connection: Connection) -> None:
             self._identity(connection, name, connector, exactly=True)
-            for entry in held_entries:
-                record_entry(connection, entry)
+            self._append(connection, held_entries)
             for plan in held_plans:
                 append_plan(connection, plan, restoring=True)
             if held_plans or held_entries:
@@ -271,10 +283,20 @@ class Store:
 
     def _plans(self, condition: ColumnElement[bool]) -> tuple[Plan, ...]:
         def work(connection: Connection) -> tuple[Plan, ...]:
-            bodies = connection.execute(select(plans.c.body).where(condition).order_by(plans.c.number)).scalars().all()
-            needed = {digest for body in bodies for digest in references(body)}
-            rows = connection.execute(select(snapshots).where(snapshots.c.digest.in_(needed)))
-            found = {row.digest: row.body for row in rows}
+            query = select(plans.c.body).where(condition).order_by(plans.c.number)
+            bodies = [loosened(body) for body in connection.execute(query).scalars()]
+            found = held_snapshots(connection, {digest for body in bodies for digest in references(body)})
             return tuple(unpack(body, found) for body in bodies)
 
         return self._transactions.read(work)
+
+    def _append(self, connection: Connection, new: Sequence[TimelineEntry]) -> None:
+        writer = TimelineWriter(connection, _horizon(connection))
+        for entry in new:
+            writer.add(entry)
+        writer.flush()
+
+
+def _horizon(connection: Connection) -> Horizon | None:
+    body = fact(connection, "horizon")
+    return None if body is None else codec.load(Horizon, body)

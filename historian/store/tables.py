@@ -1,58 +1,95 @@
-"""The store's tables. Values are JSON (:mod:`historian.codec`); columns exist for what is searched or unique."""
+"""The store's tables. Values are JSON (:mod:`historian.codec`); columns exist for what is searched or unique.
+
+Long values are squeezed (:mod:`historian.store.contents`).
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.dialects import mysql
 
-__all__ = ["counts", "facts", "gaps", "leases", "metadata", "plans", "quarantines", "snapshots", "streams", "timeline"]
+__all__ = [
+    "SCHEMA_FORMAT",
+    "body_type",
+    "counts",
+    "edits",
+    "entries",
+    "facts",
+    "gaps",
+    "leases",
+    "metadata",
+    "name_type",
+    "plans",
+    "quarantines",
+    "snapshots",
+    "streams",
+]
 
-SCHEMA_FORMAT = 1
-"""Raised when a table's meaning changes; a store of another format is refused."""
+SCHEMA_FORMAT = 2
+"""Raised when a table's meaning changes, with a step of :mod:`historian.store.migration` that leads there."""
 
 metadata = MetaData()
 
 # MySQL's default collation would take names that differ in case for one, and its TEXT ends at 64 KiB.
-_name = String(255).with_variant(mysql.VARCHAR(255, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
-_body = Text().with_variant(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+name_type = String(255).with_variant(mysql.VARCHAR(255, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+body_type = Text().with_variant(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
 
 facts = Table(
     "historian_facts",
     metadata,
-    Column("name", _name, primary_key=True),
-    Column("body", _body, nullable=False),
+    Column("name", name_type, primary_key=True),
+    Column("body", body_type, nullable=False),
 )
-"""Single values: schema_format, connector, resolved."""
+"""Single values: schema_format, generation, connector, resolved, horizon."""
 
-timeline = Table(
-    "historian_timeline",
+entries = Table(
+    "historian_entries",
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("place", _name, unique=True, nullable=True),
-    Column("body", _body, nullable=False),
+    Column("place", name_type, unique=True, nullable=True),
+    Column("body", body_type, nullable=False),
+    sqlite_with_rowid=False,
 )
-"""Timeline entries; ``place`` is what makes a statement the same when it is read again."""
+"""Heads of timeline entries; ``place`` is what makes a statement the same when it is read again."""
+
+edits = Table(
+    "historian_edits",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False),
+    Column("database_name", name_type, nullable=False),
+    Column("table_name", name_type, nullable=False),
+    Column("kind", name_type, nullable=False),
+    Column("column_id", BigInteger, nullable=False),
+    Column("body", body_type, nullable=False),
+    Column("snapshot", name_type, nullable=True),
+    Index("historian_edits_of_table", "table_id", "number"),
+    Index("historian_edits_of_name", "database_name", "table_name"),
+    sqlite_with_rowid=False,
+)
+"""What each entry changes, an edit a row, as :class:`historian.stored.EditRow` says."""
 
 gaps = Table(
     "historian_gaps",
     metadata,
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("body", _body, nullable=False),
+    Column("body", body_type, nullable=False),
 )
 
 snapshots = Table(
     "historian_snapshots",
     metadata,
-    Column("digest", _name, primary_key=True),
-    Column("body", _body, nullable=False),
+    Column("digest", name_type, primary_key=True),
+    Column("body", body_type, nullable=False),
 )
-"""Snapshots that plans refer to, by the SHA-256 of their JSON, so that each is stored once."""
+"""Full schemas that edits and plans refer to, by the SHA-256 of their JSON, so that each is stored once."""
 
 plans = Table(
     "historian_plans",
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("body", _body, nullable=False),
+    Column("body", body_type, nullable=False),
 )
 """Plans, with digests in place of snapshots."""
 
@@ -60,16 +97,16 @@ quarantines = Table(
     "historian_quarantines",
     metadata,
     Column("table_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("database_name", _name, primary_key=True),
-    Column("table_name", _name, primary_key=True),
-    Column("body", _body, nullable=False),
+    Column("database_name", name_type, primary_key=True),
+    Column("table_name", name_type, primary_key=True),
+    Column("body", body_type, nullable=False),
 )
 
 streams = Table(
     "historian_streams",
     metadata,
-    Column("name", _name, primary_key=True),
-    Column("body", _body, nullable=False),
+    Column("name", name_type, primary_key=True),
+    Column("body", body_type, nullable=False),
 )
 
 counts = Table(
@@ -85,8 +122,8 @@ counts = Table(
 leases = Table(
     "historian_leases",
     metadata,
-    Column("name", _name, primary_key=True),
-    Column("owner", _body, nullable=False),
-    Column("token", _name, nullable=False),
+    Column("name", name_type, primary_key=True),
+    Column("owner", body_type, nullable=False),
+    Column("token", name_type, nullable=False),
     Column("expires_s", Float(53), nullable=False),
 )

@@ -265,7 +265,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
         database.execute("UPDATE historian_facts SET body = '99' WHERE name = 'schema_format'")
         database.commit()
 
-    with pytest.raises(StoreError, match=r"another release.*expected format 1; found format 99"):
+    with pytest.raises(StoreError, match=r"newer release.*expected format 2 or older; found format 99"):
         Store.open(url)
 
 

@@ -1,0 +1,220 @@
+"""How a timeline is written into a store's tables, entry by entry, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, insert, select, update
+
+from historian import codec
+from historian.edits import RenameTable
+from historian.errors import StoreError
+from historian.schema import Snapshot, TableName
+from historian.store.contents import loosened, squeezed
+from historian.store.tables import edits, entries, snapshots
+from historian.stored import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
+from historian.timeline import Horizon, TimelineEntry, place_key
+
+__all__ = ["TimelineWriter", "held_snapshots", "last_number", "put_snapshots", "read_timeline"]
+
+_GONE = ("drop_table", "forget_table")
+_AT_ONCE = 500
+"""Values in one statement; databases limit them."""
+
+
+def last_number(connection: Connection) -> int:
+    """Number of the last entry; 0 where there is none."""
+    return connection.execute(select(func.max(entries.c.number))).scalar() or 0
+
+
+def read_timeline(connection: Connection, after: int = 0, upto: int | None = None) -> StoredTimeline:
+    """The entries behind the number *after*, by default to the end, not decoded."""
+    heads, places = {}, {}
+    for number, place, body in connection.execute(_between(entries, after, upto).order_by(entries.c.number)):
+        heads[number] = body
+        if place is not None:
+            places[place] = number
+    rows = connection.execute(_between(edits, after, upto).order_by(edits.c.number, edits.c.part)).all()
+    needed = _between(edits, after, upto).with_only_columns(edits.c.snapshot).where(edits.c.snapshot.is_not(None))
+    texts = connection.execute(select(snapshots).where(snapshots.c.digest.in_(needed)))
+    return _timeline(heads, places, rows, dict(texts.all()))
+
+
+def held_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
+    """JSON of those schemas that are stored, by digest."""
+    wanted = tuple(digests)
+    found: dict[str, str] = {}
+    for begin in range(0, len(wanted), _AT_ONCE):
+        query = select(snapshots).where(snapshots.c.digest.in_(wanted[begin : begin + _AT_ONCE]))
+        found.update((digest, loosened(body)) for digest, body in connection.execute(query))
+    return found
+
+
+def put_snapshots(connection: Connection, texts: Mapping[str, str]) -> None:
+    """Stores JSON of schemas by digest, as far as it is not there."""
+    present = held_snapshots(connection, texts)
+    new = [{"digest": digest, "body": squeezed(text)} for digest, text in texts.items() if digest not in present]
+    if new:
+        connection.execute(insert(snapshots), new)
+
+
+class TimelineWriter:
+    """Appends entries in one transaction; :meth:`flush` ends it.
+
+    Args:
+        horizon: up to which entries may have been forgotten.
+    """
+
+    def __init__(self, connection: Connection, horizon: Horizon | None = None) -> None:
+        self._connection = connection
+        self._horizon = 0 if horizon is None else horizon.number
+        self._last = max(last_number(connection), self._horizon)
+        self._ids: dict[TableName, int] = {}
+        self._since_full: dict[int, int] = {}
+        self._entries: list[dict[str, Any]] = []
+        self._places: set[str] = set()
+        self._rows: list[EditRow] = []
+        self._snapshots: dict[str, str] = {}
+
+    def add(self, entry: TimelineEntry) -> None:
+        """Appends *entry*, unless it or its place is recorded.
+
+        Raises:
+            StoreError: its number is taken by another entry, or leaves a hole.
+            EditConflict: it changes a table that is not there.
+        """
+        place = None if entry.place is None else place_key(entry.place, entry.server)
+        if entry.number <= self._last and self._is_recorded(entry):
+            return
+        if place is not None and self._is_elsewhere(entry.number, place):
+            return
+        if entry.number <= self._last:
+            raise StoreError(
+                "a timeline entry is there already, with other content",
+                where=f"entry {entry.number}",
+                expected=self._head(entry.number),
+                found=head_of(entry),
+                next_step="another run recorded it; start again from what the store holds",
+            )
+        if entry.number != self._last + 1:
+            raise StoreError(
+                "the timeline has a hole", where="the next entry", expected=self._last + 1, found=entry.number
+            )
+        self.put(entry, place)
+
+    def put(self, entry: TimelineEntry, place: str | None) -> None:
+        """Appends *entry* without looking whether it follows."""
+        rows, texts = edit_rows(entry, self._table_id)
+        self._last = entry.number
+        self._entries.append({"number": entry.number, "place": place, "body": squeezed(head_of(entry))})
+        self._rows += rows
+        self._snapshots.update(texts)
+        if place is not None:
+            self._places.add(place)
+        for edit, row in zip(entry.edits, rows, strict=True):
+            if isinstance(edit, RenameTable):
+                self._ids[edit.table] = 0
+            self._note(row)
+        for table_id in {row.table_id for row in rows if row.table_id}:
+            self._since_full[table_id] += 1
+            if self._since_full[table_id] > FULL_EVERY:
+                self._store_full(table_id)
+
+    def flush(self) -> None:
+        """Writes what was added."""
+        if self._entries:
+            connection = self._connection
+            put_snapshots(connection, self._snapshots)
+            connection.execute(insert(entries), self._entries)
+            if self._rows:
+                connection.execute(insert(edits), [_stored(row) for row in self._rows])
+            self._entries, self._rows, self._snapshots = [], [], {}
+
+    def _is_recorded(self, entry: TimelineEntry) -> bool:
+        """Whether *entry* itself is there, as far as it is still known."""
+        self.flush()
+        held = self._head(entry.number)
+        if entry.number <= self._horizon:
+            return held in (None, head_of(entry))
+        if held != head_of(entry):
+            return False
+        timeline = read_timeline(self._connection, entry.number - 1, entry.number)
+        return timeline.entry(entry.number).edits == entry.edits
+
+    def _head(self, number: int) -> str | None:
+        body = self._connection.execute(select(entries.c.body).where(entries.c.number == number)).scalar()
+        return None if body is None else loosened(body)
+
+    def _is_elsewhere(self, number: int, place: str) -> bool:
+        """Whether the statement at *place* is there under another number."""
+        if place in self._places:
+            return True
+        held = self._connection.execute(select(entries.c.number).where(entries.c.place == place)).scalar()
+        return held is not None and held != number
+
+    def _table_id(self, name: TableName) -> int:
+        """Id of the table that has the name after the last entry; 0: there is none."""
+        if name not in self._ids:
+            of_name = and_(edits.c.database_name == name.database, edits.c.table_name == name.table)
+            last = self._last_row(of_name)
+            if last is None or last.kind in _GONE or not last.table_id:
+                self._ids[name] = 0
+            else:
+                # Where it has another name by now, this one is free.
+                newest = self._last_row(edits.c.table_id == last.table_id)
+                same = newest is not None and (newest.database_name, newest.table_name) == name
+                self._ids[name] = last.table_id if same else 0
+        return self._ids[name]
+
+    def _last_row(self, condition: ColumnElement[bool]) -> Any:
+        query = select(edits).where(condition).order_by(edits.c.number.desc(), edits.c.part.desc()).limit(1)
+        return self._connection.execute(query).one_or_none()
+
+    def _note(self, row: EditRow) -> None:
+        self._ids[TableName(row.database, row.table)] = 0 if row.kind in _GONE else row.table_id
+        if row.kind == "create_table":
+            self._since_full[row.table_id] = 0
+        elif row.table_id and row.table_id not in self._since_full:
+            self._since_full[row.table_id] = self._stored_since_full(row.table_id)
+
+    def _stored_since_full(self, table_id: int) -> int:
+        full = select(func.max(edits.c.number)).where(edits.c.table_id == table_id, edits.c.snapshot.is_not(None))
+        behind = edits.c.number > func.coalesce(full.scalar_subquery(), 0)
+        query = select(func.count(edits.c.number.distinct())).where(edits.c.table_id == table_id, behind)
+        return self._connection.execute(query).scalar() or 0
+
+    def _store_full(self, table_id: int) -> None:
+        """Stores the table's schema after its newest edit beside that edit."""
+        self.flush()
+        full = select(func.max(edits.c.number)).where(edits.c.table_id == table_id, edits.c.snapshot.is_not(None))
+        wanted = and_(edits.c.table_id == table_id, edits.c.number >= full.scalar_subquery())
+        rows: Any = self._connection.execute(select(edits).where(wanted).order_by(edits.c.number, edits.c.part)).all()
+        begin = max(index for index, row in enumerate(rows) if row.snapshot is not None)
+        texts = {
+            row.snapshot: self._connection.execute(
+                select(snapshots.c.body).where(snapshots.c.digest == row.snapshot)
+            ).scalar_one()
+            for row in rows[begin : begin + 1]
+        }
+        *_, schema = folded(None, rows[begin:], _timeline({}, {}, rows, texts))
+        self._since_full[table_id] = 0
+        if schema is not None:
+            text = codec.dump_short(Snapshot, schema)
+            put_snapshots(self._connection, {digest_of(text): text})
+            newest = and_(edits.c.number == rows[-1].number, edits.c.part == rows[-1].part)
+            self._connection.execute(update(edits).where(newest).values(snapshot=digest_of(text)))
+
+
+def _between(table: Table, after: int, upto: int | None) -> Select[Any]:
+    query = select(table) if after == 0 else select(table).where(table.c.number > after)
+    return query if upto is None else query.where(table.c.number <= upto)
+
+
+def _timeline(heads: dict[int, str], places: dict[str, int], rows: Any, texts: Mapping[str, str]) -> StoredTimeline:
+    return StoredTimeline(heads, places, rows, lambda digest: loosened(texts[digest]), loosened)
+
+
+def _stored(row: EditRow) -> dict[str, Any]:
+    names = ("number", "part", "table_id", "database_name", "table_name", "kind", "column_id", "body", "snapshot")
+    return {**dict(zip(names, row, strict=True)), "body": squeezed(row.body)}

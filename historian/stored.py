@@ -1,0 +1,164 @@
+"""A timeline as a store keeps it: the head of each entry, and a row for each of its edits.
+
+What an edit changes in one table is all that is stored of it; a table's full schema stands aside, under the digest of
+its JSON, where the table is created and again after every :data:`FULL_EVERY` entries on it. Nothing is decoded before it
+is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from operator import itemgetter
+from typing import Any, NamedTuple, get_args
+
+from historian import codec
+from historian.edits import AddColumn, CreateTable, DropDatabase, DropTable, Edit, ForgetTable, SetDatabase, apply
+from historian.errors import EditConflict, StoreError
+from historian.schema import Catalog, Snapshot, TableName
+from historian.timeline import EntryHead, TimelineEntry
+from historian.versions import touched_names
+
+__all__ = ["FULL_EVERY", "EditRow", "StoredTimeline", "digest_of", "edit_rows", "folded", "head_of"]
+
+FULL_EVERY = 32
+_KINDS: dict[str, Any] = {
+    str(field.default): kind for kind in get_args(get_args(Edit)[0]) for field in fields(kind) if field.name == "kind"
+}
+
+
+class EditRow(NamedTuple):
+    """One edit of an entry.
+
+    Attributes:
+        part: its place among the entry's edits, from 0.
+        table_id: of the table that it changes; 0 where it changes none.
+        database, table: the table's name after the edit; ``table`` is "" where it changes a database.
+        column_id: the highest column id that it gives away; 0: none.
+        body: its JSON without ``kind``; of CREATE "{}", since ``schema`` says all.
+        schema: digest of the table's full schema after the edit, where that is stored.
+    """
+
+    number: int
+    part: int
+    table_id: int
+    database: str
+    table: str
+    kind: str
+    column_id: int
+    body: str
+    schema: str | None
+
+
+def digest_of(text: str) -> str:
+    """What a text is stored under: its SHA-256 in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def head_of(entry: TimelineEntry) -> str:
+    """JSON of *entry* without its number and edits."""
+    head = EntryHead(**{name: getattr(entry, name) for name in EntryHead.__slots__})
+    return codec.dump_short(EntryHead, head)
+
+
+def edit_rows(entry: TimelineEntry, table_id: Callable[[TableName], int]) -> tuple[list[EditRow], dict[str, str]]:
+    """The rows of *entry*, and the JSON of schemas by digest.
+
+    Args:
+        entry: the next one of the timeline.
+        table_id: gives the id of the table that had a name before the entry, 0 where there was none.
+
+    Raises:
+        EditConflict: an edit changes a table that is not there.
+    """
+    ids: dict[TableName, int] = {}
+    rows: list[EditRow] = []
+    schemas: dict[str, str] = {}
+    for part, edit in enumerate(entry.edits):
+        schema, body, column_id = None, "", 0
+        if isinstance(edit, (SetDatabase, DropDatabase)):
+            name = TableName(edit.name if isinstance(edit, DropDatabase) else edit.database.name, "")
+            changed = 0
+        else:
+            before, name = touched_names(edit)[0], touched_names(edit)[-1]
+            changed = edit.snapshot.table_id if isinstance(edit, CreateTable) else ids.get(before, -1)
+            if changed < 0:
+                changed = table_id(before)
+            if not changed and not isinstance(edit, ForgetTable):
+                raise EditConflict(f"{edit.kind} on a table that is not there", where=str(before))
+            ids[before] = 0
+            ids[name] = 0 if isinstance(edit, (DropTable, ForgetTable)) else changed
+        if isinstance(edit, CreateTable):
+            text = codec.dump_short(Snapshot, edit.snapshot)
+            schema, body = digest_of(text), "{}"
+            schemas[schema] = text
+            column_id = max((column.id for column in edit.snapshot.columns), default=0)
+        else:
+            body = codec.dump_short(type(edit), edit)
+            column_id = edit.column.id if isinstance(edit, AddColumn) else 0
+        rows.append(EditRow(entry.number, part, changed, name.database, name.table, edit.kind, column_id, body, schema))
+    return rows, schemas
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTimeline:
+    """Rows of a whole timeline, and what decodes them.
+
+    Args:
+        heads: JSON of each entry's head by number, ascending.
+        places: numbers of statements by :func:`~historian.timeline.place_key`.
+        rows: :class:`EditRow` or tuples like it, by number and part.
+        schema_text: gives a full schema's JSON by its digest.
+        plain: makes JSON of a head's or row's text, where the store keeps it in another form.
+    """
+
+    heads: dict[int, str]
+    places: dict[str, int]
+    rows: Sequence[EditRow]
+    schema_text: Callable[[str], str]
+    plain: Callable[[str], str] = str
+
+    def entry(self, number: int) -> TimelineEntry:
+        """The entry of that number; its edits are decoded when they are asked for."""
+        head = codec.load(EntryHead, self.plain(self.heads[number]))
+        return TimelineEntry.of(number, head, lambda: tuple(self.edit(row) for row in self.rows_of(number)))
+
+    def rows_of(self, number: int) -> Sequence[EditRow]:
+        """The rows of one entry, in order."""
+        begin, end = (bisect_left(self.rows, at, key=itemgetter(0)) for at in (number, number + 1))
+        return self.rows[begin:end]
+
+    def before(self, number: int) -> Sequence[EditRow]:
+        """The rows of all entries before that number."""
+        return self.rows[: bisect_left(self.rows, number, key=itemgetter(0))]
+
+    def edit(self, row: EditRow) -> Edit:
+        """The edit of a row."""
+        kind, body, schema = row[5], row[7], row[8]
+        if kind == "create_table" and schema is not None:
+            return CreateTable(snapshot=self.schema(schema))
+        edit: Edit = codec.load(_KINDS[kind], self.plain(body))
+        return edit
+
+    def schema(self, digest: str) -> Snapshot:
+        """The full schema of that digest."""
+        return codec.load(Snapshot, self.schema_text(digest))
+
+
+def folded(snapshot: Snapshot | None, rows: Iterable[EditRow], stored: StoredTimeline) -> Iterator[Snapshot | None]:
+    """The schema of a table after each of its *rows*, *snapshot* being that before; None where it is gone or unknown."""
+    for row in rows:
+        if row[8] is not None:
+            snapshot = stored.schema(row[8])
+        else:
+            edit = stored.edit(row)
+            if isinstance(edit, (DropTable, ForgetTable)):
+                snapshot = None
+            elif snapshot is None:
+                raise StoreError("an edit of a table that is not there", where=f"entry {row[0]}", found=edit)
+            else:
+                catalog = apply(edit, Catalog(tables={snapshot.name: snapshot}))
+                snapshot = catalog.tables[touched_names(edit)[-1]]
+        yield snapshot
