@@ -23,6 +23,9 @@ from historian.versions import Version
 
 __all__ = ["History"]
 
+_REMEMBERED = 10_000
+"""Positions that are known to lie in the history."""
+
 
 class History:
     """All versions of all tables of one source, built from its timeline in order. Grows by :meth:`record`.
@@ -37,7 +40,8 @@ class History:
         self, empty: Catalog | None = None, *, stored: StoredTimeline | None = None, horizon: Horizon | None = None
     ) -> None:
         self._index = VersionIndex(Catalog() if empty is None else empty, stored, horizon)
-        self._places = {} if stored is None else dict(stored.places)
+        heads = {} if stored is None else stored.heads
+        self._places = {place: number for number, (place, _) in heads.items() if place is not None}
         self._horizon = horizon
         self._gone = frozenset(() if horizon is None else horizon.gone)
         self._origin = None if horizon is None else horizon.position
@@ -45,7 +49,7 @@ class History:
         self._resolved: LogPosition | None = None
         self._servers_upto = 0
         self._servers: set[str] = set()
-        self._known_resolved: LogPosition | None = None
+        self._readable: dict[LogPosition, None] = {}
 
     @classmethod
     def of(
@@ -271,7 +275,7 @@ class History:
 
     def _check_readable(self, prefix: Prefix, table: TableName) -> None:
         where = f"{table} at {prefix}"
-        if prefix.position != self._known_resolved:
+        if prefix.position not in self._readable:
             if not covers(prefix.position, self.origin):
                 raise PositionExpired(
                     "the position lies before the history's begin",
@@ -280,7 +284,9 @@ class History:
                 )
             if not covers(self.resolved, prefix.position):
                 raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")
-            self._known_resolved = prefix.position
+            if len(self._readable) >= _REMEMBERED:
+                self._readable.clear()
+            self._readable[prefix.position] = None
         if prefix.transaction_beyond(self.resolved):
             raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")
         for gap in self._gaps:

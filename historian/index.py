@@ -36,7 +36,7 @@ class VersionIndex:
         if horizon is not None:
             empty = replace(empty, next_table_id=horizon.next_table_id, next_column_id=horizon.next_column_id)
         self._empty = empty
-        self._stored = StoredTimeline({}, {}, (), str) if stored is None else stored
+        self._stored = StoredTimeline({}, (), str) if stored is None else stored
         self._entries: dict[int, TimelineEntry | None] = dict.fromkeys(self._stored.heads)
         self._of_table: dict[int, list[EditRow]] = {}
         self._of_name: dict[TableName, dict[int, None]] = {}

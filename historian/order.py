@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable
 
-from historian.positions import GtidSet, LogPosition, MariadbGtids
-from historian.positions.log import parse_gtids
+from historian.positions import LogPosition, MariadbGtids
+from historian.positions.log import Gtids
 from historian.prefix import Prefix
 from historian.timeline import TimelineEntry
 
@@ -54,14 +53,14 @@ class Order:
         """
         if self._scattered or not prefix.position.gtids:
             return None
-        spans = _spans(prefix.position.gtids, prefix.position.flavor)
+        position = prefix.position.gtid_set
         own_source, own_number = _parts(prefix.gtid) if prefix.gtid else ("", 0)
         held, last = 0, -1
         for source, numbers in self._numbers.items():
-            span = spans.get(source, (1, 0))
-            if span is None or (span[1] and numbers[0] < span[0]):
+            intervals = _held(position, source)
+            if len(intervals) > 1 or (intervals and numbers[0] < intervals[0][0]):
                 return None
-            count = bisect_right(numbers, span[1])
+            count = bisect_right(numbers, intervals[0][1]) if intervals else 0
             if source == own_source:
                 begin, end = bisect_left(numbers, own_number), bisect_right(numbers, own_number)
                 if (
@@ -90,11 +89,8 @@ def _parts(gtid: str) -> tuple[str, int]:
     return domain, int(rest.rpartition("-")[2])
 
 
-@lru_cache(maxsize=256)
-def _spans(gtids: str, flavor: str) -> Mapping[str, tuple[int, int] | None]:
-    """First and last number of each source in a position; None where numbers between them are missing."""
-    position = parse_gtids(gtids, flavor)
+def _held(position: Gtids, source: str) -> tuple[tuple[int, int], ...]:
+    """Intervals of numbers of *source* that a position holds."""
     if isinstance(position, MariadbGtids):
-        return {str(domain): (0, number) for domain, _, number in position.last}
-    assert isinstance(position, GtidSet)  # noqa: S101 for mypy
-    return {source: spans[0] if len(spans) == 1 else None for source, spans in position}
+        return ((0, position.sequence(int(source))),)
+    return position.intervals(source)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any, NamedTuple, get_args
@@ -17,8 +17,10 @@ from typing import Any, NamedTuple, get_args
 from historian import codec
 from historian.edits import AddColumn, CreateTable, DropDatabase, DropTable, Edit, ForgetTable, SetDatabase, apply
 from historian.errors import EditConflict, StoreError
+from historian.plans import Place
+from historian.positions import LogPosition
 from historian.schema import Catalog, Snapshot, TableName
-from historian.timeline import EntryHead, TimelineEntry
+from historian.timeline import TimelineEntry, place_key
 from historian.versions import touched_names
 
 __all__ = ["FULL_EVERY", "EditRow", "StoredTimeline", "digest_of", "edit_rows", "folded", "head_of"]
@@ -57,10 +59,41 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def head_of(entry: TimelineEntry) -> str:
-    """JSON of *entry* without its number and edits."""
-    head = EntryHead(**{name: getattr(entry, name) for name in EntryHead.__slots__})
-    return codec.dump_short(EntryHead, head)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """An entry without its number, its edits, and what its place's key says.
+
+    Attributes:
+        offset: of the place; None: a capture.
+        file: of the place; None: the position's.
+        ordinal: of the place; None: the key says it.
+        server: None: the position's.
+    """
+
+    position: LogPosition
+    offset: int | None = None
+    file: str | None = None
+    ordinal: int | None = None
+    server: str | None = None
+    statement: str = ""
+    database: str = ""
+    event_time_us: int = 0
+
+
+def head_of(entry: TimelineEntry) -> tuple[str | None, str]:
+    """The key of *entry*'s place, and JSON of all else but its number and edits."""
+    place, position = entry.place, entry.position
+    head = _Head(
+        position=position,
+        offset=None if place is None else place.offset,
+        file=None if place is None or place.file == position.file else place.file,
+        ordinal=None if place is None or place.gtid else place.ordinal,
+        server=None if entry.server == position.server else entry.server,
+        statement=entry.statement,
+        database=entry.database,
+        event_time_us=entry.event_time_us,
+    )
+    return None if place is None else place_key(place, entry.server), codec.dump_short(_Head, head)
 
 
 def edit_rows(entry: TimelineEntry, table_id: Callable[[TableName], int]) -> tuple[list[EditRow], dict[str, str]]:
@@ -107,23 +140,31 @@ class StoredTimeline:
     """Rows of a whole timeline, and what decodes them.
 
     Args:
-        heads: JSON of each entry's head by number, ascending.
-        places: numbers of statements by :func:`~historian.timeline.place_key`.
+        heads: what :func:`head_of` gives of each entry, by number, ascending.
         rows: :class:`EditRow` or tuples like it, by number and part.
         schema_text: gives a full schema's JSON by its digest.
         plain: makes JSON of a head's or row's text, where the store keeps it in another form.
     """
 
-    heads: dict[int, str]
-    places: dict[str, int]
+    heads: Mapping[int, tuple[str | None, str]]
     rows: Sequence[EditRow]
     schema_text: Callable[[str], str]
     plain: Callable[[str], str] = str
 
     def entry(self, number: int) -> TimelineEntry:
         """The entry of that number; its edits are decoded when they are asked for."""
-        head = codec.load(EntryHead, self.plain(self.heads[number]))
-        return TimelineEntry.of(number, head, lambda: tuple(self.edit(row) for row in self.rows_of(number)))
+        key, text = self.heads[number]
+        head = codec.load(_Head, self.plain(text))
+        return TimelineEntry.later(
+            lambda: tuple(self.edit(row) for row in self.rows_of(number)),
+            number=number,
+            place=None if key is None else _place(key, head),
+            position=head.position,
+            statement=head.statement,
+            database=head.database,
+            event_time_us=head.event_time_us,
+            server=head.position.server if head.server is None else head.server,
+        )
 
     def rows_of(self, number: int) -> Sequence[EditRow]:
         """The rows of one entry, in order."""
@@ -162,3 +203,9 @@ def folded(snapshot: Snapshot | None, rows: Iterable[EditRow], stored: StoredTim
                 catalog = apply(edit, Catalog(tables={snapshot.name: snapshot}))
                 snapshot = catalog.tables[touched_names(edit)[-1]]
         yield snapshot
+
+
+def _place(key: str, head: _Head) -> Place:
+    gtid, _, ordinal = key.rpartition("/") if head.ordinal is None else ("", "", str(head.ordinal))
+    file = head.position.file if head.file is None else head.file
+    return Place(gtid=gtid, file=file, offset=head.offset or 0, ordinal=int(ordinal))

@@ -11,7 +11,7 @@ from historian.plans import Place
 from historian.positions import LogPosition
 from historian.schema import TableName
 
-__all__ = ["EntryHead", "Gap", "Horizon", "TimelineEntry", "place_key"]
+__all__ = ["Gap", "Horizon", "TimelineEntry", "place_key"]
 
 
 class _Lazy:
@@ -45,15 +45,14 @@ class TimelineEntry(_Lazy):
     server: str
 
     @classmethod
-    def of(cls, number: int, head: EntryHead, read: Callable[[], tuple[Edit, ...]]) -> TimelineEntry:
-        """The entry of that *head* whose edits *read* gives when they are first asked for.
+    def later(cls, read: Callable[[], tuple[Edit, ...]], **fields: Any) -> TimelineEntry:
+        """The entry of all the other *fields*, whose edits *read* gives when they are first asked for.
 
         A capture of many tables has many edits, and a lookup needs those of one table.
         """
         entry = object.__new__(cls)
-        for name in EntryHead.__slots__:
-            object.__setattr__(entry, name, getattr(head, name))
-        object.__setattr__(entry, "number", number)
+        for name, value in fields.items():
+            object.__setattr__(entry, name, value)
         object.__setattr__(entry, "_read", read)
         return entry
 
@@ -64,18 +63,6 @@ class TimelineEntry(_Lazy):
         object.__setattr__(self, "edits", self._read())
         object.__delattr__(self, "_read")
         return self.edits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryHead:
-    """A timeline entry without its number and edits."""
-
-    place: Place | None
-    position: LogPosition
-    statement: str = ""
-    database: str = ""
-    event_time_us: int = 0
-    server: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

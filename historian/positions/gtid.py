@@ -106,6 +106,10 @@ class GtidSet:
     def __len__(self) -> int:
         return sum(last - first + 1 for _, intervals in self.sources for first, last in intervals)
 
+    def intervals(self, source: str) -> _Intervals:
+        """First and last numbers of the transactions of *source* in the set, ascending."""
+        return self._by_source.get(source, ())
+
     def contains(self, source: str, number: int) -> bool:
         """Whether the transaction *number* of *source* is in the set."""
         intervals = self._by_source.get(source, ())

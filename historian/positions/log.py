@@ -39,8 +39,16 @@ def missing_from(wanted: Gtids, held: Gtids) -> Gtids | None:
     )
 
 
+class _Parsed:
+    """Room for the parsed GTIDs, which a position is asked for again and again."""
+
+    __slots__ = ("_gtid_set",)
+
+    _gtid_set: Gtids
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPosition:
+class LogPosition(_Parsed):
     """Everything up to here has been read, to the end of a transaction.
 
     Attributes:
@@ -59,7 +67,11 @@ class LogPosition:
     @property
     def gtid_set(self) -> Gtids:
         """``gtids``, parsed."""
-        return parse_gtids(self.gtids, self.flavor)
+        try:
+            return self._gtid_set
+        except AttributeError:  # the first time
+            object.__setattr__(self, "_gtid_set", parse_gtids(self.gtids, self.flavor))
+            return self._gtid_set
 
     @property
     def at(self) -> FilePosition:

@@ -17,7 +17,7 @@ from historian.errors import StoreError
 from historian.store.recording import fact, set_fact
 from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type
 from historian.store.timelines import TimelineWriter
-from historian.timeline import TimelineEntry, place_key
+from historian.timeline import TimelineEntry
 
 __all__ = ["prepare"]
 
@@ -60,8 +60,7 @@ def _whole_entries(connection: Connection) -> None:
         connection.execute(delete(table))
     writer = TimelineWriter(connection)
     for body in connection.execute(select(timeline.c.body).order_by(timeline.c.number)).scalars().all():
-        entry = codec.load(TimelineEntry, body)
-        writer.put(entry, None if entry.place is None else place_key(entry.place, entry.server))
+        writer.put(codec.load(TimelineEntry, body))
     writer.flush()
     set_fact(connection, "schema_format", "2")
     old.drop_all(connection)

@@ -14,7 +14,7 @@ from historian.schema import Snapshot, TableName
 from historian.store.contents import loosened, squeezed
 from historian.store.tables import edits, entries, snapshots
 from historian.stored import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
-from historian.timeline import Horizon, TimelineEntry, place_key
+from historian.timeline import Horizon, TimelineEntry
 
 __all__ = ["TimelineWriter", "held_snapshots", "last_number", "put_snapshots", "read_timeline"]
 
@@ -30,15 +30,12 @@ def last_number(connection: Connection) -> int:
 
 def read_timeline(connection: Connection, after: int = 0, upto: int | None = None) -> StoredTimeline:
     """The entries behind the number *after*, by default to the end, not decoded."""
-    heads, places = {}, {}
-    for number, place, body in connection.execute(_between(entries, after, upto).order_by(entries.c.number)):
-        heads[number] = body
-        if place is not None:
-            places[place] = number
+    query = _between(entries, after, upto).order_by(entries.c.number)
+    heads = {number: (place, body) for number, place, body in connection.execute(query)}
     rows = connection.execute(_between(edits, after, upto).order_by(edits.c.number, edits.c.part)).all()
     needed = _between(edits, after, upto).with_only_columns(edits.c.snapshot).where(edits.c.snapshot.is_not(None))
     texts = connection.execute(select(snapshots).where(snapshots.c.digest.in_(needed)))
-    return _timeline(heads, places, rows, dict(texts.all()))
+    return _timeline(heads, rows, dict(texts.all()))
 
 
 def held_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
@@ -84,8 +81,8 @@ class TimelineWriter:
             StoreError: its number is taken by another entry, or leaves a hole.
             EditConflict: it changes a table that is not there.
         """
-        place = None if entry.place is None else place_key(entry.place, entry.server)
-        if entry.number <= self._last and self._is_recorded(entry):
+        place, head = head_of(entry)
+        if entry.number <= self._last and self._is_recorded(entry, head):
             return
         if place is not None and self._is_elsewhere(entry.number, place):
             return
@@ -94,20 +91,21 @@ class TimelineWriter:
                 "a timeline entry is there already, with other content",
                 where=f"entry {entry.number}",
                 expected=self._head(entry.number),
-                found=head_of(entry),
+                found=head,
                 next_step="another run recorded it; start again from what the store holds",
             )
         if entry.number != self._last + 1:
             raise StoreError(
                 "the timeline has a hole", where="the next entry", expected=self._last + 1, found=entry.number
             )
-        self.put(entry, place)
+        self.put(entry)
 
-    def put(self, entry: TimelineEntry, place: str | None) -> None:
+    def put(self, entry: TimelineEntry) -> None:
         """Appends *entry* without looking whether it follows."""
+        place, head = head_of(entry)
         rows, texts = edit_rows(entry, self._table_id)
         self._last = entry.number
-        self._entries.append({"number": entry.number, "place": place, "body": squeezed(head_of(entry))})
+        self._entries.append({"number": entry.number, "place": place, "body": squeezed(head)})
         self._rows += rows
         self._snapshots.update(texts)
         if place is not None:
@@ -131,16 +129,16 @@ class TimelineWriter:
                 connection.execute(insert(edits), [_stored(row) for row in self._rows])
             self._entries, self._rows, self._snapshots = [], [], {}
 
-    def _is_recorded(self, entry: TimelineEntry) -> bool:
+    def _is_recorded(self, entry: TimelineEntry, head: str) -> bool:
         """Whether *entry* itself is there, as far as it is still known."""
         self.flush()
         held = self._head(entry.number)
         if entry.number <= self._horizon:
-            return held in (None, head_of(entry))
-        if held != head_of(entry):
+            return held in (None, head)
+        if held != head:
             return False
         timeline = read_timeline(self._connection, entry.number - 1, entry.number)
-        return timeline.entry(entry.number).edits == entry.edits
+        return timeline.entry(entry.number) == entry
 
     def _head(self, number: int) -> str | None:
         body = self._connection.execute(select(entries.c.body).where(entries.c.number == number)).scalar()
@@ -197,7 +195,7 @@ class TimelineWriter:
             ).scalar_one()
             for row in rows[begin : begin + 1]
         }
-        *_, schema = folded(None, rows[begin:], _timeline({}, {}, rows, texts))
+        *_, schema = folded(None, rows[begin:], _timeline({}, rows, texts))
         self._since_full[table_id] = 0
         if schema is not None:
             text = codec.dump_short(Snapshot, schema)
@@ -211,8 +209,8 @@ def _between(table: Table, after: int, upto: int | None) -> Select[Any]:
     return query if upto is None else query.where(table.c.number <= upto)
 
 
-def _timeline(heads: dict[int, str], places: dict[str, int], rows: Any, texts: Mapping[str, str]) -> StoredTimeline:
-    return StoredTimeline(heads, places, rows, lambda digest: loosened(texts[digest]), loosened)
+def _timeline(heads: Mapping[int, tuple[str | None, str]], rows: Any, texts: Mapping[str, str]) -> StoredTimeline:
+    return StoredTimeline(heads, rows, lambda digest: loosened(texts[digest]), loosened)
 
 
 def _stored(row: EditRow) -> dict[str, Any]:
