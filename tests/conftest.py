@@ -20,7 +20,9 @@ from servers import Server, server_at, start_server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SERVER_FIXTURES = {*BUILDS, "server", "fresh_server"}
+    from postgres import Postgres
+
+SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres", "store_url"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -97,6 +99,17 @@ def mariadb1011(_servers: _Servers) -> Server:
 def mariadb118(_servers: _Servers) -> Server:
     """MariaDB 11.8."""
     return _servers["mariadb118"]
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """PostgreSQL 15, for stores."""
+    from postgres import postgres_at, start_postgres
+
+    url = os.environ.get("HISTORIAN_TEST_POSTGRES")
+    server = postgres_at(url) if url else start_postgres(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session", params=list(BUILDS))

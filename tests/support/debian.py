@@ -19,7 +19,7 @@ TRIPLET = "x86_64-linux-gnu"
 # Needed by maintainer scripts only, which never run here.
 NOT_NEEDED = (
     "perl", "libperl", "libgdbm", "libdb5", "libbz2", "gcc-", "openssl-provider", "mariadb-common", "mysql-common",
-    "libtirpc-common",
+    "libtirpc-common", "postgresql-common", "postgresql-client-common", "ssl-cert", "libllvm", "libz3",
 )  # fmt: skip
 
 CONFIGURATION = """\

@@ -105,12 +105,17 @@ def _system_sql(kind: Build) -> str:
 
 def main() -> None:
     """Prepares builds side by side and prints the version of each."""
+    import postgres
+
     wanted = [build(name) for name in sys.argv[1:]] or list(BUILDS.values())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for kind, data in zip(wanted, pool.map(prepare, wanted), strict=True):
             version = (data.parent / "VERSION").read_text(encoding="utf-8").split()[0]
             sys.stdout.write(f"  {kind.name:12} {version}\n")
             sys.stdout.flush()
+    if not sys.argv[1:]:
+        version = (postgres.prepare() / "VERSION").read_text(encoding="utf-8").strip()
+        sys.stdout.write(f"  {postgres.NAME:12} {version}\n")
 
 
 if __name__ == "__main__":

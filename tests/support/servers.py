@@ -26,7 +26,7 @@ import pymysql
 from server_builds import Build, Flavor, build
 from server_data import copy_data, file_options, write_options
 
-__all__ = ["Server", "ServerError", "server_at", "server_options", "start_server"]
+__all__ = ["Server", "ServerError", "free_port", "server_at", "server_options", "start_server"]
 
 USER = PASSWORD = "historian"
 START_S = 60
@@ -139,7 +139,7 @@ def start_server(name: str, directory: Path, *options: str) -> Server:
     if not data.exists():
         copy_data(kind, data)
     for _ in range(PORT_TRIES):
-        port = _free_port()
+        port = free_port()
         server = Server(
             name=name,
             flavor=kind.flavor,
@@ -263,7 +263,7 @@ def _log_end(server: Server) -> str:
     return f"the end of {log}:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that nobody listens on, below those of outgoing connections, so that a restart finds it free too."""
     ephemeral = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
     highest = min(int(ephemeral[0]), 65536)
