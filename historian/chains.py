@@ -124,8 +124,9 @@ class Chain:
         if stored is None:
             raise StoreError("rows of a timeline that is not stored")
         last = rows[-1]
-        *_, snapshot = folded(snapshot, rows, stored) if last[8] is None else (stored.schema(last[8]),)
         edits = tuple(map(stored.edit, rows))
+        beside = last[8] is not None and last[5] != "create_table"
+        snapshot = stored.schema(last[8]) if beside else folded(snapshot, edits)
         return Version(
             number=last[0],
             table_id=last[2],

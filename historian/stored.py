@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any, NamedTuple, get_args
 
 from historian import codec
 from historian.edits import AddColumn, CreateTable, DropDatabase, DropTable, Edit, ForgetTable, SetDatabase, apply
-from historian.errors import EditConflict, StoreError
+from historian.errors import EditConflict
 from historian.plans import Place
 from historian.positions import LogPosition
 from historian.schema import Catalog, Snapshot, TableName
@@ -188,21 +188,21 @@ class StoredTimeline:
         return codec.load(Snapshot, self.schema_text(digest))
 
 
-def folded(snapshot: Snapshot | None, rows: Iterable[EditRow], stored: StoredTimeline) -> Iterator[Snapshot | None]:
-    """The schema of a table after each of its *rows*, *snapshot* being that before; None where it is gone or unknown."""
-    for row in rows:
-        if row[8] is not None:
-            snapshot = stored.schema(row[8])
+def folded(snapshot: Snapshot | None, edits: Iterable[Edit]) -> Snapshot | None:
+    """The schema of a table after *edits* of it, *snapshot* being that before; None where it is gone or unknown.
+
+    Raises:
+        EditConflict: an edit does not fit.
+    """
+    for edit in edits:
+        if isinstance(edit, CreateTable):
+            snapshot = edit.snapshot
+        elif isinstance(edit, (DropTable, ForgetTable)):
+            snapshot = None
         else:
-            edit = stored.edit(row)
-            if isinstance(edit, (DropTable, ForgetTable)):
-                snapshot = None
-            elif snapshot is None:
-                raise StoreError("an edit of a table that is not there", where=f"entry {row[0]}", found=edit)
-            else:
-                catalog = apply(edit, Catalog(tables={snapshot.name: snapshot}))
-                snapshot = catalog.tables[touched_names(edit)[-1]]
-        yield snapshot
+            tables = {} if snapshot is None else {snapshot.name: snapshot}
+            snapshot = apply(edit, Catalog(tables=tables)).tables[touched_names(edit)[-1]]
+    return snapshot
 
 
 def _place(key: str, head: _Head) -> Place:

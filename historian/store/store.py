@@ -292,8 +292,7 @@ class Store:
 
     def _append(self, connection: Connection, new: Sequence[TimelineEntry]) -> None:
         writer = TimelineWriter(connection, _horizon(connection))
-        for entry in new:
-            writer.add(entry)
+        writer.add(new)
         writer.flush()
 
 

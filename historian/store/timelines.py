@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, insert, select, update
@@ -70,21 +70,36 @@ class TimelineWriter:
         self._ids: dict[TableName, int] = {}
         self._since_full: dict[int, int] = {}
         self._entries: list[dict[str, Any]] = []
-        self._places: set[str] = set()
+        self._places: dict[str, int] = {}
         self._rows: list[EditRow] = []
         self._snapshots: dict[str, str] = {}
 
-    def add(self, entry: TimelineEntry) -> None:
-        """Appends *entry*, unless it or its place is recorded.
+    def add(self, new: Sequence[TimelineEntry]) -> None:
+        """Appends the entries *new*, each unless it or its place is recorded.
 
         Raises:
             StoreError: its number is taken by another entry, or leaves a hole.
             EditConflict: it changes a table that is not there.
         """
-        place, head = head_of(entry)
+        heads = [head_of(entry) for entry in new]
+        self._find([place for place, _ in heads if place is not None])
+        for entry, (place, head) in zip(new, heads, strict=True):
+            self._add(entry, place, head)
+
+    def put(self, entry: TimelineEntry) -> None:
+        """Appends *entry* without looking whether it follows."""
+        self._put(entry, *head_of(entry))
+
+    def _find(self, places: Sequence[str]) -> None:
+        """Looks up which of *places* are recorded, under which numbers."""
+        for begin in range(0, len(places), _AT_ONCE):
+            some = entries.c.place.in_(places[begin : begin + _AT_ONCE])
+            self._places.update(self._connection.execute(select(entries.c.place, entries.c.number).where(some)).all())
+
+    def _add(self, entry: TimelineEntry, place: str | None, head: str) -> None:
         if entry.number <= self._last and self._is_recorded(entry, head):
             return
-        if place is not None and self._is_elsewhere(entry.number, place):
+        if place is not None and self._places.get(place, entry.number) != entry.number:
             return
         if entry.number <= self._last:
             raise StoreError(
@@ -98,18 +113,16 @@ class TimelineWriter:
             raise StoreError(
                 "the timeline has a hole", where="the next entry", expected=self._last + 1, found=entry.number
             )
-        self.put(entry)
+        self._put(entry, place, head)
 
-    def put(self, entry: TimelineEntry) -> None:
-        """Appends *entry* without looking whether it follows."""
-        place, head = head_of(entry)
+    def _put(self, entry: TimelineEntry, place: str | None, head: str) -> None:
         rows, texts = edit_rows(entry, self._table_id)
         self._last = entry.number
         self._entries.append({"number": entry.number, "place": place, "body": squeezed(head)})
         self._rows += rows
         self._snapshots.update(texts)
         if place is not None:
-            self._places.add(place)
+            self._places[place] = entry.number
         for edit, row in zip(entry.edits, rows, strict=True):
             if isinstance(edit, RenameTable):
                 self._ids[edit.table] = 0
@@ -143,13 +156,6 @@ class TimelineWriter:
     def _head(self, number: int) -> str | None:
         body = self._connection.execute(select(entries.c.body).where(entries.c.number == number)).scalar()
         return None if body is None else loosened(body)
-
-    def _is_elsewhere(self, number: int, place: str) -> bool:
-        """Whether the statement at *place* is there under another number."""
-        if place in self._places:
-            return True
-        held = self._connection.execute(select(entries.c.number).where(entries.c.place == place)).scalar()
-        return held is not None and held != number
 
     def _table_id(self, name: TableName) -> int:
         """Id of the table that has the name after the last entry; 0: there is none."""
@@ -189,13 +195,8 @@ class TimelineWriter:
         wanted = and_(edits.c.table_id == table_id, edits.c.number >= full.scalar_subquery())
         rows: Any = self._connection.execute(select(edits).where(wanted).order_by(edits.c.number, edits.c.part)).all()
         begin = max(index for index, row in enumerate(rows) if row.snapshot is not None)
-        texts = {
-            row.snapshot: self._connection.execute(
-                select(snapshots.c.body).where(snapshots.c.digest == row.snapshot)
-            ).scalar_one()
-            for row in rows[begin : begin + 1]
-        }
-        *_, schema = folded(None, rows[begin:], _timeline({}, rows, texts))
+        timeline = _timeline({}, rows, held_snapshots(self._connection, [rows[begin].snapshot]))
+        schema = folded(timeline.schema(rows[begin].snapshot), map(timeline.edit, rows[begin + 1 :]))
         self._since_full[table_id] = 0
         if schema is not None:
             text = codec.dump_short(Snapshot, schema)

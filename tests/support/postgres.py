@@ -117,7 +117,9 @@ def start_postgres(directory: Path) -> Postgres:
         time.sleep(0.02)
     process.kill()
     process.wait()
-    raise ServerError(f"{NAME} did not start on port {port}; the end of {log}:\n{log.read_text(errors='replace')[-2000:]}")
+    raise ServerError(
+        f"{NAME} did not start on port {port}; the end of {log}:\n{log.read_text(errors='replace')[-2000:]}"
+    )
 
 
 def postgres_at(url: str) -> Postgres:
