@@ -83,9 +83,9 @@ class Tracker:
         """What is known so far; the first look at it records where the history begins."""
         if self._history is None:
             self._history = self.store.history()
-            if not self._history.entries:
+            if not self._history.last_number:
                 first = first_entry(self.reader, self._start, self._capture, self._schema)
-                self.store.record((first,), first.position)
+                self.store.record((first,), first.position, after=0)
                 self._history = self.store.history()
         return self._history
 
@@ -169,6 +169,8 @@ class Tracker:
         self.store.close()
 
     def _make(self, number: int, start: LogPosition, limit_bytes: int | None, stop: LogPosition | None) -> Plan | None:
+        if self._history is not None and self._history.last_number != self.store.last_number():
+            self._history = None  # another stream of this store recorded meanwhile
         history = self.history
         base = self.stored(number).version if number else history.first_number
         walk = Walk(history, base, self.store, self._captured, self.reader.flavor, start)
@@ -180,7 +182,7 @@ class Tracker:
         if not bounds:
             return None
         end = bounds[-1].position
-        self.store.record(walk.new_entries, end)
+        self.store.record(walk.new_entries, end, after=history.last_number)
         for entry in walk.new_entries:
             history.record(entry)
         history.resolve(end)

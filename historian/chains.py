@@ -125,8 +125,10 @@ class Chain:
             raise StoreError("rows of a timeline that is not stored")
         last = rows[-1]
         edits = tuple(map(stored.edit, rows))
-        beside = last[8] is not None and last[5] != "create_table"
-        snapshot = stored.schema(last[8]) if beside else folded(snapshot, edits)
+        if last[8] is None or last[5] == "create_table":
+            snapshot = folded(snapshot, edits)
+        else:
+            snapshot = stored.schema(last[8])
         return Version(
             number=last[0],
             table_id=last[2],

@@ -11,6 +11,7 @@
     ├── UnknownTable           no such table at that position
     ├── EditConflict           an edit that does not fit the schema it is applied to
     ├── StoreError             a history store that cannot be used or contradicts itself
+    │   └── HistoryMoved       another run recorded meanwhile: start again from what the store holds
     ├── PlanOutdated           rows of a schema version that the plan does not hold: plan anew
     ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
     ├── SourceError            the log or the server cannot be read as asked
@@ -33,6 +34,7 @@ __all__ = [
     "ConfigError",
     "EditConflict",
     "HistorianError",
+    "HistoryMoved",
     "LeaseHeld",
     "LogCorrupt",
     "LogPurged",
@@ -140,6 +142,12 @@ class EditConflict(HistorianError):
 
 class StoreError(HistorianError):
     """A history store cannot be used, or its content contradicts what is recorded into it."""
+
+
+class HistoryMoved(StoreError):
+    """Another writer recorded into the history since this one read it."""
+
+    retryable = True
 
 
 class PlanOutdated(HistorianError):

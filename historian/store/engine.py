@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RootTransaction, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from historian.errors import StoreError
+from historian.errors import ConfigError, StoreError
 
 __all__ = ["Transactions"]
 
@@ -22,6 +22,9 @@ T = TypeVar("T")
 _BUSY_S = 30.0
 _WRITES = "historian_writes"
 _ATTEMPTS = 20
+_DRIVERS = {"mysql": "pymysql", "mariadb": "pymysql", "postgresql": "psycopg"}
+_EXAMPLES = ("postgresql://user:password@host/database", "mysql://user:password@host/database")
+_SQLITE_ARGUMENTS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
 _CONFLICTS = {1020, 1213, "40001", "40P01"}
 """Of MySQL and MariaDB "record has changed since last read" and "deadlock found"; of PostgreSQL the like."""
 
@@ -31,16 +34,11 @@ class Transactions:
 
     def __init__(self, url: str) -> None:
         try:
-            parsed = make_url(url)
+            parsed = _with_driver(make_url(url))
             self.where = parsed.render_as_string(hide_password=True)
             self._engine = create_engine(parsed, **_options(parsed))
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
-            raise StoreError(
-                "not a store's URL, or its driver is missing",
-                where="history.store",
-                expected="a URL like sqlite:///state/shop.db",
-                found=str(error),
-            ) from error
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, TypeError, ValueError) as error:
+            raise _unusable(error) from error
         except OSError as error:
             raise StoreError("the store's directory cannot be made", where=self.where, found=str(error)) from error
         if parsed.get_backend_name() == "sqlite":
@@ -67,12 +65,18 @@ class Transactions:
     def _run(self, work: Callable[[Connection], T], *, writes: bool) -> T:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                with self._turn, self._engine.connect() as connection, self._begin(connection, writes=writes):
+                with self._turn, self._connected() as connection, self._begin(connection, writes=writes):
                     return work(connection)
             except SQLAlchemyError as error:
                 if attempt == _ATTEMPTS or not _met_another(error):
                     raise self._failed(error) from error
         raise AssertionError  # the last attempt returns or raises
+
+    def _connected(self) -> Connection:
+        try:
+            return self._engine.connect()
+        except (TypeError, ValueError, ProgrammingError) as error:  # as drivers refuse an argument
+            raise _unusable(getattr(error, "orig", None) or error) from error
 
     def _begin(self, connection: Connection, *, writes: bool) -> RootTransaction:
         return connection.execution_options(**{_WRITES: writes}).begin()
@@ -98,9 +102,24 @@ def _met_another(error: SQLAlchemyError) -> bool:
     return not codes.isdisjoint(_CONFLICTS)
 
 
+def _with_driver(url: URL) -> URL:
+    """The URL with the driver that we use, where it names only the database."""
+    return url.set(drivername=f"{url.drivername}+{_DRIVERS[url.drivername]}") if url.drivername in _DRIVERS else url
+
+
+def _unusable(error: BaseException) -> ConfigError:
+    problem = f"{str(error).strip()} @ $.history.store (expected a URL like sqlite:///state/shop.db, or {' or '.join(_EXAMPLES)})"
+    if isinstance(error, ModuleNotFoundError) and error.name == "psycopg":
+        problem = 'no driver for PostgreSQL @ $.history.store (pip install "pyspark-historian[postgresql]")'
+    return ConfigError("not a store's URL, or its driver is missing", problems=(problem,))
+
+
 def _options(url: URL) -> dict[str, Any]:
     if url.get_backend_name() != "sqlite":
         return {"pool_pre_ping": True, "isolation_level": "SERIALIZABLE"}
+    unknown = sorted(url.query.keys() - _SQLITE_ARGUMENTS)
+    if unknown and "uri" not in url.query:  # releases of SQLAlchemy differ: a warning, or a TypeError later on
+        raise ValueError(f"SQLite knows no argument {', '.join(unknown)}")
     if url.database in (None, "", ":memory:"):
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
     Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)

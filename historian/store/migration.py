@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, delete, 
 
 from historian import codec
 from historian.errors import StoreError
-from historian.store.recording import fact, set_fact
+from historian.store.facts import fact, set_fact
 from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type
 from historian.store.timelines import TimelineWriter
 from historian.timeline import TimelineEntry

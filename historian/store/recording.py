@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select
 
 from historian import codec
 from historian.errors import StoreError
@@ -11,30 +11,18 @@ from historian.positions import LogPosition
 from historian.prefix import covers
 from historian.schema import TableName
 from historian.store.contents import loosened, pack, references, squeezed
-from historian.store.tables import edits, facts, gaps, plans, quarantines, snapshots
+from historian.store.facts import fact, set_fact
+from historian.store.tables import edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import put_snapshots
 from historian.timeline import Gap
 
 __all__ = [
     "append_plan",
-    "fact",
     "forget_plans",
     "record_gap",
     "record_quarantine",
     "record_resolved",
-    "set_fact",
 ]
-
-
-def fact(connection: Connection, name: str) -> str | None:
-    """The single value *name*, or None."""
-    return connection.execute(select(facts.c.body).where(facts.c.name == name)).scalar()
-
-
-def set_fact(connection: Connection, name: str, body: str) -> None:
-    """Sets the single value *name*."""
-    if connection.execute(update(facts).where(facts.c.name == name).values(body=body)).rowcount == 0:
-        connection.execute(insert(facts).values(name=name, body=body))
 
 
 def record_gap(connection: Connection, gap: Gap) -> None:

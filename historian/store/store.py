@@ -11,27 +11,26 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
 
 from historian import codec
-from historian.errors import StoreError
+from historian.errors import HistoryMoved, StoreError
 from historian.history import History
 from historian.plans import Plan, Quarantine
 from historian.positions import LogPosition
 from historian.schema import Catalog, TableName
 from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
+from historian.store.facts import fact, horizon, set_fact
 from historian.store.lease import Lease, Owner, held_lease
 from historian.store.migration import prepare
 from historian.store.recording import (
     append_plan,
-    fact,
     forget_plans,
     record_gap,
     record_quarantine,
     record_resolved,
-    set_fact,
 )
 from historian.store.tables import counts, gaps, plans, quarantines, streams
 from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline
-from historian.timeline import Gap, Horizon, TimelineEntry
+from historian.timeline import Gap, TimelineEntry
 
 __all__ = ["Store"]
 
@@ -87,17 +86,41 @@ class Store:
         lease = Lease(self._transactions, name, Owner.here(), seconds)
         return held_lease(lease, seconds / 3, lambda error: _log.warning("the lease was not renewed: %s", error))
 
-    def record(self, entries: Iterable[TimelineEntry], resolved: LogPosition, gaps: Iterable[Gap] = ()) -> None:
+    def record(
+        self,
+        entries: Iterable[TimelineEntry],
+        resolved: LogPosition,
+        gaps: Iterable[Gap] = (),
+        *,
+        after: int | None = None,
+    ) -> None:
         """Appends timeline entries and gaps and notes how far the log has been read, all or nothing.
 
         An entry whose place is recorded already changes nothing; neither does a position that is covered already.
 
+        Args:
+            entries: in order.
+            resolved: up to where the log has been read.
+            gaps: found on the way.
+            after: number of the last entry that the writer knows; nothing is recorded where the store has another one.
+
         Raises:
+            HistoryMoved: another writer recorded behind *after*, or what was there is gone.
+            EditConflict: an entry changes a table that is not there.
             StoreError: a number is taken by another entry or leaves a hole, or two readings of the log diverge.
         """
         new_entries, new_gaps = tuple(entries), tuple(gaps)
 
         def work(connection: Connection) -> None:
+            held = last_number(connection)
+            if after is not None and held != after:
+                raise HistoryMoved(
+                    "another run recorded into the history",
+                    where=self._transactions.where,
+                    expected=f"version {after} as the last one",
+                    found=held,
+                    next_step="let one run at a time track a source; start again from what the store holds",
+                )
             self._append(connection, new_entries)
             for gap in new_gaps:
                 record_gap(connection, gap)
@@ -128,7 +151,7 @@ class Store:
         """The history of all that is recorded; *empty* carries the server's defaults."""
 
         def work(connection: Connection) -> History:
-            history = History(empty, stored=read_timeline(connection), horizon=_horizon(connection))
+            history = History(empty, stored=read_timeline(connection), horizon=horizon(connection))
             for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():
                 history.add_gap(codec.load(Gap, body))
             resolved = fact(connection, "resolved")
@@ -291,11 +314,6 @@ class Store:
         return self._transactions.read(work)
 
     def _append(self, connection: Connection, new: Sequence[TimelineEntry]) -> None:
-        writer = TimelineWriter(connection, _horizon(connection))
+        writer = TimelineWriter(connection)
         writer.add(new)
         writer.flush()
-
-
-def _horizon(connection: Connection) -> Horizon | None:
-    body = fact(connection, "horizon")
-    return None if body is None else codec.load(Horizon, body)

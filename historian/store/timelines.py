@@ -12,9 +12,10 @@ from historian.edits import RenameTable
 from historian.errors import StoreError
 from historian.schema import Snapshot, TableName
 from historian.store.contents import loosened, squeezed
+from historian.store.facts import horizon
 from historian.store.tables import edits, entries, snapshots
 from historian.stored import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
-from historian.timeline import Horizon, TimelineEntry
+from historian.timeline import TimelineEntry
 
 __all__ = ["TimelineWriter", "held_snapshots", "last_number", "put_snapshots", "read_timeline"]
 
@@ -24,8 +25,10 @@ _AT_ONCE = 500
 
 
 def last_number(connection: Connection) -> int:
-    """Number of the last entry; 0 where there is none."""
-    return connection.execute(select(func.max(entries.c.number))).scalar() or 0
+    """Number of the last entry, forgotten ones included; 0 where there was none."""
+    forgotten = horizon(connection)
+    newest = connection.execute(select(func.max(entries.c.number))).scalar() or 0
+    return max(newest, 0 if forgotten is None else forgotten.number)
 
 
 def read_timeline(connection: Connection, after: int = 0, upto: int | None = None) -> StoredTimeline:
@@ -57,16 +60,13 @@ def put_snapshots(connection: Connection, texts: Mapping[str, str]) -> None:
 
 
 class TimelineWriter:
-    """Appends entries in one transaction; :meth:`flush` ends it.
+    """Appends entries in one transaction; :meth:`flush` ends it."""
 
-    Args:
-        horizon: up to which entries may have been forgotten.
-    """
-
-    def __init__(self, connection: Connection, horizon: Horizon | None = None) -> None:
+    def __init__(self, connection: Connection) -> None:
+        forgotten = horizon(connection)
         self._connection = connection
-        self._horizon = 0 if horizon is None else horizon.number
-        self._last = max(last_number(connection), self._horizon)
+        self._horizon = 0 if forgotten is None else forgotten.number
+        self._last = last_number(connection)
         self._ids: dict[TableName, int] = {}
         self._since_full: dict[int, int] = {}
         self._entries: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historian.edits import DropTable, TruncateTable
-from historian.errors import StoreError
+from historian.errors import ConfigError, StoreError
 from historian.plans import LogRange, Place, Plan, PlannedTable, PlannedVersion, Quarantine
 from historian.store import Store
 from historian.timeline import Gap, TimelineEntry
@@ -269,10 +269,30 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
         Store.open(url)
 
 
-@pytest.mark.parametrize("url", ["shop.db", "nosuch://host/db", "mysql+pymysql://user:secret@host:port/db"])
-def test_a_url_that_names_no_store_is_refused(url: str) -> None:
-    with pytest.raises(StoreError, match="not a store's URL"):
-        Store.open(url)
+@pytest.mark.parametrize(
+    "url,problem",
+    [
+        ("shop.db", "Could not parse"),
+        ("nosuch://host/db", "nosuch"),
+        ("mysql+pymysql://user:secret@host:port/db", "invalid literal"),
+        ("sqlite:///{}/s.db?bogus=1", "bogus"),
+        ("sqlite:///{}/s.db?timeout=soon", "soon"),
+        ("mysql://user:secret@127.0.0.1:1/db?bogus=1", "bogus"),
+        ("postgresql://user:secret@127.0.0.1:1/db?bogus=1", "bogus"),
+    ],
+)
+def test_a_url_that_names_no_store_is_a_problem_of_the_configuration(tmp_path: Path, url: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"not a store's URL.*\n.*{problem}.*@ \$\.history\.store") as caught:
+        Store.open(url.format(tmp_path))
+
+    assert "secret" not in str(caught.value)
+
+
+def test_a_store_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ConfigError, match=r"no driver for PostgreSQL.*pip install"):
+        Store.open("postgresql://user@127.0.0.1:1/db")
 
 
 def test_a_file_that_is_no_database_is_refused_by_name_without_secrets(tmp_path: Path) -> None:
