@@ -125,10 +125,8 @@ class Chain:
             raise StoreError("rows of a timeline that is not stored")
         last = rows[-1]
         edits = tuple(map(stored.edit, rows))
-        if last[8] is None or last[5] == "create_table":
-            snapshot = folded(snapshot, edits)
-        else:
-            snapshot = stored.schema(last[8])
+        beside = None if last[5] == "create_table" else last[8]
+        snapshot = folded(snapshot, edits) if beside is None else stored.schema(beside)
         return Version(
             number=last[0],
             table_id=last[2],

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from historian.chains import Name
 from historian.errors import PositionAhead, PositionExpired, PositionUnknown, StoreError, UnknownTable
+from historian.horizon import left_of
 from historian.index import VersionIndex
 from historian.plans import Place
 from historian.positions import LogPosition
@@ -202,6 +203,25 @@ class History:
         """Entries after which the name *table* stood for something else than before, or for nothing."""
         return tuple(self._index.entry(bound.number) for bound in self._index.name(table).bounds)
 
+    def cut_at(self, position: LogPosition) -> tuple[Horizon, tuple[TimelineEntry, ...]]:
+        """The horizon of a history that begins at *position*, and what is left of the entries before it.
+
+        Such a history answers all questions about *position* and what covers it as this one does.
+
+        Raises:
+            PositionExpired: before the history's begin.
+            PositionAhead: the log has not been read up to there.
+            PositionUnknown: a statement cannot be compared with *position*.
+        """
+        prefix = Prefix(position)
+        self._check_read(prefix, str(position))
+        number = self.first_number
+        for following in self._index.numbers:
+            if following > number and not prefix.holds(self._index.entry(following)):
+                break
+            number = max(number, following)
+        return left_of(self._index, number, position, self._gone)
+
     def at(
         self, table: TableName, position: LogPosition, ordinal: int | None = None, gtid: str | None = None
     ) -> Version:
@@ -275,20 +295,7 @@ class History:
 
     def _check_readable(self, prefix: Prefix, table: TableName) -> None:
         where = f"{table} at {prefix}"
-        if prefix.position not in self._readable:
-            if not covers(prefix.position, self.origin):
-                raise PositionExpired(
-                    "the position lies before the history's begin",
-                    where=where,
-                    expected=f"a position behind {self.origin}",
-                )
-            if not covers(self.resolved, prefix.position):
-                raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")
-            if len(self._readable) >= _REMEMBERED:
-                self._readable.clear()
-            self._readable[prefix.position] = None
-        if prefix.transaction_beyond(self.resolved):
-            raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")
+        self._check_read(prefix, where)
         for gap in self._gaps:
             before = covers(gap.start, prefix.position) and not prefix.transaction_beyond(gap.start)
             if not before and not covers(prefix.position, gap.end):
@@ -297,6 +304,25 @@ class History:
                     where=where,
                     found=f"nothing read between {gap.start} and {gap.end}: {gap.reason}",
                 )
+
+    def _check_read(self, prefix: Prefix, where: str) -> None:
+        if prefix.position not in self._readable:
+            if not covers(prefix.position, self.origin):
+                raise self._expired(where)
+            if not covers(self.resolved, prefix.position):
+                raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")
+            if len(self._readable) >= _REMEMBERED:
+                self._readable.clear()
+            self._readable[prefix.position] = None
+        if self._horizon is not None and prefix.gtid and self.origin.gtid_set.contains_gtid(prefix.gtid):
+            raise self._expired(where)
+        if prefix.transaction_beyond(self.resolved):
+            raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")
+
+    def _expired(self, where: str) -> PositionExpired:
+        return PositionExpired(
+            "the position lies before the history's begin", where=where, expected=f"a position behind {self.origin}"
+        )
 
     def _check_whole(self, version: Version, prefix: Prefix) -> None:
         """Refuses a prefix that lacks a statement which *version* was computed from."""

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TypeVar
 
 from historian.chains import Bound, Chain, Name, bounds_of
-from historian.edits import apply, apply_all
+from historian.edits import DropDatabase, SetDatabase, apply, apply_all
 from historian.schema import Catalog, Snapshot, TableName
 from historian.stored import EditRow, StoredTimeline
 from historian.timeline import Horizon, TimelineEntry
@@ -115,6 +115,14 @@ class VersionIndex:
     def tables(self) -> Iterator[TableName]:
         """Each name that ever stood for a table, in no order."""
         yield from {*self._of_name, *self._of_none, *self._names}
+
+    def database_edits(self) -> Iterator[tuple[int, SetDatabase | DropDatabase]]:
+        """Edits of databases, with the numbers of their entries, in order."""
+        stored = ((row[0], self._stored.edit(row)) for row in self._of_database)
+        taken = ((number, edit) for number in self._made for edit in self.entry(number).edits)
+        for number, edit in chain(stored, taken):
+            if isinstance(edit, (SetDatabase, DropDatabase)):
+                yield number, edit
 
     def take(self, entry: TimelineEntry) -> None:
         """Appends *entry*. Raises :class:`EditConflict`, and changes nothing, where an edit does not fit."""

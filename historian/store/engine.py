@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, RootTransaction, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -57,6 +57,20 @@ class Transactions:
         *work* is run again where another process came in between, so that it meets what that one recorded.
         """
         return self._run(work, writes=True)
+
+    def shrink(self) -> None:
+        """Gives room that deleted rows left back to the file system, where the database does not do that by itself."""
+        if self._engine.dialect.name == "sqlite":
+            try:
+                with self._turn, self._engine.connect() as connection:
+                    cast("sqlite3.Connection", connection.connection.driver_connection).execute("VACUUM")
+            except sqlite3.Error as error:
+                raise StoreError(
+                    "rows were deleted, but the store's file is as long as before",
+                    where=self.where,
+                    found=error,
+                    next_step="try again when nobody writes",
+                ) from error
 
     def close(self) -> None:
         """Closes all connections; the next transaction opens one again."""

@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, delete, 
 from historian import codec
 from historian.errors import StoreError
 from historian.store.facts import fact, set_fact
-from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type
+from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type, progress
 from historian.store.timelines import TimelineWriter
 from historian.timeline import TimelineEntry
 
@@ -55,7 +55,7 @@ def _whole_entries(connection: Connection) -> None:
         Column("place", name_type, unique=True, nullable=True),
         Column("body", body_type, nullable=False),
     )
-    metadata.create_all(connection, tables=[entries, edits])
+    metadata.create_all(connection, tables=[entries, edits, progress])
     for table in (entries, edits):
         connection.execute(delete(table))
     writer = TimelineWriter(connection)

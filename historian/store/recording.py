@@ -19,6 +19,7 @@ from historian.timeline import Gap
 __all__ = [
     "append_plan",
     "forget_plans",
+    "forget_snapshots",
     "record_gap",
     "record_quarantine",
     "record_resolved",

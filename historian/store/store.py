@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
 from historian import codec
 from historian.errors import HistoryMoved, StoreError
@@ -19,6 +19,7 @@ from historian.schema import Catalog, TableName
 from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
 from historian.store.facts import fact, horizon, set_fact
+from historian.store.forgetting import Forgotten, forget
 from historian.store.lease import Lease, Owner, held_lease
 from historian.store.migration import prepare
 from historian.store.recording import (
@@ -28,7 +29,7 @@ from historian.store.recording import (
     record_quarantine,
     record_resolved,
 )
-from historian.store.tables import counts, gaps, plans, quarantines, streams
+from historian.store.tables import counts, gaps, plans, progress, quarantines, streams
 from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline
 from historian.timeline import Gap, TimelineEntry
 
@@ -149,17 +150,49 @@ class Store:
 
     def history(self, empty: Catalog | None = None) -> History:
         """The history of all that is recorded; *empty* carries the server's defaults."""
+        return self._transactions.read(lambda connection: self._read_history(connection, empty))
 
-        def work(connection: Connection) -> History:
-            history = History(empty, stored=read_timeline(connection), horizon=horizon(connection))
-            for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():
-                history.add_gap(codec.load(Gap, body))
-            resolved = fact(connection, "resolved")
-            if resolved is not None:
-                history.resolve(codec.load(LogPosition, resolved))
-            return history
+    def forget(self, before: LogPosition, held: Iterable[int] = ()) -> Forgotten:
+        """Forgets versions that went out of force before *before*, and plans that everyone has behind him.
 
-        return self._transactions.read(work)
+        What the oldest plan needs that some target or stream has not, is kept. Safe beside a run, and to repeat.
+
+        Args:
+            before: the first position that is to have a schema.
+            held: the last plan that each target holds; 0: none.
+
+        Raises:
+            PositionAhead: the log has not been read up to *before*.
+            PositionUnknown: a statement cannot be compared with *before*.
+        """
+        targets = tuple(held)
+        forgotten = self._transactions.write(
+            lambda connection: forget(connection, self._read_history(connection), before, targets)
+        )
+        self._transactions.shrink()
+        return forgotten
+
+    def note_progress(self, name: str, plan: int) -> None:
+        """Notes that the stream *name* will not ask for plans up to *plan* again."""
+
+        def work(connection: Connection) -> None:
+            mine = progress.c.name == name
+            held = connection.execute(select(progress.c.plan).where(mine)).scalar()
+            if held is None:
+                connection.execute(insert(progress).values(name=name, plan=plan))
+            elif held < plan:
+                connection.execute(update(progress).where(mine).values(plan=plan))
+
+        self._transactions.write(work)
+
+    def _read_history(self, connection: Connection, empty: Catalog | None = None) -> History:
+        history = History(empty, stored=read_timeline(connection), horizon=horizon(connection))
+        for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():
+            history.add_gap(codec.load(Gap, body))
+        resolved = fact(connection, "resolved")
+        if resolved is not None:
+            history.resolve(codec.load(LogPosition, resolved))
+        return history
 
     def append_plan(self, plan: Plan) -> None:
         """Stores *plan* under its number, once and for all, and which tables stop in it.

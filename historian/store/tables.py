@@ -20,6 +20,7 @@ __all__ = [
     "metadata",
     "name_type",
     "plans",
+    "progress",
     "quarantines",
     "snapshots",
     "streams",
@@ -108,6 +109,14 @@ streams = Table(
     Column("name", name_type, primary_key=True),
     Column("body", body_type, nullable=False),
 )
+
+progress = Table(
+    "historian_progress",
+    metadata,
+    Column("name", name_type, primary_key=True),
+    Column("plan", BigInteger, nullable=False),
+)
+"""The last plan that each stream has behind it for good; the name of a stream of many tables is empty."""
 
 counts = Table(
     "historian_zero_dates",

@@ -17,7 +17,7 @@ from historian.store.tables import edits, entries, snapshots
 from historian.stored import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
 from historian.timeline import TimelineEntry
 
-__all__ = ["TimelineWriter", "held_snapshots", "last_number", "put_snapshots", "read_timeline"]
+__all__ = ["TimelineWriter", "held_snapshots", "insert_entries", "last_number", "put_snapshots", "read_timeline"]
 
 _GONE = ("drop_table", "forget_table")
 _AT_ONCE = 500
@@ -59,6 +59,18 @@ def put_snapshots(connection: Connection, texts: Mapping[str, str]) -> None:
         connection.execute(insert(snapshots), new)
 
 
+def insert_entries(connection: Connection, new: Sequence[tuple[TimelineEntry, list[EditRow], dict[str, str]]]) -> None:
+    """Inserts entries with what :func:`~historian.stored.edit_rows` made of them."""
+    heads = [(entry.number, *head_of(entry)) for entry, _, _ in new]
+    rows = [_stored(row) for _, rows, _ in new for row in rows]
+    put_snapshots(connection, {digest: text for _, _, texts in new for digest, text in texts.items()})
+    if heads:
+        values = [{"number": number, "place": place, "body": squeezed(head)} for number, place, head in heads]
+        connection.execute(insert(entries), values)
+    if rows:
+        connection.execute(insert(edits), rows)
+
+
 class TimelineWriter:
     """Appends entries in one transaction; :meth:`flush` ends it."""
 
@@ -69,10 +81,8 @@ class TimelineWriter:
         self._last = last_number(connection)
         self._ids: dict[TableName, int] = {}
         self._since_full: dict[int, int] = {}
-        self._entries: list[dict[str, Any]] = []
+        self._new: list[tuple[TimelineEntry, list[EditRow], dict[str, str]]] = []
         self._places: dict[str, int] = {}
-        self._rows: list[EditRow] = []
-        self._snapshots: dict[str, str] = {}
 
     def add(self, new: Sequence[TimelineEntry]) -> None:
         """Appends the entries *new*, each unless it or its place is recorded.
@@ -88,7 +98,7 @@ class TimelineWriter:
 
     def put(self, entry: TimelineEntry) -> None:
         """Appends *entry* without looking whether it follows."""
-        self._put(entry, *head_of(entry))
+        self._put(entry, head_of(entry)[0])
 
     def _find(self, places: Sequence[str]) -> None:
         """Looks up which of *places* are recorded, under which numbers."""
@@ -113,14 +123,12 @@ class TimelineWriter:
             raise StoreError(
                 "the timeline has a hole", where="the next entry", expected=self._last + 1, found=entry.number
             )
-        self._put(entry, place, head)
+        self._put(entry, place)
 
-    def _put(self, entry: TimelineEntry, place: str | None, head: str) -> None:
+    def _put(self, entry: TimelineEntry, place: str | None) -> None:
         rows, texts = edit_rows(entry, self._table_id)
         self._last = entry.number
-        self._entries.append({"number": entry.number, "place": place, "body": squeezed(head)})
-        self._rows += rows
-        self._snapshots.update(texts)
+        self._new.append((entry, rows, texts))
         if place is not None:
             self._places[place] = entry.number
         for edit, row in zip(entry.edits, rows, strict=True):
@@ -134,13 +142,8 @@ class TimelineWriter:
 
     def flush(self) -> None:
         """Writes what was added."""
-        if self._entries:
-            connection = self._connection
-            put_snapshots(connection, self._snapshots)
-            connection.execute(insert(entries), self._entries)
-            if self._rows:
-                connection.execute(insert(edits), [_stored(row) for row in self._rows])
-            self._entries, self._rows, self._snapshots = [], [], {}
+        insert_entries(self._connection, self._new)
+        self._new = []
 
     def _is_recorded(self, entry: TimelineEntry, head: str) -> bool:
         """Whether *entry* itself is there, as far as it is still known."""

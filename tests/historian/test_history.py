@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historian.edits import (
-    CreateTable,
     DropDatabase,
     DropTable,
     ForgetTable,
@@ -22,7 +21,6 @@ from historian.edits import (
 )
 from historian.errors import (
     EditConflict,
-    HistorianError,
     PositionAhead,
     PositionExpired,
     PositionUnknown,
@@ -34,7 +32,8 @@ from historian.plans import Place
 from historian.positions import GtidSet, LogPosition
 from historian.schema import Catalog, Database, TableName
 from historian.timeline import Gap, TimelineEntry
-from timelines import A, B, Log, Transaction, capture, create, position, random_log, snapshot, statement, table
+from questions import NAMES, found_at, model_at
+from timelines import A, B, capture, create, position, random_log, snapshot, statement, table
 
 T = table("t")
 DROP_T = DropTable(table=T, table_id=1)
@@ -352,64 +351,6 @@ def test_resolved_position_only_moves_on() -> None:
 def test_an_empty_history_has_no_origin() -> None:
     with pytest.raises(StoreError, match="no entry yet"):
         _ = History().origin
-
-
-def touched_ids(entries: list[TimelineEntry]) -> list[tuple[Catalog, set[int], set[int]]]:
-    """For each entry the whole catalog after it, ids of tables that it edits, and of those that it creates."""
-    steps, catalog = [], Catalog()
-    for entry in entries:
-        edited, created = set(), set()
-        for edit in entry.edits:
-            if isinstance(edit, CreateTable):
-                created.add(edit.snapshot.table_id)
-            elif not isinstance(edit, (SetDatabase, DropDatabase)) and edit.table in catalog.tables:
-                edited.add(catalog.tables[edit.table].table_id)
-            catalog = apply_all((edit,), catalog)
-        steps.append((catalog, edited | created, created))
-    return steps
-
-
-def model_at(log: Log, name: TableName, prefix: GtidSet, own: Transaction | None, ordinal: int) -> object:
-    """Snapshot or error class, from whole catalogs after each entry and a look at every entry."""
-    steps = touched_ids(log.entries)
-    held, ids = [], set()
-    last: int | None = None
-    known = False
-    for i, (entry, (catalog, edited, _)) in enumerate(zip(log.entries, steps, strict=True)):
-        place = entry.place
-        if place is None:
-            held.append(True)
-        elif own is not None and place.gtid == own.gtid:
-            held.append(place.ordinal < ordinal)
-        else:
-            held.append(prefix.contains_gtid(place.gtid))
-        before = ids
-        ids = {catalog.tables[name].table_id} if name in catalog.tables else set()
-        was_unknown = i > 0 and name in steps[i - 1][0].unknown
-        if (before | ids) & edited or (name in catalog.unknown) != was_unknown:
-            known = True
-            last = i if held[i] else last
-    if last is None:
-        return PositionExpired if known else UnknownTable
-    catalog = steps[last][0]
-    if name in catalog.unknown:
-        return PositionUnknown
-    if name not in catalog.tables:
-        return UnknownTable
-    table_id = catalog.tables[name].table_id
-    begin = max(i for i in range(last + 1) if table_id in steps[i][2])
-    needed = [i for i in range(begin, last + 1) if table_id in steps[i][1]]
-    return catalog.tables[name] if all(held[i] for i in needed) else PositionUnknown
-
-
-def found_at(history: History, name: TableName, where: LogPosition, **event: object) -> object:
-    try:
-        return history.at(name, where, **event).snapshot  # type: ignore[arg-type]
-    except HistorianError as error:
-        return type(error)
-
-
-NAMES = tuple(table(name) for name in ("t0", "t1", "t2", "t3", "t4", "spare", "never"))
 
 
 @settings(deadline=None, max_examples=120)
