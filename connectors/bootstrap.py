@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.tracker import Capture
 
-__all__ = ["first_entry"]
+__all__ = ["first_entry", "touched_behind"]
 
 
 def first_entry(
@@ -74,7 +74,7 @@ def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known
     """
     present = capture(known.next_table_id, known.next_column_id)
     if not origin.covers(reader.end()):
-        touched, databases = _touched(reader, origin, known)
+        touched, databases = touched_behind(reader, origin, known)
     else:
         touched, databases = {}, set()
     edits: list[Edit] = [
@@ -94,8 +94,8 @@ def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known
     return edits
 
 
-def _touched(reader: Reader, origin: LogPosition, known: Catalog) -> tuple[dict[TableName, str | None], set[str]]:
-    """Tables that statements behind *origin* are on, and databases.
+def touched_behind(reader: Reader, origin: LogPosition, known: Catalog) -> tuple[dict[TableName, str | None], set[str]]:
+    """Tables that statements behind *origin* are on, those of *known* apart, and databases.
 
     A table is None where its CREATE is the first statement on it, else that statement's text.
     """

@@ -61,6 +61,7 @@ def make_tracker(
         start=source.start if start is None else start,
         capture=_capture(source) if isinstance(source, ServerSource) else None,
         schema=_schema(source),
+        online_changes=source.tables.online_changes,
         **settings,
     )
 

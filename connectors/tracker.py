@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from connectors.bootstrap import first_entry
+from connectors.continuity import Continuity
 from connectors.head import HeadCheck
 from connectors.ranges import cut_ranges
 from connectors.walk import Walk
 from historian.errors import StoreError
 from historian.history import History
+from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.plans import Plan
 from historian.positions import LogPosition, parse_position
 from historian.schema import Catalog, Snapshot, TableName
@@ -48,6 +51,7 @@ class Tracker:
         capture: reads the present schemas of a server; None for a log without one.
         schema: catalog given by hand for tables whose CREATE is not in the log.
         range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
+        online_changes: tools whose swaps of two tables are changes of one.
     """
 
     def __init__(  # noqa: PLR0913 each by name, and each is wanted
@@ -62,21 +66,24 @@ class Tracker:
         capture: Capture | None = None,
         schema: Catalog | None = None,
         range_bytes: int = 32 << 20,
+        online_changes: OnlineChanges = NO_TOOLS,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self.reader = reader
         self.store = store
-        self._connector = connector
-        self._captured = captured
-        self._revision = revision
+        self.connector = connector
+        self.captured = captured
+        self.revision = revision
         self._start = start
-        self._capture = capture
+        self.capture = capture
         self._schema = schema
-        self._range_bytes = range_bytes
-        self._clock_us = clock_us
+        self.range_bytes = range_bytes
+        self._online_changes = online_changes
+        self.clock_us = clock_us
         self._history: History | None = None
         self._head = HeadCheck(capture, store, captured) if capture is not None else None
         self._stop: LogPosition | None = None
+        self.continuity = Continuity(store, reader)
 
     @property
     def history(self) -> History:
@@ -84,8 +91,9 @@ class Tracker:
         if self._history is None:
             self._history = self.store.history()
             if not self._history.last_number:
-                first = first_entry(self.reader, self._start, self._capture, self._schema)
+                first = first_entry(self.reader, self._start, self.capture, self._schema)
                 self.store.record((first,), first.position, after=0)
+                self.continuity.note(first.position)
                 self._history = self.store.history()
         return self._history
 
@@ -138,6 +146,16 @@ class Tracker:
             yield plan
             number = plan.number
 
+    def catch_up(self, *, limit_bytes: int | None = None) -> int:
+        """Makes all plans up to the log's present end, each of *limit_bytes* at most; gives the last one's number."""
+        last = self.store.last_plan()
+        number = 0 if last is None else last.number
+        self.stop_at_present_end()
+        while (plan := self.plan_after(number, limit_bytes=limit_bytes)) is not None:
+            number = plan.number
+        self._stop = None
+        return number
+
     def stop_at_present_end(self) -> None:
         """From now on no new plan goes beyond what the log holds at this moment."""
         self._stop = self.reader.end()
@@ -172,15 +190,17 @@ class Tracker:
         if self._history is not None and self._history.last_number != self.store.last_number():
             self._history = None  # another stream of this store recorded meanwhile
         history = self.history
+        self.continuity.check()
         base = self.stored(number).version if number else history.first_number
-        walk = Walk(history, base, self.store, self._captured, self.reader.flavor, start)
+        walk = Walk(history, base, self.store, self.captured, self.reader.flavor, start, self._online_changes)
         bounds: list[Bound] = []
-        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop, captured=self._captured):
+        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop, captured=self.captured):
             bound = walk.take(item)
             if bound is not None:
                 bounds.append(bound)
         if not bounds:
             return None
+        self.continuity.note(bounds[-1].position)
         end = bounds[-1].position
         self.store.record(walk.new_entries, end, after=history.last_number)
         for entry in walk.new_entries:
@@ -190,22 +210,24 @@ class Tracker:
             history,
             base=base,
             last=walk.number,
-            captured=self._captured,
+            captured=self.captured,
             touched=walk.touched,
             quarantines=walk.quarantines,
             start=start,
+            sets_aside=self._online_changes.sets_aside,
         )
+        tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
         plan = Plan(
             number=number + 1,
             previous=self._last_with_tables(number),
-            connector=self._connector,
+            connector=self.connector,
             start=start,
             end=end,
-            ranges=cut_ranges(start, bounds, self._range_bytes) if tables else (),
+            ranges=cut_ranges(start, bounds, self.range_bytes) if tables else (),
             tables=tables,
             version=walk.number,
-            system_time_us=self._clock_us(),
-            revision=self._revision,
+            system_time_us=self.clock_us(),
+            revision=self.revision,
         )
         self.store.append_plan(plan)
         return plan

@@ -13,6 +13,7 @@ from historian.changelog import physical_name
 from historian.chunks import Chunk, positions
 from historian.edits import DropTable, TruncateTable
 from historian.errors import ConfigError, TableStopped, UnknownTable
+from historian.interruptions import ResumeTable
 from historian.plans import PlannedTable, PlannedVersion, version_in
 from historian.projection import project
 from historian.schema import Snapshot, TableName
@@ -111,6 +112,9 @@ class TypedTable:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _check(self, version: PlannedVersion) -> None:
+        missing = next((edit.unknown_since for edit in version.edits if isinstance(edit, ResumeTable)), None)
+        if missing is not None:
+            raise self._stop(version, f"what changed behind {missing} is not known")
         gone = next((edit for edit in version.edits if isinstance(edit, (DropTable, TruncateTable))), None)
         if gone is not None:
             raise self._stop(version, f"rows went without row events ({gone.kind})")

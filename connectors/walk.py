@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped
 from connectors.readers.binlog.crosscheck import mismatch
+from connectors.readers.binlog.described import described
 from historian.ddl import Resolution, resolve
-from historian.edits import Edit, ForgetTable, apply_all
+from historian.edits import CreateTable, Edit, ForgetTable, RenameTable, apply_all
+from historian.interruptions import ResumeTable
+from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.plans import Place, Quarantine
-from historian.positions import LogPosition
+from historian.positions import LogPosition, parse_gtids
+from historian.prefix import covers, holds
 from historian.schema import Catalog, Snapshot, TableName
 from historian.timeline import TimelineEntry
 
@@ -19,9 +25,10 @@ if TYPE_CHECKING:
     from historian.history import History
     from historian.store import Store
 
-__all__ = ["Walk"]
+__all__ = ["Walk", "behind_event", "known_until"]
 
 _SHOWN_CHARACTERS = 200
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -33,6 +40,7 @@ class Walk:
         new_entries: not recorded before, in order.
         touched: ids of captured tables with rows in what was walked.
         quarantines: of captured tables, by table id, those of earlier walks included.
+        proven: behind the last transaction with rows that fitted the schema in force, by table id.
     """
 
     history: History
@@ -41,42 +49,81 @@ class Walk:
     captured: Callable[[TableName], bool]
     flavor: str
     reached: LogPosition
+    online_changes: OnlineChanges = NO_TOOLS
     new_entries: list[TimelineEntry] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
+    proven: dict[int, LogPosition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.catalog: Catalog = self.history.catalog_at(self.number)
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
+        self._take_recorded()
 
     def take(self, item: Scanned) -> Bound | None:
         """Takes the next item; returns it where it is a bound."""
         if isinstance(item, Bound):
             self.reached = item.position
+            self._take_recorded()
             return item
-        if isinstance(item, Statement):
+        recorded = self.history.recorded(behind_event(item), self.reached.server)
+        if recorded is not None and recorded.number == self.number + 1:
+            self._advance(recorded)
+        elif isinstance(item, Statement):
             self._statement(item)
-        else:
+        if isinstance(item, TableMapped):
             self._mapped(item)
         return None
 
+    def _take_recorded(self) -> None:
+        """Entries that stand for no event of the log ahead: captures, and what was said later of statements before."""
+        while (entry := self.history.entry(self.number + 1)) is not None:
+            if entry.place is None:
+                is_behind = covers(self.reached, entry.position)
+            else:
+                is_behind = entry.corrects and holds(self.reached, entry.place, entry.server)
+            if not is_behind:
+                return
+            self._advance(entry)
+
     def _statement(self, statement: Statement) -> None:
-        recorded = self.history.recorded(statement.place, self.reached.server)
-        if recorded is not None and recorded.number == self.number + 1:
-            self._advance(recorded)
-            return
         resolution = resolve(statement.sql, statement.context, self.catalog)
         edits: list[Edit] = list(resolution.edits)
         if resolution.kind in ("dml", "not_understood"):
             reason = _why_stopped(resolution, statement.sql)
             for table in resolution.tables:
-                self._stop(table, statement.place, reason)
+                self._stop(table, statement.place, reason, self.reached)
                 if resolution.kind == "not_understood" and table in self.catalog.tables:
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
-            self._record(statement, tuple(edits))
+            self._record(statement.place, self._as_one_change(statement, tuple(edits)), statement)
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
-                self._stop(table, statement.place, _why_stopped(resolution, statement.sql))
+                self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)
+
+    def _as_one_change(self, statement: Statement, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        swap = self.online_changes.swap(edits, self.catalog, self._first_snapshot, self._last_named)
+        if swap is None:
+            return edits
+        if swap.refused and self.captured(swap.table):
+            self._stop(swap.table, statement.place, f"{swap.refused}\n  in: {_shown(statement.sql)}", self.reached)
+        return swap.edits
+
+    def _first_snapshot(self, table_id: int) -> Snapshot | None:
+        """The schema that a table was created with."""
+        recorded = (edit for version in self.history.versions_of(table_id) for edit in version.edits)
+        for edit in chain(recorded, self._new_edits()):
+            if isinstance(edit, CreateTable) and _makes(edit, table_id):
+                return edit.snapshot
+        return None
+
+    def _last_named(self, name: TableName) -> int | None:
+        """Id of the table that last had a name."""
+        renamed = [edit.table_id for edit in self._new_edits() if isinstance(edit, RenameTable) and edit.table == name]
+        versions = self.history.versions(name)
+        return renamed[-1] if renamed else versions[-1].table_id if versions else None
+
+    def _new_edits(self) -> Iterator[Edit]:
+        return (edit for entry in self.new_entries for edit in entry.edits)
 
     def _mapped(self, mapped: TableMapped) -> None:
         snapshot = self.catalog.tables.get(mapped.table)
@@ -84,7 +131,8 @@ class Walk:
         if snapshot is None:
             if captured:
                 known = self.catalog.unknown.get(mapped.table)
-                self._stop(mapped.table, mapped.place, known or "its CREATE TABLE is not in the log that was read")
+                reason = known or "its CREATE TABLE is not in the log that was read"
+                self._stop(mapped.table, mapped.place, reason, self.reached)
             return
         if not captured:
             return
@@ -92,20 +140,40 @@ class Walk:
         if snapshot.table_id in self.quarantines:
             return
         difference = mismatch(snapshot, mapped.columns, self.flavor)
-        if difference is not None:
-            self._stop(
-                mapped.table, mapped.place, f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
-            )
+        if difference is None:
+            self.proven[snapshot.table_id] = _with_transaction(self.reached, mapped.place)
+            return
+        since = self._known_until(snapshot.table_id)
+        healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
+        if healed is None or since is None:
+            reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
+            self._stop(mapped.table, mapped.place, reason, since)
+        else:
+            self._resume(mapped, healed, since, difference)
 
-    def _record(self, statement: Statement, edits: tuple[Edit, ...]) -> None:
+    def _known_until(self, table_id: int) -> LogPosition | None:
+        walked = (entry.position for entry in self.new_entries for edit in entry.edits if _makes(edit, table_id))
+        known = self.proven.get(table_id) or known_until(self.history, self.store, table_id)
+        return known or next(walked, None)
+
+    def _resume(self, mapped: TableMapped, healed: Snapshot, since: LogPosition, difference: str) -> None:
+        """Goes on with what FULL metadata says, where a change of the table is not in the log."""
+        place = behind_event(mapped)
+        reason = f"a change of the table is not in the log; its TABLE_MAP at {_text(mapped.place)} says what it is now"
+        _log.warning("%s: %s; unknown behind %s\n%s", mapped.table, reason, since, difference)
+        edit = ResumeTable(table=mapped.table, snapshot=healed, unknown_since=since, reason=reason)
+        self._record(place, (edit,), None)
+        self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
+
+    def _record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None) -> None:
         entry = TimelineEntry(
             number=self.number + 1,
-            place=statement.place,
+            place=place,
             position=self.reached,
             edits=edits,
-            statement=statement.sql,
-            database=statement.context.database,
-            event_time_us=statement.event_time_us,
+            statement=f"-- {edits[0].kind} by the TABLE_MAP at {_text(place)}" if statement is None else statement.sql,
+            database="" if statement is None else statement.context.database,
+            event_time_us=0 if statement is None else statement.event_time_us,
             server=self.reached.server,
         )
         self.new_entries.append(entry)
@@ -115,11 +183,11 @@ class Walk:
         self.catalog = apply_all(entry.edits, self.catalog)
         self.number = entry.number
 
-    def _stop(self, table: TableName, place: Place, reason: str) -> None:
+    def _stop(self, table: TableName, place: Place, reason: str, since: LogPosition | None) -> None:
         snapshot: Snapshot | None = self.catalog.tables.get(table)
         if not self.captured(table):
             return
-        quarantine = Quarantine(place=place, reason=reason)
+        quarantine = Quarantine(place=place, reason=reason, since=since)
         if snapshot is None:
             self.store.quarantine(0, table, quarantine)
             return
@@ -129,12 +197,52 @@ class Walk:
             self.quarantines[snapshot.table_id] = quarantine
 
 
+def behind_event(item: Statement | TableMapped) -> Place:
+    """Where a version begins that holds from *item* on: a TABLE_MAP is itself read by it, a statement is not."""
+    place = item.place
+    return replace(place, ordinal=place.ordinal - 1) if isinstance(item, TableMapped) else place
+
+
+def known_until(history: History, store: Store, table_id: int) -> LogPosition | None:
+    """Up to where plans have proven the table's schema by its rows.
+
+    Without such a plan, where the history's last version of it began; None for a table that has none.
+    """
+    plan = store.last_plan()
+    while plan is not None:
+        proven = next((table.proven for table in plan.tables if table.table_id == table_id), None)
+        if proven is not None:
+            return proven
+        plan = store.plan(plan.previous)
+    versions = history.versions_of(table_id)
+    return versions[-1].entry.position if versions else None
+
+
+def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
+    """*position* and the transaction behind it, by GTID; file and offset, where that has no end yet, stay before it."""
+    if not place.gtid:
+        return position
+    before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
+    return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor
+
+
+def _makes(edit: Edit, table_id: int) -> bool:
+    return isinstance(edit, CreateTable) and edit.snapshot.table_id == table_id
+
+
 def _why_stopped(resolution: Resolution, sql: str) -> str:
     why = "a statement was not understood"
     if resolution.kind == "dml":
         why = "changed by a statement, expected binlog_format=ROW in every session"
     elif resolution.kind == "rows":
         why = "its rows are not known any more, its schema is"
-    reason = resolution.reason
-    shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+    reason, shown = resolution.reason, _shown(sql)
     return f"{why}: {reason}" if shown in reason else f"{why}: {reason}\n  in: {shown}"
+
+
+def _shown(sql: str) -> str:
+    return sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+
+
+def _text(place: Place) -> str:
+    return place.gtid or f"{place.file}:{place.offset}"

@@ -83,12 +83,16 @@ class Chain:
         """The version that the entry of that number made. There must be one."""
         return self._version(bisect_left(self.numbers, number))
 
-    def is_create(self, index: int) -> bool:
+    def begins_anew(self, index: int) -> bool:
         """Whether the version at *index* needs none before it."""
         item = self._items[index]
-        if isinstance(item, Version):
-            return any(isinstance(edit, CreateTable) for edit in item.edits)
-        return any(row[5] == "create_table" for row in item)
+        if not isinstance(item, Version):
+            if any(row[5] == "create_table" for row in item):
+                return True
+            if all(row[5] != "resume_table" for row in item):
+                return False
+            item = self._version(index)
+        return item.unknown_since is not None or any(isinstance(edit, CreateTable) for edit in item.edits)
 
     def order(self) -> Order:
         """The order of the versions' entries."""
@@ -149,13 +153,15 @@ def bounds_of(name: TableName, rows: Iterable[EditRow], stored: StoredTimeline) 
         before, gone, touched = holder or unknown, 0, False
         for row in group:
             table_id, kind, here = row[2], row[5], (row[3], row[4]) == name
-            if here and kind in ("create_table", "rename_table"):
+            if here and kind in ("create_table", "rename_table", "resume_table"):
                 holder, unknown, touched = table_id, None, True
             elif here and kind in ("drop_table", "forget_table"):
                 holder, gone, touched = 0, table_id, True
                 unknown = getattr(stored.edit(row), "reason", unknown)
             elif kind == "rename_table" and holder == table_id:
                 holder, touched = 0, True
+            elif kind == "resume_table" and getattr(stored.edit(row), "table", None) == name:
+                holder, unknown, touched = 0, None, True
             touched = touched or here
         bound = Bound(number, holder or gone, unknown)
         # The third name of a swap stands for nothing before and after.

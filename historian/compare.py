@@ -18,7 +18,8 @@ def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
 
     Ids are not compared, nor what servers do not print alike or not in full, or change without being told, if it touches no
     value: the text of expressions, the moment of a TIMESTAMP's default, and any default of one that is NOT NULL, bytes
-    behind the first zero byte of a binary default, names of keys, keys that are not unique.
+    behind the first zero byte of a binary default, defaults of columns that only the log's rows told of, names of keys,
+    keys that are not unique.
     """
     lines = list(_columns(expected, found))
     pairs = (
@@ -60,7 +61,7 @@ def _column(expected: Column, found: Column) -> Iterator[tuple[str, object, obje
         yield "", left, right
     if expected.nullable != found.nullable:
         yield "", _nullability(expected), _nullability(found)
-    if not _is_implicit(expected, found):
+    if not _is_implicit(expected, found) and not _is_untold(expected):
         if _default(expected) != _default(found):
             yield " default", _shown(expected), _shown(found)
         if expected.on_update != found.on_update:
@@ -78,6 +79,11 @@ def _column(expected: Column, found: Column) -> Iterator[tuple[str, object, obje
 def _is_implicit(expected: Column, found: Column) -> bool:
     """A NOT NULL TIMESTAMP, whose default without ``explicit_defaults_for_timestamp`` any ALTER may change, or not."""
     return all(column.type.name == "timestamp" and not column.nullable for column in (expected, found))
+
+
+def _is_untold(expected: Column) -> bool:
+    """A column that only a TABLE_MAP told of, which says nothing of defaults."""
+    return not expected.initial_known and expected.default is None
 
 
 def _nullability(column: Column) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field
 
 from historian.errors import EditConflict
+from historian.interruptions import ResumeTable, SkipLog
 from historian.schema import Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
 
 __all__ = [
@@ -219,6 +220,8 @@ Edit = Annotated[
     | TruncateTable
     | RenameTable
     | ForgetTable
+    | ResumeTable
+    | SkipLog
     | AddColumn
     | DropColumn
     | RenameColumn
@@ -301,6 +304,28 @@ def _(edit: ForgetTable, catalog: Catalog) -> Catalog:
         tables=_without(catalog.tables, edit.table),
         unknown={**catalog.unknown, edit.table: edit.reason},
     )
+
+
+@apply.register
+def _(edit: ResumeTable, catalog: Catalog) -> Catalog:
+    snapshot = edit.snapshot
+    held = catalog.tables.get(snapshot.name)
+    if held is not None and held.table_id != snapshot.table_id:
+        raise EditConflict(
+            "a table is resumed under a name that is taken", where=str(snapshot.name), found=f"table id {held.table_id}"
+        )
+    others = {name: table for name, table in catalog.tables.items() if table.table_id != snapshot.table_id}
+    return replace(
+        catalog,
+        tables={**others, snapshot.name: snapshot},
+        unknown={name: why for name, why in catalog.unknown.items() if name not in (edit.table, snapshot.name)},
+        next_column_id=max(catalog.next_column_id, *(column.id + 1 for column in snapshot.columns)),
+    )
+
+
+@apply.register
+def _(edit: SkipLog, catalog: Catalog) -> Catalog:  # noqa: ARG001 the catalog after it is what other edits say
+    return catalog
 
 
 @apply.register

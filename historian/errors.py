@@ -16,6 +16,7 @@
     ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
     ├── SourceError            the log or the server cannot be read as asked
     │   ├── LogPurged          the log before a position is gone
+    │   ├── LogReplaced        another log stands where the one that was read stood
     │   ├── LogCorrupt         bytes that are no valid log
     │   └── UnsupportedEvent   an event that this release does not read
     ├── TableStopped           a captured table that cannot go on; other tables do
@@ -38,6 +39,7 @@ __all__ = [
     "LeaseHeld",
     "LogCorrupt",
     "LogPurged",
+    "LogReplaced",
     "PlanOutdated",
     "PositionAhead",
     "PositionError",
@@ -168,6 +170,10 @@ class SourceError(HistorianError):
 
 class LogPurged(SourceError):
     """The log before the position that is needed has been purged."""
+
+
+class LogReplaced(SourceError):
+    """The log was reset, or its files are others than those that were read: positions of the old one mean nothing here."""
 
 
 class LogCorrupt(SourceError):

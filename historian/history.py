@@ -10,10 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
-from historian.chains import Name
+from historian.chains import Bound, Name
 from historian.errors import PositionAhead, PositionExpired, PositionUnknown, StoreError, UnknownTable
 from historian.horizon import left_of
 from historian.index import VersionIndex
+from historian.interruptions import SkipLog
 from historian.plans import Place
 from historian.positions import LogPosition
 from historian.prefix import Prefix, covers
@@ -51,6 +52,8 @@ class History:
         self._servers_upto = 0
         self._servers: set[str] = set()
         self._readable: dict[LogPosition, None] = {}
+        for number in self._index.skips:
+            self._note_skips(self._index.entry(number))
 
     @classmethod
     def of(
@@ -249,6 +252,8 @@ class History:
         held = name.order(self._index.entry).cut(prefix, self.origin)
         if held is None:
             held = self._held(name, prefix)
+        if table in self._index.resumed:
+            self._check_known(table, name.bounds[held:], prefix)
         if held == 0:
             self._raise_earlier(table, prefix, name.bounds[0].number)
         bound = name.bounds[held - 1]
@@ -297,8 +302,7 @@ class History:
         where = f"{table} at {prefix}"
         self._check_read(prefix, where)
         for gap in self._gaps:
-            before = covers(gap.start, prefix.position) and not prefix.transaction_beyond(gap.start)
-            if not before and not covers(prefix.position, gap.end):
+            if not _is_within(prefix, gap.start) and not covers(prefix.position, gap.end):
                 raise PositionUnknown(
                     "the position lies inside a gap of the history",
                     where=where,
@@ -324,6 +328,18 @@ class History:
             "the position lies before the history's begin", where=where, expected=f"a position behind {self.origin}"
         )
 
+    def _check_known(self, table: TableName, later: Iterable[Bound], prefix: Prefix) -> None:
+        """Refuses a prefix between where a table was last known and where it went on."""
+        for bound in later:
+            version = self._index.chain(bound.table_id).at(bound.number) if bound.table_id else None
+            since = None if version is None else version.unknown_since
+            if version is not None and since is not None and not _is_within(prefix, since):
+                raise PositionUnknown(
+                    "the table's schema is not known there",
+                    where=f"{table} at {prefix}",
+                    found=f"nothing known between {since} and {version.entry.position}",
+                )
+
     def _check_whole(self, version: Version, prefix: Prefix) -> None:
         """Refuses a prefix that lacks a statement which *version* was computed from."""
         chain = self._index.chain(version.table_id)
@@ -339,7 +355,7 @@ class History:
                     where=f"{version.name} at {prefix}",
                     expected=f"{earlier.place.gtid if earlier.place else earlier.position} ({earlier.statement})",
                 )
-            if chain.is_create(index) or not index:
+            if chain.begins_anew(index) or not index:
                 return
             index -= 1
 
@@ -350,12 +366,23 @@ class History:
         if self._horizon is not None and entry.number <= self._horizon.number:
             # What is left of an entry there says nothing about its edits.
             return known is None or known.place == entry.place
-        if entry.place is None:
+        if entry.place is None or entry.corrects:
             return False
         number = self._places.get(place_key(entry.place, entry.server))
         return number is not None and number != entry.number
 
     def _append(self, entry: TimelineEntry) -> None:
         self._index.take(entry)
-        if entry.place is not None:
+        if entry.place is not None and not entry.corrects:
             self._places[place_key(entry.place, entry.server)] = entry.number
+        self._note_skips(entry)
+
+    def _note_skips(self, entry: TimelineEntry) -> None:
+        for edit in entry.edits:
+            if isinstance(edit, SkipLog):
+                self.add_gap(Gap(start=edit.start, end=entry.position, reason=edit.reason))
+
+
+def _is_within(prefix: Prefix, position: LogPosition) -> bool:
+    """Whether all of *prefix* lies at or before *position*."""
+    return covers(position, prefix.position) and not prefix.transaction_beyond(position)

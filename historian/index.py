@@ -10,7 +10,8 @@ from operator import itemgetter
 from typing import TypeVar
 
 from historian.chains import Bound, Chain, Name, bounds_of
-from historian.edits import DropDatabase, SetDatabase, apply, apply_all
+from historian.edits import DropDatabase, Edit, SetDatabase, apply, apply_all
+from historian.interruptions import ResumeTable
 from historian.schema import Catalog, Snapshot, TableName
 from historian.stored import EditRow, StoredTimeline
 from historian.timeline import Horizon, TimelineEntry
@@ -25,6 +26,10 @@ _FEW = 200
 
 class VersionIndex:
     """Grows by :meth:`take`.
+
+    Attributes:
+        resumed: names of tables that stopped once and went on.
+        skips: numbers of stored entries behind which the log was not read.
 
     Args:
         empty: the catalog before the first entry, without tables.
@@ -42,6 +47,8 @@ class VersionIndex:
         self._of_name: dict[TableName, dict[int, None]] = {}
         self._of_none: dict[TableName, list[EditRow]] = {}
         self._of_database: list[EditRow] = []
+        self.resumed: set[TableName] = set()
+        self.skips: list[int] = []
         self._chains: dict[int, Chain] = {}
         self._names: dict[TableName, Name] = {}
         self._made: dict[int, tuple[Version, ...]] = {}
@@ -55,7 +62,11 @@ class VersionIndex:
 
     def _group(self) -> None:
         for row in self._stored.rows:
-            table_id, name = row[2], TableName(row[3], row[4])
+            table_id, name, kind = row[2], TableName(row[3], row[4]), row[5]
+            if kind == "resume_table":
+                self._note_resumed(self._stored.edit(row))
+            elif kind == "skip_log":
+                self.skips.append(row[0])
             if table_id:
                 self._of_table.setdefault(table_id, []).append(row)
                 self._of_name.setdefault(name, {})[table_id] = None
@@ -63,6 +74,10 @@ class VersionIndex:
                 self._of_none.setdefault(name, []).append(row)
             else:
                 self._of_database.append(row)
+
+    def _note_resumed(self, edit: Edit) -> None:
+        if isinstance(edit, ResumeTable):
+            self.resumed |= {edit.table, edit.snapshot.name}
 
     @property
     def last_number(self) -> int:
@@ -131,6 +146,8 @@ class VersionIndex:
         made = step(entry, replace(self._rest, tables=tables, unknown=unknown))
         self._entries[entry.number] = entry
         self._made[entry.number] = made.versions
+        for edit in entry.edits:
+            self._note_resumed(edit)
         for version in made.versions:
             self._chains.setdefault(version.table_id, self.chain(version.table_id)).add(version)
         for name, bound in made.bindings.items():

@@ -75,19 +75,29 @@ class PlannedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantine:
-    """Why a table stopped: its rows at and behind ``place`` are not delivered."""
+    """Why a table stopped: its rows at and behind ``place`` are not delivered.
+
+    Attributes:
+        since: up to where its schema is known to be the history's; None: up to ``place``.
+    """
 
     place: Place
     reason: str
+    since: LogPosition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
-    """One captured table's part in a plan. ``versions`` in log order, at least one; only the first may lack a place."""
+    """One captured table's part in a plan. ``versions`` in log order, at least one; only the first may lack a place.
+
+    Attributes:
+        proven: behind the last transaction whose rows were compared with the schema in force; None: none were.
+    """
 
     table_id: int
     versions: tuple[PlannedVersion, ...]
     quarantine: Quarantine | None = None
+    proven: LogPosition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, DropTable, Edit, TruncateTable
 from historian.errors import PositionUnknown
+from historian.interruptions import ResumeTable
 from historian.plans import Place, PlannedTable, PlannedVersion, Quarantine
 from historian.positions import FilePosition, LogPosition
 from historian.prefix import holds
@@ -20,9 +21,10 @@ from historian.versions import Version
 if TYPE_CHECKING:
     from historian.history import History
 
-__all__ = ["carries", "cuts", "planned_tables", "retracts"]
+__all__ = ["carries", "cuts", "planned_tables", "resumed_table", "retracts"]
 
 _Captured = Callable[[TableName], bool]
+_Aside = Callable[[TableName, TableName], bool]
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _TEXT_BYTES = {"tinytext": 2**8 - 1, "text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
@@ -184,6 +186,8 @@ def cuts(edit: Edit, before: Snapshot) -> bool:
     if isinstance(edit, ChangeAttributes):
         held = before.column_by_id(edit.column.id)
         return held is not None and held.generation_expression != edit.column.generation_expression
+    if isinstance(edit, ResumeTable):
+        return edit.unknown_since is not None
     return retracts(edit)
 
 
@@ -196,6 +200,7 @@ def planned_tables(
     touched: Collection[int],
     quarantines: Mapping[int, Quarantine],
     start: LogPosition | None = None,
+    sets_aside: _Aside = lambda _table, _new: False,
 ) -> tuple[PlannedTable, ...]:
     """The captured tables of a plan with the versions they need, by table id.
 
@@ -207,6 +212,7 @@ def planned_tables(
         touched: ids of tables with rows in the plan; tables with edits there are added.
         quarantines: by table id; a table stopped at or before *start* has left and is not planned.
         start: where the plan starts.
+        sets_aside: whether a captured table of the first name is still one under the second, for a moment.
     """
     edited = {version.table_id for number in range(base + 1, last + 1) for version in history.versions_by(number)}
     tables = []
@@ -215,10 +221,22 @@ def planned_tables(
         if stop is not None and start is not None and _is_behind(start, stop.place):
             continue
         chain = [version for version in history.versions_of(table_id) if version.number <= last]
-        planned = _planned(chain, base, captured, stop)
+        planned = _planned(chain, base, _wanted(chain, captured, sets_aside), stop)
         if planned is not None:
             tables.append(planned)
     return tuple(tables)
+
+
+def resumed_table(chain: list[Version], base: int, captured: _Captured, stop: Quarantine | None) -> PlannedTable | None:
+    """A stopped table's part in a plan of its own: *chain* holds its version before the stop, and those from there on.
+
+    Args:
+        chain: of one table; those behind *base* are said or read anew.
+        base: number of the last entry that was there before.
+        captured: by a table's name.
+        stop: where it stops again.
+    """
+    return _planned(chain, base, _wanted(chain, captured, lambda _table, _new: False), stop)
 
 
 def _is_behind(start: LogPosition, place: Place) -> bool:
@@ -229,26 +247,30 @@ def _is_behind(start: LogPosition, place: Place) -> bool:
         return True
 
 
-def _planned(chain: list[Version], base: int, captured: _Captured, stop: Quarantine | None) -> PlannedTable | None:
+def _planned(chain: list[Version], base: int, wanted: frozenset[int], stop: Quarantine | None) -> PlannedTable | None:
     held = [version for version in chain if version.number <= base]
     versions: list[PlannedVersion] = []
     in_force: Snapshot | None = None
-    if held and _is_wanted(held[-1], captured):
+    if held and held[-1].number in wanted:
         in_force = held[-1].snapshot
         versions.append(_version(held[-1], None, (), 0))
-    was_wanted = any(_is_wanted(version, captured) for version in held)
+    was_wanted = any(version.number in wanted for version in held)
     for version in chain[len(held) :]:
         place = _place(version)
         if stop is not None and not _is_before(place, stop.place):
             break
+        if in_force is None and version.snapshot is not None and _resumes(version):
+            known = next((v for v in reversed(held) if v.number in wanted), None)
+            in_force = None if known is None else known.snapshot
+            versions += [] if known is None else [_version(known, None, (), 0)]
         if in_force is None:
-            if not _is_wanted(version, captured) or version.snapshot is None:
+            if version.number not in wanted or version.snapshot is None:
                 continue
             in_force = version.snapshot
             versions.append(_version(version, place, (CreateTable(snapshot=in_force),), 0))
             reason = f"{version.name} is captured again; its changes meanwhile were left out" if was_wanted else None
         else:
-            reason = _left(version, captured)
+            reason = _left(version, wanted)
             if reason is None:
                 versions.append(
                     _version(version, place, version.edits, versions[-1].segment + _is_cut(version, in_force))
@@ -260,15 +282,31 @@ def _planned(chain: list[Version], base: int, captured: _Captured, stop: Quarant
     return PlannedTable(table_id=chain[0].table_id, versions=tuple(versions), quarantine=stop) if versions else None
 
 
-def _is_wanted(version: Version, captured: _Captured) -> bool:
-    return version.snapshot is not None and captured(version.name)
+def _resumes(version: Version) -> bool:
+    return any(isinstance(edit, ResumeTable) for edit in version.edits)
 
 
-def _left(version: Version, captured: _Captured) -> str | None:
+def _wanted(chain: list[Version], captured: _Captured, sets_aside: _Aside) -> frozenset[int]:
+    """Numbers of the versions under which the table's rows are wanted."""
+    numbers: set[int] = set()
+    name: TableName | None = None
+    for version in chain:
+        if version.snapshot is None:
+            continue
+        if captured(version.name):
+            name = version.name
+        elif name is None or not sets_aside(name, version.name):
+            name = None
+            continue
+        numbers.add(version.number)
+    return frozenset(numbers)
+
+
+def _left(version: Version, wanted: frozenset[int]) -> str | None:
     """Why a captured table stops at *version*, if it does."""
     if version.unknown is not None:
         return version.unknown
-    if version.snapshot is not None and not captured(version.name):
+    if version.snapshot is not None and version.number not in wanted:
         return f"renamed to {version.name}, which is not captured"
     return None
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 from historian import codec
 from historian.edits import AddColumn, CreateTable, DropDatabase, DropTable, Edit, ForgetTable, SetDatabase, apply
 from historian.errors import EditConflict
+from historian.interruptions import ResumeTable, SkipLog
 from historian.plans import Place
 from historian.positions import LogPosition
 from historian.schema import Catalog, Snapshot, TableName
@@ -68,6 +69,7 @@ class _Head:
         file: of the place; None: the position's.
         ordinal: of the place; None: the key says it.
         server: None: the position's.
+        corrected: the whole place of an entry that corrects what was recorded there; such a place is no key.
     """
 
     position: LogPosition
@@ -78,11 +80,12 @@ class _Head:
     statement: str = ""
     database: str = ""
     event_time_us: int = 0
+    corrected: Place | None = None
 
 
 def head_of(entry: TimelineEntry) -> tuple[str | None, str]:
     """The key of *entry*'s place, and JSON of all else but its number and edits."""
-    place, position = entry.place, entry.position
+    place, position = None if entry.corrects else entry.place, entry.position
     head = _Head(
         position=position,
         offset=None if place is None else place.offset,
@@ -92,6 +95,7 @@ def head_of(entry: TimelineEntry) -> tuple[str | None, str]:
         statement=entry.statement,
         database=entry.database,
         event_time_us=entry.event_time_us,
+        corrected=entry.place if entry.corrects else None,
     )
     return None if place is None else place_key(place, entry.server), codec.dump_short(_Head, head)
 
@@ -111,26 +115,25 @@ def edit_rows(entry: TimelineEntry, table_id: Callable[[TableName], int]) -> tup
     schemas: dict[str, str] = {}
     for part, edit in enumerate(entry.edits):
         schema, body, column_id = None, "", 0
-        if isinstance(edit, (SetDatabase, DropDatabase)):
-            name = TableName(edit.name if isinstance(edit, DropDatabase) else edit.database.name, "")
-            changed = 0
+        if isinstance(edit, (SetDatabase, DropDatabase, SkipLog)):
+            name, changed = TableName(_database(edit), ""), 0
         else:
             before, name = touched_names(edit)[0], touched_names(edit)[-1]
-            changed = edit.snapshot.table_id if isinstance(edit, CreateTable) else ids.get(before, -1)
+            changed = edit.snapshot.table_id if isinstance(edit, (CreateTable, ResumeTable)) else ids.get(before, -1)
             if changed < 0:
                 changed = table_id(before)
             if not changed and not isinstance(edit, ForgetTable):
                 raise EditConflict(f"{edit.kind} on a table that is not there", where=str(before))
             ids[before] = 0
             ids[name] = 0 if isinstance(edit, (DropTable, ForgetTable)) else changed
-        if isinstance(edit, CreateTable):
+        if isinstance(edit, (CreateTable, ResumeTable)):
             text = codec.dump_short(Snapshot, edit.snapshot)
-            schema, body = digest_of(text), "{}"
+            schema = digest_of(text)
             schemas[schema] = text
             column_id = max((column.id for column in edit.snapshot.columns), default=0)
-        else:
-            body = codec.dump_short(type(edit), edit)
-            column_id = edit.column.id if isinstance(edit, AddColumn) else 0
+        elif isinstance(edit, AddColumn):
+            column_id = edit.column.id
+        body = "{}" if isinstance(edit, CreateTable) else codec.dump_short(type(edit), edit)
         rows.append(EditRow(entry.number, part, changed, name.database, name.table, edit.kind, column_id, body, schema))
     return rows, schemas
 
@@ -158,12 +161,13 @@ class StoredTimeline:
         return TimelineEntry.later(
             lambda: tuple(self.edit(row) for row in self.rows_of(number)),
             number=number,
-            place=None if key is None else _place(key, head),
+            place=head.corrected if key is None else _place(key, head),
             position=head.position,
             statement=head.statement,
             database=head.database,
             event_time_us=head.event_time_us,
             server=head.position.server if head.server is None else head.server,
+            corrects=head.corrected is not None,
         )
 
     def rows_of(self, number: int) -> Sequence[EditRow]:
@@ -195,7 +199,7 @@ def folded(snapshot: Snapshot | None, edits: Iterable[Edit]) -> Snapshot | None:
         EditConflict: an edit does not fit.
     """
     for edit in edits:
-        if isinstance(edit, CreateTable):
+        if isinstance(edit, (CreateTable, ResumeTable)):
             snapshot = edit.snapshot
         elif isinstance(edit, (DropTable, ForgetTable)):
             snapshot = None
@@ -203,6 +207,12 @@ def folded(snapshot: Snapshot | None, edits: Iterable[Edit]) -> Snapshot | None:
             tables = {} if snapshot is None else {snapshot.name: snapshot}
             snapshot = apply(edit, Catalog(tables=tables)).tables[touched_names(edit)[-1]]
     return snapshot
+
+
+def _database(edit: SetDatabase | DropDatabase | SkipLog) -> str:
+    if isinstance(edit, SkipLog):
+        return ""
+    return edit.name if isinstance(edit, DropDatabase) else edit.database.name
 
 
 def _place(key: str, head: _Head) -> Place:

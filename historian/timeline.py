@@ -33,6 +33,8 @@ class TimelineEntry(_Lazy):
         statement, database: its text and default database; "" for a capture.
         event_time_us: UTC microseconds.
         server: which server's log the place's ``file`` and ``offset`` are of.
+        corrects: it was said later what the event at ``place`` did; the entry stands at the timeline's end of that time,
+            its versions at their place in the log.
     """
 
     number: int
@@ -43,6 +45,7 @@ class TimelineEntry(_Lazy):
     database: str
     event_time_us: int
     server: str
+    corrects: bool = False
 
     @classmethod
     def later(cls, read: Callable[[], tuple[Edit, ...]], **fields: Any) -> TimelineEntry:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from historian.edits import CreateTable, DropDatabase, Edit, ForgetTable, RenameTable, SetDatabase, apply
+from historian.interruptions import ResumeTable, SkipLog
+from historian.positions import LogPosition
 from historian.schema import Catalog, Snapshot, TableName
 from historian.timeline import TimelineEntry
 
@@ -32,6 +34,11 @@ class Version:
     entry: TimelineEntry
     unknown: str | None = None
 
+    @property
+    def unknown_since(self) -> LogPosition | None:
+        """Up to where the table was known before it went on with this version; None where nothing is missing."""
+        return next((edit.unknown_since for edit in self.edits if isinstance(edit, ResumeTable)), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -57,7 +64,9 @@ def touched_names(edit: Edit) -> tuple[TableName, ...]:
         return (edit.snapshot.name,)
     if isinstance(edit, RenameTable):
         return (edit.table, edit.new)
-    return () if isinstance(edit, (SetDatabase, DropDatabase)) else (edit.table,)
+    if isinstance(edit, ResumeTable):
+        return (edit.table, edit.snapshot.name)
+    return () if isinstance(edit, (SetDatabase, DropDatabase, SkipLog)) else (edit.table,)
 
 
 def step(entry: TimelineEntry, before: Catalog) -> Step:
@@ -97,9 +106,9 @@ def step(entry: TimelineEntry, before: Catalog) -> Step:
 
 
 def _table_id(edit: Edit, catalog: Catalog) -> int | None:
-    if isinstance(edit, CreateTable):
+    if isinstance(edit, (CreateTable, ResumeTable)):
         return edit.snapshot.table_id
-    if isinstance(edit, (SetDatabase, DropDatabase)):
+    if isinstance(edit, (SetDatabase, DropDatabase, SkipLog)):
         return None
     snapshot = catalog.tables.get(edit.table)
     return None if snapshot is None else snapshot.table_id

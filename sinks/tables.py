@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from historian.edits import DropTable
+from historian.interruptions import ResumeTable
 from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.schema import Snapshot, TableName
 
@@ -38,6 +39,8 @@ class Home:
         stopped: why it is not written any more; "" while it is.
         stopped_in: the plan in which that happened.
         quarantined: why the newest plan that names it leaves rows out; "" where it does not.
+        former_mirror: directory of a mirror that is written no more, since rows are missing from it; "" where none is.
+        former_why: which rows are missing.
     """
 
     table_id: int
@@ -49,6 +52,8 @@ class Home:
     stopped: str = ""
     stopped_in: int = 0
     quarantined: str = ""
+    former_mirror: str = ""
+    former_why: str = ""
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -66,7 +71,7 @@ def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
     """The homes after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
-    own.
+    own. The mirror of one that goes on behind a stretch that nobody read is left as it was before.
     Where another table has a directory already, the newcomer's end in ``__t`` and its id.
     """
     after = dict(homes)
@@ -77,7 +82,8 @@ def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
         elif known is not None and not known.dropped and not known.stopped:
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
-            after[table.table_id] = replace(known, name=name, dropped=plan.number if gone else 0)
+            known = replace(known, name=name, dropped=plan.number if gone else 0)
+            after[table.table_id] = _without_mirror(known, version)
     for table in plan.tables:
         known = after.get(table.table_id)
         if known is not None:
@@ -104,6 +110,24 @@ def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, 
             known = True
 
 
+def _without_mirror(home: Home, version: PlannedVersion) -> Home:
+    """The home after *version*, whose rows may not go into a mirror that lacks some from before."""
+    for edit in version.edits:
+        if isinstance(edit, ResumeTable) and edit.unknown_since is not None and home.mirror:
+            why = f"{_MISSING} behind {edit.unknown_since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
+            return replace(home, mirror="", former_mirror=home.mirror, former_why=why)
+    return home
+
+
+_MISSING = "the mirror stands as it was; it lacks what changed"
+_NEXT = "Next: replicate the table anew into another lake; its changelog here goes on, with that gap"
+
+
+def _where(version: PlannedVersion) -> str:
+    place = version.place
+    return "" if place is None else place.gtid or f"{place.file}:{place.offset}"
+
+
 def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, names: TargetNames) -> Home:
     name = str(snapshot.name)
     wanted = Home(
@@ -117,7 +141,7 @@ def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, names: T
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
     lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}
     before = [h for h in homes.values() if h.name == name and h.dropped and not lived_in.intersection(h.directories)]
-    taken = {d for home in homes.values() for d in home.directories}
+    taken = {d for home in homes.values() for d in (*home.directories, home.former_mirror)}
     if before:
         heir = max(before, key=lambda h: (h.dropped, h.table_id))
         taken -= set(heir.directories)

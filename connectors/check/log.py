@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import BinlogFilesSource, PipelineConfig
+from connectors.continuity import Continuity
 from connectors.recorded import recorded_store
 from historian.errors import HistorianError
 from historian.positions import LogPosition, parse_position
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["file_checks", "position_check"]
 
 _START = "start position"
+_MEND_LOST = "restore the missing binlogs; where they were purged for good, `historian heal CONFIG --lost-log` goes on without them"
 
 
 def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
@@ -29,6 +32,7 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
     expected = "a position whose log is all there"
     try:
         if recorded is not None:
+            _check_same(config, reader)
             reader.locate(recorded)
             return ok(_START, f"goes on behind {recorded}, which the log holds")
         start = config.source.start
@@ -38,7 +42,7 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
         place = reader.start() if start == "earliest" else reader.end()
         return ok(_START, f"{start}: {place.at}{f', {place.gtids}' if place.gtids else ''}")
     except HistorianError as error:
-        mend = "restore the missing binlogs" if recorded is not None else "choose another source.start"
+        mend = _MEND_LOST if recorded is not None else "choose another source.start"
         return failed(_START, str(error), expected, mend)
 
 
@@ -52,6 +56,14 @@ def _recorded(config: PipelineConfig) -> LogPosition | None:
         return None if plan is None else plan.end
     finally:
         store.close()
+
+
+def _check_same(config: PipelineConfig, reader: Reader) -> None:
+    """Raises :class:`LogReplaced` where the log was reset since it was read."""
+    store = recorded_store(config)
+    if store is not None:
+        with closing(store):
+            Continuity(store, reader).check()
 
 
 def file_checks(source: BinlogFilesSource) -> Iterator[CheckResult]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from connectors.capture import capture_catalog
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.check.server import ServerView
+from connectors.config.filters import TableFilter
 from historian.schema import Snapshot, TableName
 from historian.types import is_readable
 
@@ -33,9 +34,22 @@ def table_checks(server: ServerView) -> Iterator[CheckResult]:
         yield ok("tables", f"{len(tables)} match {patterns}")
     else:
         yield warning("tables", f"none of {len(catalog.tables)} matches {patterns}", "tables, unless they come later")
+    yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
     yield from _without_key(tables)
     yield from _cascades(server)
+
+
+def _left_out(server: ServerView, names: Sequence[TableName]) -> Iterator[CheckResult]:
+    """Tables that the patterns take in, but that have the names of a tool's own."""
+    wanted = server.source.tables
+    matching = TableFilter(wanted.patterns)
+    found = sorted(str(name) for name in names if matching(name) and not wanted(name))
+    if found:
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        mend = "source.online_changes: name the tools that you use, or none with []"
+        expected = "no table of your own with a name that a tool for online schema changes gives"
+        yield warning("online schema changes", f"left out: {', '.join(found[:_SHOWN])}{more}", expected, mend)
 
 
 def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:

@@ -9,6 +9,7 @@ import typer
 
 from connectors.cli.check import check
 from connectors.cli.ddl import ddl
+from connectors.cli.heal import ddl_override, heal
 from connectors.cli.outcome import DEBUG
 from connectors.cli.run import run
 from connectors.cli.schemas import schemas
@@ -50,6 +51,8 @@ app.command()(check)
 app.command()(ddl)
 app.add_typer(schemas, name="schemas")
 app.command()(status)
+app.command()(heal)
+app.command("ddl-override")(ddl_override)
 app.command()(tail)
 
 

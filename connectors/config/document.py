@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from pydantic import (
 from connectors.config import settings, values
 from connectors.config.filters import TableFilter, check_pattern
 from historian.errors import PositionError
+from historian.online_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
 
 __all__ = [
@@ -130,8 +131,14 @@ def _target(pattern: str) -> str:
 
 _Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
 _Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
+_Tool = Literal["gh-ost", "pt-online-schema-change", "spirit", "vitess"]
+_TOOL_NAMES: tuple[_Tool, ...] = get_args(_Tool)
 _TableNames = list[Annotated[str, AfterValidator(_table_name)]]
 _Target = Annotated[str, AfterValidator(_target)]
+
+
+def _filter(patterns: list[str], tools: list[_Tool]) -> TableFilter:
+    return TableFilter(tuple(patterns), OnlineChanges(tuple(tool for tool in TOOLS if tool.name in tools)))
 
 
 def _schema(text: str) -> str:
@@ -144,6 +151,7 @@ _Schema = Annotated[str, AfterValidator(_schema)]
 
 _TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
 _START = "where to begin: earliest, latest, a GTID set, or file:offset"
+_TOOLS = "tools whose swaps are changes of one table, and whose own tables are not wanted"
 _SCHEMA = "SQL file with the tables at start, for those whose CREATE is not in the log"
 
 
@@ -186,6 +194,7 @@ class ServerDocument(_Model):
     tls: TlsDocument = TlsDocument()
     server_id: _Ids = Field(default=None, description="one id a connection; by default derived from the name")
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
+    online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
     start: _Start = Field(default="earliest", description=_START)
     schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
     accept_cascades: _TableNames = Field(
@@ -203,7 +212,7 @@ class ServerDocument(_Model):
             password=self.password.get_secret_value(),
             tls=self.tls.plain(),
             server_ids=self.server_id or values.server_ids_of(name),
-            tables=TableFilter(tuple(self.tables)),
+            tables=_filter(self.tables, self.online_changes),
             start=self.start,
             accept_cascades=tuple(self.accept_cascades),
             schema=self.schema_file,
@@ -218,6 +227,7 @@ class BinlogFilesDocument(_Model):
     directory: _ExistingPath = Field(default=None, description="directory of the files; a number is their suffix")
     files: list[_ExistingPath] = Field(default=[], description="the files, oldest first, instead of a directory")
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
+    online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
     start: _Start = Field(default="earliest", description=_START)
     schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
 
@@ -233,7 +243,7 @@ class BinlogFilesDocument(_Model):
             flavor=self.flavor,
             directory=self.directory,
             files=tuple(self.files),
-            tables=TableFilter(tuple(self.tables)),
+            tables=_filter(self.tables, self.online_changes),
             start=self.start,
             schema=self.schema_file,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from historian.ddl import SYSTEM_DATABASES
+from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.schema import TableName
 
 __all__ = ["EVERY_TABLE", "TableFilter", "check_pattern"]
@@ -17,7 +18,8 @@ class TableFilter:
     """Patterns on ``database.table``; a table is wanted if one matches it and none that begins with ``!`` does.
 
     The order of the patterns does not matter. ``*`` stands for any characters and ``?`` for one; the first dot of a
-    pattern divides database and table. Letter case counts. Tables of the server's own databases are never wanted.
+    pattern divides database and table. Letter case counts. Tables of the server's own databases are never wanted, nor are
+    those that tools for online schema changes make for themselves.
 
     >>> wanted = TableFilter(("shop.*", "!shop.audit_*"))
     >>> wanted(TableName("shop", "orders")), wanted(TableName("shop", "audit_log"))
@@ -25,6 +27,7 @@ class TableFilter:
     """
 
     patterns: tuple[str, ...] = ("*.*",)
+    online_changes: OnlineChanges = NO_TOOLS
 
     def __post_init__(self) -> None:
         for pattern in self.patterns:
@@ -35,6 +38,8 @@ class TableFilter:
     def __call__(self, name: TableName) -> bool:
         """Whether rows of the table *name* are wanted."""
         if name.database.lower() in SYSTEM_DATABASES:
+            return False
+        if self.online_changes.owns(name):
             return False
         wanted, unwanted = _compiled(self.patterns)
         return _matches(wanted, name) and not _matches(unwanted, name)

@@ -16,7 +16,7 @@ from historian.plans import LogRange, Place, PlannedTable
 from historian.positions import LogPosition
 from historian.schema import TableName
 
-__all__ = ["Bound", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapped"]
+__all__ = ["Bound", "LogMark", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ class MappedColumn:
         type: the binlog's type number (MYSQL_TYPE_*), the real one for ENUM, SET and STRING.
         metadata: the type's metadata as one number, as written.
         nullable: from the null bitmap.
-        unsigned, charset, name, members, primary_key, visible: from the optional metadata. ``charset`` is the collation's number.
+        unsigned, charset, name, members, primary_key, visible, geometry: from the optional metadata. ``charset`` is the
+            collation's number, ``geometry`` that of the shape's kind.
     """
 
     type: int
@@ -70,6 +71,7 @@ class MappedColumn:
     members: tuple[str, ...] | None = None
     primary_key: bool | None = None
     visible: bool | None = None
+    geometry: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,21 @@ class TableMapped:
 Scanned = Bound | Statement | TableMapped
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogMark:
+    """What tells one log file from another of the same name.
+
+    Attributes:
+        server: whose file it is, as in positions; ``version``: of the server, as text.
+        made_s: when the file was begun, seconds since 1970.
+    """
+
+    server: str
+    version: str
+    file: str
+    made_s: int
+
+
 class Reader(Protocol):
     """A log that can be scanned and read. Connections are opened when needed and closed by ``close``."""
 
@@ -96,6 +113,9 @@ class Reader(Protocol):
 
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
+
+    def mark(self, file: str) -> LogMark | None:
+        """What the log says of a file; None where it has none of that name. Retryable."""
 
     def locate(self, position: LogPosition) -> LogPosition:
         """The same place between transactions with GTIDs, file, offset and server all filled in.

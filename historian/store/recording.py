@@ -19,6 +19,7 @@ from historian.timeline import Gap
 __all__ = [
     "append_plan",
     "forget_plans",
+    "forget_quarantine",
     "forget_snapshots",
     "record_gap",
     "record_quarantine",
@@ -68,6 +69,8 @@ def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) 
     put_snapshots(connection, parts)
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
     for table in plan.tables:
+        if restoring:  # what is in a plan was not stopped then, whatever an earlier plan says
+            forget_quarantine(connection, table.table_id, _last_name(table))
         if table.quarantine is not None:
             record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
 
@@ -79,6 +82,14 @@ def record_quarantine(connection: Connection, table_id: int, name: TableName, qu
     held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in same.items()))
     if connection.execute(held).first() is None:
         connection.execute(insert(quarantines).values(**key, body=codec.dump(Quarantine, quarantine)))
+
+
+def forget_quarantine(connection: Connection, table_id: int, name: TableName) -> None:
+    """Forgets that a table stopped; one without id goes by its name."""
+    healed = delete(quarantines).where(quarantines.c.table_id == table_id)
+    if not table_id:
+        healed = healed.where(quarantines.c.database_name == name.database, quarantines.c.table_name == name.table)
+    connection.execute(healed)
 
 
 def forget_plans(connection: Connection, before: int) -> int:

@@ -25,6 +25,7 @@ from historian.store.migration import prepare
 from historian.store.recording import (
     append_plan,
     forget_plans,
+    forget_quarantine,
     record_gap,
     record_quarantine,
     record_resolved,
@@ -249,12 +250,33 @@ class Store:
         )
         return tuple(sorted(found, key=lambda stop: (stop[1], stop[0])))
 
-    def heal(self, table_id: int, name: TableName | None = None) -> None:
-        """Forgets that a table stopped; one without id goes by its *name*."""
-        healed = delete(quarantines).where(quarantines.c.table_id == table_id)
-        if name is not None:
-            healed = healed.where(quarantines.c.database_name == name.database, quarantines.c.table_name == name.table)
-        self._transactions.write(lambda connection: connection.execute(healed).rowcount)
+    def heal(
+        self,
+        stopped: Iterable[tuple[int, TableName]],
+        entries: Iterable[TimelineEntry] = (),
+        *,
+        resolved: LogPosition | None = None,
+        plans: Iterable[Plan] = (),
+    ) -> None:
+        """Forgets that tables stopped, by id and name, with the entries and plans by which they go on; all or nothing.
+
+        Args:
+            stopped: as :meth:`stopped` gives them; a table with an id goes by that alone.
+            entries, resolved: see :meth:`record`.
+            plans: see :meth:`append_plan`; a table that stops in one of them stops anew.
+        """
+        healed, new_entries, new_plans = tuple(stopped), tuple(entries), tuple(plans)
+
+        def work(connection: Connection) -> None:
+            for table_id, name in healed:
+                forget_quarantine(connection, table_id, name)
+            self._append(connection, new_entries)
+            if resolved is not None:
+                record_resolved(connection, resolved)
+            for plan in new_plans:
+                append_plan(connection, plan)
+
+        self._transactions.write(work)
 
     def remember_stream(self, name: str, body: str) -> None:
         """Keeps the schema of the typed stream *name*. Raises :class:`StoreError` where it has another one."""
@@ -278,6 +300,14 @@ class Store:
         """What :meth:`remember_stream` kept under *name*; None where nothing is."""
         query = select(streams.c.body).where(streams.c.name == name)
         return self._transactions.read(lambda connection: connection.execute(query).scalar())
+
+    def remember_log(self, body: str) -> None:
+        """Keeps what tells the log that was read from another one, in place of what was kept before."""
+        self._transactions.write(lambda connection: set_fact(connection, "log", body))
+
+    def log(self) -> str | None:
+        """What :meth:`remember_log` kept last."""
+        return self._transactions.read(lambda connection: fact(connection, "log"))
 
     def count_zero_dates(self, plan: int, amounts: Mapping[tuple[int, int], int]) -> None:
         """Notes how many zero dates a plan met, by table id and column id. A plan run again replaces its counts."""

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, ins
 from historian import codec
 from historian.edits import RenameTable
 from historian.errors import StoreError
+from historian.interruptions import ResumeTable
 from historian.schema import Snapshot, TableName
 from historian.store.contents import loosened, squeezed
 from historian.store.facts import horizon
@@ -132,7 +133,7 @@ class TimelineWriter:
         if place is not None:
             self._places[place] = entry.number
         for edit, row in zip(entry.edits, rows, strict=True):
-            if isinstance(edit, RenameTable):
+            if isinstance(edit, (RenameTable, ResumeTable)):
                 self._ids[edit.table] = 0
             self._note(row)
         for table_id in {row.table_id for row in rows if row.table_id}:
@@ -180,7 +181,7 @@ class TimelineWriter:
 
     def _note(self, row: EditRow) -> None:
         self._ids[TableName(row.database, row.table)] = 0 if row.kind in _GONE else row.table_id
-        if row.kind == "create_table":
+        if row.kind in ("create_table", "resume_table"):
             self._since_full[row.table_id] = 0
         elif row.table_id and row.table_id not in self._since_full:
             self._since_full[row.table_id] = self._stored_since_full(row.table_id)

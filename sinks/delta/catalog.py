@@ -31,7 +31,8 @@ def catalog_names(homes: Homes, settings: DeltaSettings) -> dict[str, str]:
     taken = set(names)
     for home in sorted(homes.values(), key=lambda home: (home.dropped != 0, home.table_id)):
         database, _, table = home.name.partition(".")
-        for directory, pattern in ((home.changelog, settings.changelog), (home.mirror, settings.mirror)):
+        mirrors = ((directory, settings.mirror) for directory in (home.mirror, home.former_mirror))
+        for directory, pattern in ((home.changelog, settings.changelog), *mirrors):
             if directory and directory not in names and pattern is not None:
                 wished = target_name(pattern, TableName(database, table))
                 free = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, Edit
 from historian.errors import TableStopped, ValueUnrepresentable
+from historian.interruptions import ResumeTable
 from historian.plans import PlannedVersion
 from historian.segments import cuts, retracts
 from historian.values import initial_scalar
@@ -25,7 +26,7 @@ def check(part: Part) -> None:
 
 
 def _check_edit(part: Part, version: PlannedVersion, edit: Edit) -> None:
-    if part.base is None or retracts(edit) or not cuts(edit, part.base):
+    if part.base is None or isinstance(edit, ResumeTable) or retracts(edit) or not cuts(edit, part.base):
         return
     if isinstance(edit, ChangeType):
         held = part.base.column_by_id(edit.column_id)

@@ -18,7 +18,7 @@ from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
-from sinks.tables import assign
+from sinks.tables import Home, assign
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,8 @@ class DeltaSink:
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""
         homes = () if self._state is None else self._state.homes.values()
-        return {home.name: home.stopped for home in homes if home.stopped}
+        reasons = ((home.name, home.stopped or (home.former_why if not home.dropped else "")) for home in homes)
+        return {name: reason for name, reason in reasons if reason}
 
     def status(self) -> Sequence[TargetStatus]:
         """See :class:`sinks.base.Sink`."""
@@ -139,11 +140,12 @@ class DeltaSink:
     def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
         links = {**state.links, **state.last_links}
         targets = {d: home for home in state.homes.values() for d in home.directories}
+        former = {home.former_mirror: home for home in state.homes.values() if home.former_mirror}
         positions: dict[int, str] = {}
-        for directory, home in targets.items():
+        for directory, home in (targets | former).items():
             held = self._held(state, directory)
             number = held // STEPS
-            if state.last is not None and held >= links.get(directory, 0):
+            if state.last is not None and held >= links.get(directory, 0) and directory not in former:
                 number = state.last.number
             if number not in positions:
                 plan = state.plan(number)
@@ -154,5 +156,9 @@ class DeltaSink:
                 kind="changelog" if directory == home.changelog else "mirror",
                 plan=number,
                 position=positions[number],
-                stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
+                stopped=home.former_why if directory in former else _why(home),
             )
+
+
+def _why(home: Home) -> str | None:
+    return home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None)

@@ -65,6 +65,8 @@ STATE_SCHEMAS = {
         stopped="string",
         stopped_in="long",
         quarantined="string",
+        former_mirror="string",
+        former_why="string",
     ),
 }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connectors.readers.base import Statement
+from connectors.readers.base import Bound, Statement
 from connectors.walk import Walk
 from historian.ddl import StatementContext
+from historian.edits import CreateTable
 from historian.history import History
+from historian.interruptions import ResumeTable
 from historian.plans import Place
 from historian.schema import TableName
 from historian.store import Store
@@ -63,3 +65,25 @@ def test_a_table_made_of_a_partition_stops_with_it_and_its_schema_is_recorded() 
     assert {1, 2} == set(walk.quarantines)
     assert {"shop.t", "shop.u"} == {str(name) for name in walk.catalog.tables}
     assert "CONVERT PARTITION moves rows without row events" in walk.quarantines[2].reason
+
+
+def test_what_was_captured_or_said_between_plans_is_taken_before_the_log_goes_on() -> None:
+    """A capture stands for no statement; what is said of a statement stands behind it in the timeline."""
+    store = Store.open("sqlite://")
+    start = capture(create(1, "t", "a", key=(1,)))
+    walk = _walk(store, start)
+    walk.take(_statement(2, "ALTER TABLE shop.t FROBNICATE"))
+    (forgot,) = walk.new_entries
+    (held,) = (edit.snapshot for edit in start.edits if isinstance(edit, CreateTable))
+    again = ResumeTable(table=held.name, snapshot=held, unknown_since=None, reason="said")
+    said = replace(forgot, number=3, edits=(again,), corrects=True)
+    taken = replace(capture(create(2, "u", "x", first=9), number=4), position=position(f"{A}:1-5", 5000))
+
+    history = History.of((start, forgot, said, taken), resolved=position(f"{A}:1-99", 99_000))
+    behind = Walk(history, 2, store, lambda _: True, "mysql", replace(position(f"{A}:1-5", 5000), server=A))
+    before = Walk(history, 2, store, lambda _: True, "mysql", replace(position(f"{A}:1-2", 2500), server=A))
+
+    assert (4, {"t", "u"}) == (behind.number, {name.table for name in behind.catalog.tables})
+    assert (3, {"t"}) == (before.number, {name.table for name in before.catalog.tables})
+    before.take(Bound(position=replace(position(f"{A}:1-6", 6000), server=A), event_time_us=0))
+    assert before.number == 4

@@ -36,8 +36,9 @@ from historian.edits import (
     apply_all,
 )
 from historian.errors import EditConflict
+from historian.interruptions import ResumeTable, SkipLog
 from historian.schema import Catalog, Column, Database, Snapshot, UniqueKey
-from timelines import BIGINT, INT, create, random_edits, snapshot, table
+from timelines import BIGINT, INT, create, position, random_edits, snapshot, table
 
 T = table("t")
 NEW = Column(id=7, name="n", type=INT)
@@ -54,6 +55,8 @@ ENTIRE: tuple[Edit, ...] = (
     TruncateTable(table=T, table_id=1),
     RenameTable(table=T, table_id=1, new=table("z")),
     ForgetTable(table=T, reason="odd"),
+    ResumeTable(table=T, snapshot=replace(KEYED, columns=KEYED.columns[:2]), unknown_since=position(), reason="healed"),
+    SkipLog(start=position(), reason="purged"),
     AddColumn(table=T, column=NEW, after=0),
     DropColumn(table=T, column_id=2, name="b"),
     RenameColumn(table=T, column_id=2, old="b", new="z"),
@@ -188,3 +191,19 @@ def test_edits_read_back_from_json_give_the_same_catalog(seed: int, steps: int) 
     assert catalog == apply_all(again, Catalog())
     ids = [column.id for held in catalog.tables.values() for column in held.columns]
     assert len(ids) == len(set(ids))
+
+
+def test_a_resumed_table_comes_back_under_its_id_whatever_it_was_called() -> None:
+    forgotten = apply_all((ForgetTable(table=T, reason="odd"),), CATALOG)
+    back = replace(KEYED, columns=(*KEYED.columns, replace(NEW, id=40)))
+    resumed = apply(ResumeTable(table=T, snapshot=back, unknown_since=None, reason=""), forgotten)
+    moved = apply(
+        ResumeTable(table=T, snapshot=replace(KEYED, name=table("z")), unknown_since=None, reason=""), CATALOG
+    )
+
+    assert (back, {}, 41) == (resumed.tables[T], resumed.unknown, resumed.next_column_id)
+    assert {table("z"), table("other")} == set(moved.tables)
+    with pytest.raises(EditConflict, match="taken"):
+        apply(
+            ResumeTable(table=T, snapshot=replace(KEYED, name=table("other")), unknown_since=None, reason=""), CATALOG
+        )

@@ -28,6 +28,7 @@ from historian.errors import (
     UnknownTable,
 )
 from historian.history import History
+from historian.interruptions import ResumeTable, SkipLog
 from historian.plans import Place
 from historian.positions import GtidSet, LogPosition
 from historian.schema import Catalog, Database, TableName
@@ -417,3 +418,49 @@ def test_catalogs_carry_the_servers_defaults() -> None:
 
     assert ("latin1", "latin1") == (history.catalog.charset, history.catalog_at(0).charset)
     assert {T: snapshot(1, "t", "a")} == history.catalog.tables
+
+
+def _resumed(number: int, *, since: LogPosition | None, offset: int = 0, corrects: bool = False) -> TimelineEntry:
+    edit = ResumeTable(table=T, snapshot=create(1, "t", "a", "z").snapshot, unknown_since=since, reason="")
+    return replace(statement(number, f"{A}:{offset or number}", edit), corrects=corrects)
+
+
+def test_between_where_a_table_was_known_and_where_it_goes_on_nothing_is_known() -> None:
+    resume = replace(_resumed(2, since=position(f"{A}:1-4")), place=None, position=position(f"{A}:1-9"))
+    history = History.of(
+        (capture(create(1, "t", "a", "b"), create(2, "u", "c", first=7)), resume), resolved=position(f"{A}:1-20")
+    )
+
+    assert 1 == history.at(T, position(f"{A}:1-4")).number
+    assert 2 == history.at(T, position(f"{A}:1-9")).number
+    for gtids in (f"{A}:1-5", f"{A}:1-8"):
+        with pytest.raises(PositionUnknown, match="not known there"):
+            history.at(T, position(gtids))
+        assert 1 == history.at(table("u"), position(gtids)).number
+    assert 1 == history.at(T, position(f"{A}:1-3"), ordinal=2, gtid=f"{A}:4").number
+    with pytest.raises(PositionUnknown, match="not known there"):
+        history.at(T, position(f"{A}:1-4"), ordinal=2, gtid=f"{A}:5")
+
+
+def test_log_that_was_skipped_is_a_gap_of_all_tables() -> None:
+    skip = capture(SkipLog(start=position(f"{A}:1-4"), reason="purged"), number=2, at=position(f"{A}:1-9"))
+    history = History.of((capture(create(1, "t", "a")), skip), resolved=position(f"{A}:1-20"))
+
+    for name in (T, table("never")):
+        with pytest.raises(PositionUnknown, match="purged"):
+            history.at(name, position(f"{A}:1-5"))
+    assert (1, 1) == tuple(history.at(T, position(f"{A}:1-{n}")).number for n in (4, 9))
+
+
+def test_what_is_said_later_of_a_statement_holds_from_the_statement_on() -> None:
+    forget = statement(2, f"{A}:5", ForgetTable(table=T, reason="odd"))
+    said = _resumed(3, since=None, offset=5, corrects=True)
+    history = History.of((capture(create(1, "t", "a")), forget), resolved=position(f"{A}:1-20"))
+    with pytest.raises(PositionUnknown):
+        history.at(T, position(f"{A}:1-6"))
+
+    history.record(said)
+    history.record(said)
+
+    assert [1, 3] == [history.at(T, position(f"{A}:1-{n}")).number for n in (4, 6)]
+    assert forget == history.recorded(forget.place, forget.server) if forget.place else False

@@ -22,6 +22,7 @@ from historian.edits import (
     TruncateTable,
 )
 from historian.history import History
+from historian.interruptions import ResumeTable
 from historian.plans import Place, PlannedTable, Quarantine
 from historian.schema import Column, ColumnType
 from historian.segments import carries, planned_tables, retracts
@@ -308,3 +309,39 @@ def test_type_changes_that_keep_every_value(old: str, new: str) -> None:
 @pytest.mark.parametrize("old,new", changes(REWRITTEN))
 def test_type_changes_that_may_rewrite_a_value(old: str, new: str) -> None:
     assert not carries(kind(old), kind(new))
+
+
+def _resume(number: int, *, since: bool = True) -> TimelineEntry:
+    snapshot = create(1, "t", "a", "b", key=(1,)).snapshot
+    edit = ResumeTable(table=T, snapshot=snapshot, unknown_since=position() if since else None, reason="")
+    return replace(ddl(number, edit))
+
+
+def test_a_table_goes_on_behind_a_gap_in_a_new_segment_whatever_stopped_it() -> None:
+    (misfit,) = plan(START, _resume(2))
+    (unknown,) = plan(START, ddl(2, ForgetTable(table=T, reason="odd")), _resume(3), base=2)
+    (explained,) = plan(START, ddl(2, ForgetTable(table=T, reason="odd")), _resume(3, since=False), base=2)
+
+    assert [(1, 0, True), (2, 1, True)] == shape(misfit)
+    assert [(1, 0, True), (3, 1, True)] == shape(unknown)
+    assert [(1, 0, True), (3, 0, True)] == shape(explained)
+    assert (None, None, None) == (misfit.quarantine, unknown.quarantine, explained.quarantine)
+
+
+def test_a_table_that_is_put_aside_for_a_moment_is_still_captured() -> None:
+    aside = RenameTable(table=T, table_id=1, new=table("hidden"))
+    back = RenameTable(table=table("hidden"), table_id=1, new=T)
+    history = History.of((START, ddl(2, aside), ddl(3, back)), resolved=position(f"{A}:1-99", 99_000))
+    for base in (1, 2):
+        (planned,) = planned_tables(
+            history,
+            base=base,
+            last=3,
+            captured=lambda name: name.table != "hidden",
+            touched=(),
+            quarantines={},
+            sets_aside=lambda name, new: (name, new) == (T, table("hidden")),
+        )
+        assert (None, 3) == (planned.quarantine, planned.versions[-1].version)
+    (stopped,) = plan(START, ddl(2, aside), ddl(3, back))
+    assert stopped.quarantine is not None

@@ -339,3 +339,14 @@ def test_a_server_without_gtids_is_a_warning(fresh_server: Callable[..., Server]
     found = _results(tmp_path, server)
 
     assert (found["gtid_mode"].status, found["start position"].status) == ("warning", "ok")
+
+
+def test_tables_with_the_names_of_a_tools_own_are_said_to_be_left_out(mysql9: Server, tmp_path: Path) -> None:
+    mysql9.sql("CREATE DATABASE check_it")
+    mysql9.sql("CREATE TABLE check_it._orders_new (id INT PRIMARY KEY)")
+    try:
+        found = _results(tmp_path, mysql9)["online schema changes"]
+        assert (found.status, found.found) == ("warning", "left out: check_it._orders_new")
+        assert "online schema changes" not in _results(tmp_path, mysql9, online_changes="[gh-ost]")
+    finally:
+        mysql9.sql("DROP DATABASE check_it")

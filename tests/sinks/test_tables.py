@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from historian.interruptions import ResumeTable
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings
 from sinks.tables import Homes, assign
@@ -56,3 +57,26 @@ def test_a_table_that_has_no_target_says_so() -> None:
     (home,) = assign({}, lab.cut(), replace(SETTINGS, changelog=None)).values()
 
     assert "without a key has no mirror" in home.stopped
+
+
+def test_a_mirror_that_lacks_rows_is_left_and_its_place_is_nobody_elses() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab)
+    (table,) = lab.plans[-1].tables
+    (version,) = table.versions
+    assert version.snapshot is not None
+    since = lab.plans[-1].end
+    resume = ResumeTable(table=version.snapshot.name, snapshot=version.snapshot, unknown_since=since, reason="lost")
+    resumed = replace(table, versions=(replace(version, edits=(resume,)),))
+    after = assign(homes, replace(lab.plans[-1], number=2, tables=(resumed,)), SETTINGS)
+    explained = replace(table, versions=(replace(version, edits=(replace(resume, unknown_since=None),)),))
+
+    assert assign(homes, replace(lab.plans[-1], number=2, tables=(explained,)), SETTINGS) == homes
+    (home,) = after.values()
+    assert ("shop_a_changes", "", "shop_a") == (home.changelog, home.mirror, home.former_mirror)
+    assert f"behind {since} and up to" in home.former_why
+    lab.drop("shop.a")
+    lab.create("shop.a", {"id": INT})
+    again = assign(after, lab.cut(), SETTINGS)
+    assert [home.mirror for home in again.values()] == ["", "shop_a__t2"]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import bytes_per_character, collation
-from connectors.readers.binlog.table_maps import ColumnCode
+from connectors.readers.binlog.table_maps import GEOMETRIES, ColumnCode
 from historian.schema import Column, ColumnType, Snapshot
 
-__all__ = ["logged_type", "mismatch"]
+__all__ = ["fits", "logged_type", "mismatch"]
 
 _C = ColumnCode
 _Logged = tuple[int, int]
@@ -117,6 +117,26 @@ def logged_type(kind: ColumnType, flavor: str) -> tuple[int, int] | None:
     return None if make is None else make(kind, flavor)
 
 
+def fits(column: Column, mapped: MappedColumn, flavor: str) -> bool:
+    """Whether a TABLE_MAP's column can have the type of *column*, as far as it tells."""
+    return not any(_differences(column.type, mapped, flavor))
+
+
+def _differences(kind: ColumnType, mapped: MappedColumn, flavor: str) -> Iterator[bool]:
+    yield (mapped.type, mapped.metadata) != logged_type(kind, flavor)
+    if mapped.unsigned is not None and kind.name in _UNSIGNED_MATTERS:
+        yield mapped.unsigned != kind.unsigned
+    if mapped.charset is not None and (kind.charset is not None or kind.name in _BINARY):
+        yield _charset(mapped.charset, flavor) != _canonical(kind.charset or "binary")
+    if mapped.members is not None:
+        yield mapped.members != kind.members
+    if mapped.geometry is not None:
+        yield GEOMETRIES[mapped.geometry] != _SHAPE_SYNONYMS.get(kind.name, kind.name)
+
+
+_SHAPE_SYNONYMS = {"geometrycollection": "geomcollection"}
+
+
 def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str) -> str | None:
     """Both sides, column by column, where a TABLE_MAP does not fit *snapshot*; None where it does."""
     key = _key(snapshot, columns)
@@ -146,20 +166,15 @@ class _Pair:
 
     def __init__(self, recorded: Column | None, mapped: MappedColumn | None, flavor: str) -> None:
         self._recorded, self._mapped, self._flavor = recorded, mapped, flavor
-        self.fits = recorded is not None and mapped is not None and not any(self._differences(recorded, mapped))
+        self.fits = recorded is not None and mapped is not None and self._is_same(recorded, mapped)
 
-    def _differences(self, recorded: Column, mapped: MappedColumn) -> Iterator[bool]:
-        kind = recorded.type
-        yield (mapped.type, mapped.metadata) != logged_type(kind, self._flavor)
-        yield recorded.nullable != mapped.nullable
-        if mapped.unsigned is not None and kind.name in _UNSIGNED_MATTERS:
-            yield mapped.unsigned != kind.unsigned
-        if mapped.charset is not None and (kind.charset is not None or kind.name in _BINARY):
-            yield _charset(mapped.charset, self._flavor) != _canonical(kind.charset or "binary")
-        if mapped.name is not None:
-            yield mapped.name != recorded.name
-        if mapped.members is not None:
-            yield mapped.members != kind.members
+    def _is_same(self, recorded: Column, mapped: MappedColumn) -> bool:
+        return (
+            fits(recorded, mapped, self._flavor)
+            and recorded.nullable == mapped.nullable
+            and mapped.name in (None, recorded.name)
+            and mapped.visible in (None, not recorded.invisible)
+        )
 
     def __str__(self) -> str:
         left = "no column" if self._recorded is None else _recorded_text(self._recorded)
@@ -174,6 +189,7 @@ class _Pair:
             "" if mapped.charset is None else f"charset {_charset(mapped.charset, self._flavor)}",
             "" if mapped.members is None else str(mapped.members),
             "" if mapped.nullable else "NOT NULL",
+            "INVISIBLE" if mapped.visible is False else "",
         ]
         if self._recorded is not None:
             expected = logged_type(self._recorded.type, self._flavor)
@@ -194,6 +210,7 @@ def _recorded_text(column: Column) -> str:
         str(column.type),
         f"charset {column.type.charset}" if column.type.charset else "",
         "" if column.nullable else "NOT NULL",
+        "INVISIBLE" if column.invisible else "",
     ]
     return " ".join(filter(None, words))
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["PURGED_NEXT_STEP", "Dump", "encoded_gtids"]
 
 PURGED_NEXT_STEP = (
-    "start at or behind the first file of SHOW BINARY LOGS, after a new capture of the tables; keep logs longer with "
-    "binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)"
+    "`historian heal CONFIG --lost-log` goes on behind what is lost, and leaves a gap there; or start anew, at or behind the first "
+    "file of SHOW BINARY LOGS; keep logs longer with binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)"
 )
 
 _COM_BINLOG_DUMP = 0x12

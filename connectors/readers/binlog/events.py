@@ -133,6 +133,7 @@ class FormatDescription:
         server_version: as text; ``version`` as a number like 80031; ``flavor``: "mysql" or "mariadb".
         checksum: whether a CRC32 of 4 bytes ends each event.
         in_use: the server was still writing the file, or died before it closed it.
+        made_s: when the file was begun, seconds since 1970.
     """
 
     server_version: str
@@ -140,6 +141,7 @@ class FormatDescription:
     flavor: str
     checksum: bool
     in_use: bool
+    made_s: int = 0
 
 
 def format_description(event: bytes | memoryview) -> FormatDescription:
@@ -172,6 +174,7 @@ def format_description(event: bytes | memoryview) -> FormatDescription:
         flavor=flavor,
         checksum=algorithm == 1,
         in_use=bool(first.flags & FLAG_IN_USE),
+        made_s=first.timestamp,
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Protocol
 
-from connectors.readers.base import Bound, Scanned
+from connectors.readers.base import Bound, LogMark, Scanned
 from connectors.readers.binlog.decoder import RangeDecoder
 from connectors.readers.binlog.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.events import FormatDescription
@@ -100,6 +100,18 @@ class BinlogReader(ABC):
         first = self._files()[0]
         return self._at(first, FIRST_EVENT, self._gtids_before(first))
 
+    def mark(self, file: str) -> LogMark | None:
+        """What the log says of a file; None where it has none of that name."""
+        if file not in self._files():
+            return None
+        described = self._format(file)
+        return LogMark(server=self._server(), version=described.server_version, file=file, made_s=described.made_s)
+
+    def _format(self, file: str) -> FormatDescription:
+        with closing(self._stream(file, FIRST_EVENT)) as stream:
+            next(iter(stream.windows()), None)
+            return stream.formats[file]
+
     def locate(self, position: LogPosition) -> LogPosition:
         """The same place with GTIDs, file, offset and server filled in; without GTIDs and file the log's beginning.
 
@@ -122,7 +134,7 @@ class BinlogReader(ABC):
                     where=str(position),
                     expected=f"a file from {self._files()[0]} to {self._files()[-1]}",
                     found=position.file,
-                    next_step="start at a file that is there, after a new capture of the tables",
+                    next_step=PURGED_NEXT_STEP,
                 )
         if not position.gtids:
             raise SourceError(

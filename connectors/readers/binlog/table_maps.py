@@ -15,7 +15,19 @@ from connectors.readers.binlog.events import HEADER_BYTES, packed_integer
 from historian.errors import LogCorrupt
 from historian.schema import TableName
 
-__all__ = ["ColumnCode", "TableMap", "table_map"]
+__all__ = ["GEOMETRIES", "ColumnCode", "TableMap", "table_map"]
+
+GEOMETRIES = (
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geomcollection",
+)
+"""Kinds of shapes by their number."""
 
 
 class ColumnCode:
@@ -192,6 +204,11 @@ def _members(kind: int) -> Callable[[_Columns, bytes], None]:
     return read
 
 
+def _shapes(columns: _Columns, data: bytes) -> None:
+    for index, shape in zip(_of(columns, frozenset((_C.GEOMETRY,))), _integers(data), strict=True):
+        columns[index] = replace(columns[index], geometry=shape if shape < len(GEOMETRIES) else None)
+
+
 def _primary_key(step: int) -> Callable[[_Columns, bytes], None]:
     def read(columns: _Columns, data: bytes) -> None:
         keys = frozenset(_integers(data)[::step])
@@ -211,6 +228,7 @@ _FIELDS: dict[int, Callable[[_Columns, bytes], None]] = {
     4: _names,
     5: _members(_C.SET),
     6: _members(_C.ENUM),
+    7: _shapes,
     8: _primary_key(1),
     9: _primary_key(2),
     12: _visibility,

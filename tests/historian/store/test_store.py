@@ -193,11 +193,44 @@ def test_the_first_reason_of_a_quarantine_stays_until_it_is_healed(store: Store)
 
     assert {1: STOP} == store.quarantines()
     assert ((0, table("X"), later), (1, T, STOP), (0, table("x"), STOP)) == store.stopped()
-    store.heal(1)
-    store.heal(0, table("x"))
+    store.heal([(1, table("whatever"))])
+    store.heal([(0, table("x"))])
     assert ((0, table("X"), later),) == store.stopped()
     store.quarantine(1, T, later)
     assert {1: later} == store.quarantines()
+
+
+def test_a_table_is_healed_together_with_what_it_goes_on_by(store: Store) -> None:
+    store.quarantine(1, T, STOP)
+    store.record((START, DDL), DDL.position)
+    with pytest.raises(StoreError):
+        store.heal([(1, T)], plans=[a_plan(7)])  # leaves a hole
+    assert {1: STOP} == store.quarantines()
+
+    said = replace(DDL, number=3, corrects=True)
+    flowing = _flowing(a_plan(1))
+    store.heal([(1, T)], [said], plans=[flowing])
+
+    assert ({}, (START, DDL, said), flowing) == (store.quarantines(), store.entries(), store.plan(1))
+
+
+def test_a_table_that_goes_on_in_a_later_plan_is_not_stopped_in_a_store_rebuilt(store: Store) -> None:
+    plans = (a_plan(1, end=8), _flowing(a_plan(2)))
+    store.restore("shop", "c", (START, DDL), plans[:1])
+    assert 1 in store.quarantines()
+    store.restore("shop", "c", (START, DDL), plans)
+    assert store.quarantines() == {}
+
+
+def _flowing(plan: Plan) -> Plan:
+    return replace(plan, tables=tuple(replace(table, quarantine=None) for table in plan.tables))
+
+
+def test_the_log_that_was_read_is_remembered(store: Store) -> None:
+    assert store.log() is None
+    store.remember_log("a")
+    store.remember_log("b")
+    assert store.log() == "b"
 
 
 def test_a_stream_keeps_its_schema(store: Store) -> None:

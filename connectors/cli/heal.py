@@ -1,0 +1,105 @@
+"""``historian heal`` and ``historian ddl-override``: stopped tables go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.arguments import Config
+from connectors.cli.outcome import ending
+from connectors.cli.recorded_history import table_named
+from historian.errors import StoreError
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from connectors.tracker import Tracker
+
+__all__ = ["ddl_override", "heal"]
+
+_Table = Annotated[str, typer.Option("--table", metavar="TABLE", help="The stopped table, as database.table.")]
+
+
+@ending
+def heal(
+    config: Config,
+    *,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="TABLE", help="The stopped table, as database.table.")
+    ] = None,
+    lost_log: Annotated[
+        bool, typer.Option("--lost-log", help="Go on behind log that was purged before it was read, with all tables.")
+    ] = False,
+) -> None:
+    """Capture a stopped table anew from the server; it goes on from the log's present end.
+
+    What changed between its stop and there is lost to its targets, and said to be: the changelog goes on with that gap, the
+    mirror is left as it was. Where the stop was a statement, `ddl-override` loses nothing. The connector must not run meanwhile.
+    """
+    from connectors import healing
+
+    if (table is None) == (not lost_log):
+        raise typer.BadParameter("give --table TABLE or --lost-log, one of the two")
+    wanted = None if table is None else table_named(table)
+    with _tracker(config) as (settings, tracker):
+        if wanted is None:
+            done = healing.skip_lost_log(tracker)
+            typer.echo(f"all tables go on from {done.position}")
+            typer.echo(f"not known, of any table: its schema and rows behind {done.since} and up to there")
+        else:
+            done = healing.heal(tracker, wanted, limit_bytes=settings.run.max_batch_bytes)
+            typer.echo(f"{wanted} goes on from {done.position}, captured as version {done.version}")
+            if done.since is not None:
+                typer.echo(f"not known: its schema and rows behind {done.since} and up to there")
+    if done.since is not None:
+        typer.echo(
+            "the next run leaves a gap in changelogs there, and mirrors as they are: what changed is missing from them"
+        )
+
+
+@ending
+def ddl_override(
+    config: Config,
+    *,
+    table: _Table,
+    statement: Annotated[
+        str,
+        typer.Option(
+            "--statement", metavar="SQL", help="What the statement did, as one on this table; '' where it did nothing."
+        ),
+    ],
+) -> None:
+    """Say what a statement that was not understood did to its table, which goes on from there without a gap.
+
+    The log from the stop on is read again for this table; the next run delivers what was held back. What is said is checked
+    against the rows behind it as far as the log tells. The connector must not run meanwhile.
+    """
+    from connectors.overriding import override
+
+    wanted = table_named(table)
+    with _tracker(config) as (settings, tracker):
+        done = override(tracker, wanted, statement, limit_bytes=settings.run.max_batch_bytes)
+        stopped = {str(name): quarantine.reason for _, name, quarantine in tracker.store.stopped()}
+    typer.echo(
+        f"{wanted} goes on behind {done.position}, as version {done.version}; the next run delivers what was held back"
+    )
+    if table in stopped:
+        typer.echo(f"it stops again, further on\n  {stopped[table]}")
+
+
+@contextmanager
+def _tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
+    """The connector's tracker, its lease held."""
+    from connectors.config import load_config
+    from connectors.recorded import recorded_store
+    from connectors.sources import make_tracker
+
+    settings = load_config(path)
+    store = recorded_store(settings)
+    if store is None:
+        raise StoreError("there is no history yet", where=settings.name, next_step="`historian run` makes it")
+    with closing(make_tracker(settings, store=store)) as tracker, store.lease(settings.name):
+        yield settings, tracker

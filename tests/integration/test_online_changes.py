@@ -1,0 +1,161 @@
+"""Online schema changes, by the statements of the tools on real servers: one table, one history, one pair of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connectors.overriding import override
+from historian.schema import TableName
+from online_tools import gh_ost, pt_osc, spirit, vitess
+from servers import Server
+from tracked import Tracked
+
+CREATE = "id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(20), KEY (b)"
+ALTER = "ADD COLUMN c VARCHAR(9) NOT NULL DEFAULT 'new' AFTER id, MODIFY a BIGINT NOT NULL, DROP COLUMN b, ADD d INT"
+
+
+@pytest.fixture(params=["mysql9", "mysql8", "mariadb118"])
+def source(request: pytest.FixtureRequest) -> Server:
+    """A server of each kind."""
+    server: Server = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, source: Server) -> str:
+    name = f"online_{abs(hash(request.node.name)) % 10**6}"
+    source.sql(f"CREATE DATABASE {name}")
+    return name
+
+
+@pytest.fixture
+def tracked(source: Server, database: str, tmp_path: Path) -> Tracked:
+    """A connector that begins at the log's present end, and has looked at it."""
+    found = Tracked.of(source, tmp_path, database)
+    found.begin()
+    return found
+
+
+def _edits(tracked: Tracked) -> list[list[str]]:
+    with tracked.tracker() as tracker:
+        return [
+            [edit.kind for edit in version.edits]
+            for plan in tracker.store.plans()
+            for table in plan.tables
+            for version in table.versions
+            if version.place is not None
+        ]
+
+
+@pytest.mark.parametrize("tool", [gh_ost, pt_osc, spirit, vitess])
+def test_a_swap_is_a_change_of_one_table(
+    source: Server, database: str, tracked: Tracked, tool: Callable[..., None]
+) -> None:
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x'), (2, 2, 'y')")
+
+    def writes() -> None:
+        source.sql(f"UPDATE {database}.t SET a = 20 WHERE id = 2")
+
+    tool(source, database, "t", ALTER, writes=writes)
+    source.sql(f"INSERT INTO {database}.t VALUES (3, 'z', 3, 33)")
+    source.sql(f"UPDATE {database}.t SET a = 10 WHERE id = 1")
+
+    with tracked.tracker() as tracker:
+        assert tracked.news(tracker) == {
+            "t": [
+                ("+A", {"id": 1, "a": 1, "b": "x"}),
+                ("+A", {"id": 2, "a": 2, "b": "y"}),
+                ("-C", {"id": 2, "a": 2, "b": "y"}),
+                ("+C", {"id": 2, "a": 20, "b": "y"}),
+                ("+A", {"id": 3, "c": "z", "a": 3, "d": 33}),
+                ("-C", {"id": 1, "c": "new", "a": 1, "d": None}),
+                ("+C", {"id": 1, "c": "new", "a": 10, "d": None}),
+            ]
+        }
+        assert tracked.stopped(tracker) == {}
+        versions = tracker.history.versions(TableName(database, "t"))
+        assert len({version.table_id for version in versions}) == 1
+        first, last = versions[0].snapshot, versions[-1].snapshot
+        assert first is not None
+        assert last is not None
+        ids = {column.name: column.id for column in first.columns}
+        assert [column.name for column in last.columns] == ["id", "c", "a", "d"]
+        assert [column.id for column in last.columns if column.name in ids] == [ids["id"], ids["a"]]
+        assert not {column.id for column in last.columns if column.name not in ids} & set(ids.values())
+        shadows = [n for n in tracker.history.catalog.tables if n.database == database and n.table != "t"]
+        assert shadows == []
+    assert _edits(tracked) == [
+        ["create_table"],
+        ["drop_column", "change_type", "add_column", "add_column"],
+    ]
+
+
+def test_a_run_that_was_given_up_changes_nothing_and_two_in_a_row_are_two_changes(
+    source: Server, database: str, tracked: Tracked
+) -> None:
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x')")
+    gh_ost(source, database, "t", "ADD x INT", abort_before="cut-over")
+    pt_osc(source, database, "t", "ADD y INT", abort=True)
+    gh_ost(source, database, "t", "ADD z INT", two_step=True, abort_before="second")
+    gh_ost(source, database, "t", "ADD c INT", keep_old=True)
+    gh_ost(source, database, "t", "ADD d INT DEFAULT 4, DROP c", two_step=True)
+    pt_osc(source, database, "t", "ADD c INT FIRST")
+    source.sql(f"INSERT INTO {database}.t VALUES (9, 2, 2, 'y', 5)")
+
+    with tracked.tracker() as tracker:
+        assert tracked.news(tracker) == {
+            "t": [("+A", {"id": 1, "a": 1, "b": "x"}), ("+A", {"c": 9, "id": 2, "a": 2, "b": "y", "d": 5})]
+        }
+        assert tracked.stopped(tracker) == {}
+        versions = tracker.history.versions(TableName(database, "t"))
+        assert len({version.table_id for version in versions}) == 1
+        added = [c.id for v in versions if v.snapshot is not None for c in v.snapshot.columns if c.name == "c"]
+        assert len(set(added)) == 2, "a column that was dropped and added again is another one"
+
+
+def test_plans_may_end_between_the_two_steps(source: Server, database: str, tracked: Tracked) -> None:
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"CREATE TABLE {database}._t_gho LIKE {database}.t")
+    source.sql(f"ALTER TABLE {database}._t_gho ADD c INT")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x')")
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+    source.sql(f"ALTER TABLE {database}.t RENAME {database}._t_del")
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        assert tracked.stopped(tracker) == {}
+    source.sql(f"CREATE TABLE {database}.u (id INT PRIMARY KEY)")
+    source.sql(f"INSERT INTO {database}.u VALUES (1)")
+    with tracked.tracker() as tracker:
+        after = tracker.catch_up()
+    source.sql(f"ALTER TABLE {database}._t_gho RENAME {database}.t")
+    source.sql(f"INSERT INTO {database}.t VALUES (2, 2, 'y', 3)")
+    with tracked.tracker() as tracker:
+        assert tracked.news(tracker, after) == {"t": [("+A", {"id": 2, "a": 2, "b": "y", "c": 3})]}
+        assert tracked.stopped(tracker) == {}
+
+
+def test_a_renamed_column_stops_the_table_until_it_is_said_what_became_of_it(
+    source: Server, database: str, tracked: Tracked
+) -> None:
+    """The tools copy its values or leave them, as they were asked to, and the log does not say which."""
+    name = TableName(database, "t")
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x')")
+    gh_ost(source, database, "t", "CHANGE a renamed INT NOT NULL DEFAULT 0, ADD c INT")
+    source.sql(f"INSERT INTO {database}.t VALUES (2, 2, 'y', 3)")
+    with tracked.tracker() as tracker:
+        assert tracked.news(tracker) == {"t": [("+A", {"id": 1, "a": 1, "b": "x"})]}
+        assert "a became renamed or went" in tracked.stopped(tracker)["t"]
+        after = tracker.store.last_plan()
+        assert after is not None
+        override(tracker, name, "ALTER TABLE t DROP a, ADD renamed INT NOT NULL DEFAULT 0 AFTER id, ADD c INT")
+        assert tracked.news(tracker, after.number) == {"t": [("+A", {"id": 2, "renamed": 2, "b": "y", "c": 3})]}
+        assert tracked.stopped(tracker) == {}
+        versions = tracker.history.versions(name)
+        assert len({version.table_id for version in versions}) == 1
