@@ -46,7 +46,7 @@ COMMANDS = {" ".join(path): command for path, command in _commands()}
 def test_the_commands_are_those_that_are_promised() -> None:
     shown = {f"schemas {name}" for name in ("list", "at", "diff", "explain", "lineage", "watch", "export", "import")}
 
-    assert {"run", "check", "ddl", "schemas", "status", "tail", *shown} == {*COMMANDS} - {""}
+    assert {"run", "check", "ddl", "ddl-override", "heal", "schemas", "status", "tail", *shown} == {*COMMANDS} - {""}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
