@@ -122,7 +122,8 @@ def _value(text: str) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{first['msg']} at {'.'.join(map(str, (kind, *first['loc'])))}") from None
-    lost = _lost(line[kind], json.loads(codec.dump(_KINDS[kind], value)), kind)
+    written = _line(kind, value)
+    lost = None if written == text else _lost(line[kind], json.loads(written)[kind], kind)
     if lost is not None:
         raise ValueError(f"not read as it is written: {lost}")
     return value
