@@ -33,6 +33,7 @@ from connectors.readers.binlog.dump import Dump
 from connectors.readers.binlog.reader import BinlogServerReader
 from historian.errors import LogCorrupt, LogPurged, SourceError, UnsupportedEvent
 from historian.positions import GtidSet, LogPosition
+from replication import follow, wait_for
 from servers import Server, start_server
 
 MEGABYTE = 1 << 20
@@ -566,27 +567,6 @@ def test_a_range_is_read_on_the_replica_after_a_failover(
         position = new.locate(start)
         assert (position.gtids, position.server) == (start.gtids, new.start().server)
         assert bounds_of(scanned(new, start))[-1] == new.end()
-
-
-def follow(replica: Server, primary: Server) -> None:
-    word = "MASTER" if replica.flavor == "mariadb" else "SOURCE"
-    settings = {
-        "HOST": f"'{primary.host}'",
-        "PORT": primary.port,
-        "USER": f"'{primary.user}'",
-        "PASSWORD": f"'{primary.password}'",
-    }
-    settings |= {"USE_GTID": "slave_pos"} if replica.flavor == "mariadb" else {"AUTO_POSITION": 1, "SSL": 1}
-    options = ", ".join(f"{word}_{name}={value}" for name, value in settings.items())
-    if replica.flavor == "mariadb":
-        run(replica, f"CHANGE MASTER TO {options}", "START SLAVE")
-    else:
-        run(replica, f"CHANGE REPLICATION SOURCE TO {options}", "START REPLICA")
-
-
-def wait_for(replica: Server, gtids: str) -> None:
-    question = "MASTER_GTID_WAIT(%s, 30)" if replica.flavor == "mariadb" else "WAIT_FOR_EXECUTED_GTID_SET(%s, 30)"
-    assert replica.sql(f"SELECT {question}", gtids) == ((0,),)
 
 
 def test_a_log_that_was_reset_is_refused(fresh_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
