@@ -22,6 +22,7 @@ from historian.history import History
 from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.plans import Plan
 from historian.positions import LogPosition, parse_position
+from historian.prefix import covers
 from historian.schema import Catalog, Snapshot, TableName
 from historian.segments import planned_tables
 
@@ -130,7 +131,7 @@ class Tracker:
             return stored
         start = self.end_of(number)
         stop = self._stop if until is None else parse_position(until, self.reader.flavor)
-        if stop is not None and start.covers(stop):
+        if stop is not None and covers(start, stop):
             return None
         plan = self._make(number, start, limit_bytes, stop)
         if plan is None and self._head is not None:

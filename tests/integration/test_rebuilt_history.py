@@ -83,12 +83,11 @@ def _history(replica: Replica) -> History:
 
 
 def _track(replica: Replica) -> None:
-    """A plan without tables, which no sink gets."""
+    """Makes the next plan and writes nothing. No sink gets those of :data:`ELSEWHERE` and :data:`BEHIND`."""
     with closing(make_tracker(replica.config)) as tracker:
         last = tracker.store.last_plan()
         plan = tracker.plan_after(0 if last is None else last.number)
         assert plan is not None
-        assert plan.tables == ()
 
 
 def test_a_lost_history_comes_back_from_the_lake_and_from_a_file_and_spark_streams_it(
@@ -96,13 +95,13 @@ def test_a_lost_history_comes_back_from_the_lake_and_from_a_file_and_spark_strea
 ) -> None:
     """One lake for all, since each run takes seconds: lost and rebuilt, gone on, lost and imported, gone on."""
     replica = Replica(mysql9, tmp_path, ["kept"])
-    for statements, take in ((FIRST, replica.run), (ELSEWHERE, None), (SECOND, replica.run), (BEHIND, None)):
+    for statements in (FIRST, ELSEWHERE, SECOND, BEHIND):
         for statement in statements:
             mysql9.sql(statement)
-        if take is None:
-            _track(replica)
+        if statements is SECOND:
+            replica.run(spark)
         else:
-            take(spark)
+            _track(replica)
     lost = _history(replica)
     expected = dict(_answers(lost, lost.resolved))
     assert [5, 4, 1] == [len(lost.versions(name)) for name in NAMES[:3]]
