@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEEDS = (1, 2, 3)
 PAIRS = 150
-TEXTS = 2500
+TEXTS = 1600
 UUIDS = tuple(f"{digit}e11fa47-71ca-11e1-9e33-c80aa9429562" for digit in "3a")
 ODD_UUIDS = (UUIDS[0].replace("-", ""), f"{{{UUIDS[1]}}}")
 MALFORMED = {1772, 1941, 1943}
