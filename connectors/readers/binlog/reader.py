@@ -17,7 +17,7 @@ from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Wind
 from connectors.readers.binlog.membership import members
 from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.unpacking import unpacked
-from historian.errors import LogCorrupt, SourceError
+from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans import LogRange, PlannedTable
 from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, missing_from, parse_gtids
 
@@ -258,6 +258,25 @@ class BinlogServerReader(BinlogReader):
             if missing_from(wanted, executed) is None or time.monotonic() > deadline:
                 return executed
             time.sleep(_LAG_STEP_S)
+
+    def _check_executed(self, position: LogPosition) -> None:
+        super()._check_executed(position)
+        wanted = position.gtid_set
+        if not isinstance(wanted, MariadbGtids) or not wanted:
+            return
+        # A number alone does not tell a transaction: after a failover another server may have given it out again.
+        state = str(self._ask("SELECT @@gtid_binlog_state")[0][0] or "")
+        known = {(d, s): n for d, s, n in (map(int, gtid.split("-")) for gtid in filter(None, state.split(",")))}
+        for domain, server, number in wanted.last:
+            last = known.get((domain, server), number)
+            if last < number:
+                raise LogPurged(
+                    "the server has another transaction under the position's number",
+                    where=str(position),
+                    expected=f"{domain}-{server}-{number}",
+                    found=f"{domain}-{server}-{last} is the last one of that server",
+                    next_step="go back to the server that the position is of, or start anew: what it logged last is lost",
+                )
 
     # ---- the log ---------------------------------------------------------------------------------------------------
     def _stream(self, file: str, offset: int) -> WindowStream:
