@@ -274,7 +274,7 @@ class History:
             return
         if self._servers_upto != self.last_number:
             self._servers_upto, self._servers = self.last_number, {entry.server for entry in self.entries}
-        servers = self._servers | {self.resolved.server} - {""}
+        servers = (self._servers | {self.resolved.server}) - {""}
         if len(servers) < 2:
             return
         raise PositionUnknown(
