@@ -95,8 +95,10 @@ def is_key(cursor: Cursor) -> bool:
 def parse_key(cursor: Cursor) -> KeySpec | None:
     """Takes a key or constraint with its options; None for one that is no key, or holds no rows apart."""
     name = None
-    if cursor.accept("CONSTRAINT") and cursor.key not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
-        name = cursor.name()
+    if cursor.accept("CONSTRAINT"):
+        cursor.accept("IF", "NOT", "EXISTS")
+        if cursor.key not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+            name = cursor.name()
     if cursor.key in ("CHECK", "PERIOD"):
         if cursor.key == "PERIOD" and cursor.following(2) == "SYSTEM_TIME":
             raise cursor.fail("no period for SYSTEM_TIME, since " + _VERSIONED)
@@ -201,6 +203,8 @@ def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> TableOpt
     else:
         word = "DIRECTORY"
     cursor.accept("=")
+    if word == "SEQUENCE" and cursor.accept(NUMBER):
+        return Unsupported(reason="it is a sequence, not a table")
     if cursor.key == "(":
         cursor.skip_parentheses()
     elif cursor.key in (STRING, NUMBER):

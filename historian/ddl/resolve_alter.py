@@ -29,6 +29,8 @@ from historian.schema import Catalog, Column, Snapshot, UniqueKey
 
 __all__ = ["altered_table"]
 
+_GENERATED_KEY = "my_row_id"
+
 
 def altered_table(
     old: Snapshot, statement: AlterTable, catalog: Catalog, context: StatementContext
@@ -56,6 +58,10 @@ def altered_table(
         raise Refused("two columns would have the same name")
     if not columns:
         raise Refused("no column would be left")
+    if context.flavor == "mysql" and any(_is_generated_key(column, old) for column in columns[1:]):
+        raise Refused(
+            f"the place of {_GENERATED_KEY}, a generated invisible primary key, depends on a setting that is not in the log"
+        )
 
     def column_of(name: str) -> Column:
         if name.lower() not in named:
@@ -80,6 +86,16 @@ def altered_table(
     return snapshot, moved
 
 
+def _is_generated_key(column: Column, table: Snapshot) -> bool:
+    """Whether the column is what ``sql_generate_invisible_primary_key`` makes, which an ALTER moves to the front under it."""
+    return (
+        column.name == _GENERATED_KEY
+        and column.invisible
+        and column.auto_increment
+        and table.primary_key == (column.id,)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
     """What each column of the table is judged by."""
@@ -92,7 +108,11 @@ class _Scope:
     def defined(self, spec: ColumnSpec) -> ColumnSpec:
         """The definition as the server completes it."""
         spec = completed_spec(spec, self.context)
-        return spec if self.plan.convert is None else in_converted_charset(spec, *self.plan.convert)
+        if self.plan.convert is None:
+            return spec
+        if spec.type.name == "json" and self.context.flavor == "mariadb":
+            spec = replace(spec, type=replace(spec.type, name="longtext"))  # it is converted as one
+        return in_converted_charset(spec, *self.plan.convert)
 
     def added(self, spec: ColumnSpec, column_id: int) -> Column:
         """A new column. MariaDB lets an ALTER COLUMN of the same statement set its default."""

@@ -32,7 +32,13 @@ ORDER BY table_schema, table_name, ordinal_position"""
 _LONGEST_KEY_BYTES = 1000
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
-_REFUSED = ("damages the members", "cannot say all members", "gives it a size of its own", "may not find a long")
+_REFUSED = (
+    "damages the members",
+    "cannot say all members",
+    "gives it a size of its own",
+    "may not find a long",
+    "depends on a setting",
+)
 """Reasons for not following a statement that are as they should be."""
 
 

@@ -319,3 +319,21 @@ def test_a_timestamp_that_is_added_without_explicit_defaults() -> None:
     first = altered("ADD b TIMESTAMP FIRST", before, MYSQL57)[0]
     assert first == "b timestamp not null default CURRENT_TIMESTAMP on update CURRENT_TIMESTAMP"
     assert altered("ADD b TIMESTAMP", before, MYSQL)[2] == "b timestamp"
+
+
+def test_the_place_of_a_generated_invisible_key_is_not_guessed() -> None:
+    made = "CREATE TABLE t (my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, a INT)"
+    first = resolved("ALTER TABLE t ADD b INT FIRST", made)
+    assert (first.kind, first.edits) == ("not_understood", ())
+    assert "depends on a setting that is not in the log" in first.reason
+    assert resolved("ALTER TABLE t ADD b INT", made).kind == "ddl"
+
+
+def test_json_of_mariadb_is_converted_as_the_text_that_it_is() -> None:
+    added = altered("ADD j JSON, CONVERT TO CHARACTER SET utf8mb3", "CREATE TABLE t (a INT)", MARIADB)
+    assert added[-1] == "j longtext utf8mb3_general_ci"
+
+
+def test_an_auto_increment_column_keeps_no_default_in_mysql() -> None:
+    before = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
+    assert resolved("ALTER TABLE t ALTER a SET DEFAULT 5", before).edits == ()
