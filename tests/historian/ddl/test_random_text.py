@@ -5,8 +5,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ddl_text import MARIADB, MYSQL, after
-from historian.ddl import StatementContext, resolve
+from historian.ddl import StatementContext, parse_column_type, parse_default_text, parse_display_width, resolve
 from historian.edits import apply_all
+from historian.errors import HistorianError
 
 BEFORE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(9) DEFAULT 'x', c TIMESTAMP, d ENUM('x','y'), UNIQUE u (b))"
 STATEMENTS = (
@@ -63,6 +64,33 @@ def test_shuffled_words_never_raise(words: list[str], context: StatementContext)
 @settings(max_examples=300)
 def test_mutated_statements_never_raise(sql: str, at: int, cut: int, put: str, context: StatementContext) -> None:
     check(sql[:at] + put + sql[at + cut :], context)
+
+
+TYPES = (
+    "int(11) unsigned zerofill",
+    "enum('a','it''s')",
+    "decimal(10,2)",
+    "varchar(9) collate x",
+    "geometry",
+    "set('x'",
+)
+
+
+@given(
+    st.one_of(st.text(max_size=30), st.sampled_from(TYPES)),
+    st.integers(0, 12),
+    st.text(max_size=6),
+    st.sampled_from(("mysql", "mariadb")),
+)
+@settings(max_examples=300)
+def test_printed_types_and_defaults_are_read_or_refused(text: str, at: int, put: str, flavor: str) -> None:
+    text = text[:at] + put + text[at:]
+    try:
+        kind = parse_column_type(text, flavor=flavor)
+    except HistorianError:
+        return
+    parse_display_width(text, flavor)
+    parse_default_text(text, kind, CONTEXTS[0])
 
 
 @pytest.mark.parametrize(
