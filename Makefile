@@ -8,6 +8,7 @@ CACHE ?= $(or $(PYSPARK_HISTORIAN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/
 PYTEST_ARGS ?=
 WORKERS ?= 2
 SEEDS ?= 10
+STATEMENTS ?= 50000
 
 # uv, where .ci/bootstrap had to fetch it.
 export PATH := $(PATH):$(CACHE)/uv/bin
@@ -95,10 +96,12 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/decode.py
 	@$(support) $(python) benchmarks/lake.py
 	@$(support) $(python) benchmarks/encoding.py
+	@$(python) benchmarks/ddl_speed.py
 
 .PHONY: soak
-soak: jvm servers  ## Run the random workload with SEEDS seeds on each flavour
+soak: jvm servers  ## Run the random workload with SEEDS seeds, and STATEMENTS random DDL statements, on each flavour
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
+	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
 
 ##@ Tidy
 

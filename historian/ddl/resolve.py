@@ -199,6 +199,8 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
     of_rows = [action for action in statement.actions if isinstance(action, ChangesRows)]
     for action in of_rows:
         others.extend(_named((*action.others, *filter(None, (action.creates, action.drops))), catalog, context))
+    if not statement.actions:
+        return _NOTHING
     old = catalog.tables.get(table)
     if old is None:
         if statement.if_exists and table not in catalog.unknown:
@@ -206,8 +208,6 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
         return _refused(table, _unknown_reason(table, catalog), *others)
     if of_rows:
         return _changed_rows(old, of_rows[0], catalog, context)
-    if not statement.actions:
-        return _NOTHING
     try:
         new, moved = altered_table(old, statement, catalog, context)
     except Refused as refused:

@@ -177,7 +177,7 @@ class Oracle:
             for column, left, right in zip(snapshot.columns, ours, printed.get(name, ()), strict=False):
                 self.compared += 1
                 for what, value in right.items():
-                    if left[what] != value and not _is_free(what, value, column, self.form.flavor):
+                    if left[what] != value and not _is_free(what, value, column, snapshot, self.form.flavor):
                         yield f"{name}.{column.name} {what}: we print {left[what]!r}, the server {value!r}"
 
     def _initial_values(self, edits: list[Edit]) -> Iterator[str]:
@@ -235,10 +235,17 @@ def _now(default: str | None) -> str | None:
     return None if default is None else re.sub(r"^localtimestamp\b", "current_timestamp", default)
 
 
-def _is_free(what: str, theirs: Any, column: Column, flavor: str) -> bool:
+def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor: str) -> bool:
     """Whether a difference is one of those that docs/cli.md names."""
+    if what == "key" and not snapshot.primary_key:
+        nullable = {other.id for other in snapshot.columns if other.nullable}
+        candidates = [key for key in snapshot.unique_keys if nullable.isdisjoint(key.columns)]
+        return len(candidates) > 1 and any(column.id in key.columns for key in candidates)
     if column.type.name == "timestamp" and not column.nullable and what in ("default", "extra"):
         return True  # see historian.compare
+    if what == "extra" and column.on_update and column.default is None:
+        theirs = theirs.removeprefix("DEFAULT_GENERATED ")  # stays when such a default is dropped
+        return theirs == f"on update {column.on_update}"
     if what == "type" and "x'" in theirs:
         return True  # members that are no text
     if what != "default" or column.default is None or theirs is None:
@@ -294,14 +301,7 @@ def _catalog_differences(expected: Catalog, found: Catalog) -> Iterator[str]:
             yield f"{database}: expected {expected.databases.get(database)}, found {found.databases.get(database)}"
 
 
-def _keys(snapshot: Snapshot, what: str) -> list[tuple[str, list[str], tuple[int, ...]]]:
+def _keys(snapshot: Snapshot, what: str) -> list[tuple[str, list[str]]]:
     names = {column.id: column.name for column in snapshot.columns}
     keys: tuple[UniqueKey, ...] = getattr(snapshot, what)
-    return sorted(
-        (key.name, [names.get(column, "expression") for column in key.columns], _prefixes(what, key)) for key in keys
-    )
-
-
-def _prefixes(what: str, key: UniqueKey) -> tuple[int, ...]:
-    """MariaDB gives other keys over a TEXT or BLOB a prefix of its own."""
-    return key.prefixes if what == "unique_keys" else ()
+    return sorted((key.name, [names.get(column, "expression") for column in key.columns]) for key in keys)
