@@ -352,8 +352,11 @@ class DdlGrammar:
         if tables and self.random.random() < 0.1:
             like = self.table(self.random.choice(tables).name)
             return f"{head} {self.pick(f'LIKE {like}', f'(LIKE {like})')}"
-        sources = [table for table in tables if not any(_is_misprinted(column) for column in table.columns)]
-        if sources and name.isascii() and self.random.random() < 0.1 and not self.is_old:
+        plain = self.flavor == "mariadb"
+        sources = [
+            table for table in tables if not any(_is_misprinted(column, plain=plain) for column in table.columns)
+        ]
+        if sources and (name.isascii() or not plain) and self.random.random() < 0.1 and not self.is_old:
             source = self.random.choice(sources)
             body = self.maybe(f"({self.quoted('own')} {self.definition()}) ", 0.3)
             return f"{head} {body}{self.options()} {self.pick('', 'AS ')}SELECT * FROM {self.table(source.name)}"
@@ -586,15 +589,15 @@ class DdlGrammar:
         return f"CONVERT TO {word} {self.pick(charset, charset, 'DEFAULT', 'utf8mb4')}{collation}"
 
 
-def _is_misprinted(column: Column) -> bool:
+def _is_misprinted(column: Column, *, plain: bool) -> bool:
     """Whether the statement that the server makes of CREATE TABLE … SELECT does not say what the column is.
 
-    MySQL writes it in utf8 whatever the client's charset, escapes bytes whatever the mode, and forgets expressions.
+    It forgets expressions and escapes bytes. With *plain* it is in no charset and no mode that could be told.
     """
     if column.default is not None and (column.default_is_expression or column.default.startswith("0x")):
         return True
     texts = (column.name, column.default or "", *column.type.members)
-    return not all(text.isascii() and "\\" not in text and "\n" not in text for text in texts)
+    return plain and not all(text.isascii() and "\\" not in text and "\n" not in text for text in texts)
 
 
 def _text(column: Column) -> str:

@@ -66,6 +66,7 @@ _SQL_MODES = {
 }
 _MYSQL_MODES = {32: "TIME_TRUNCATE_FRACTIONAL", 33: "INTERPRET_UTF8_AS_UTF8MB4"}
 _MARIADB_MODES = {9: "ORACLE", 10: "MSSQL", 32: "EMPTY_STRING_IS_NULL", 33: "SIMULTANEOUS_ASSIGNMENT"}
+_GENERATED_KEY = b" (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n"
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
 """MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8."""
 
@@ -113,10 +114,13 @@ def logged_statement(
         raise LogCorrupt("status variables of a QUERY event are cut off", found=f"{variables_bytes} bytes") from error
     client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     flavor = written_by.flavor
+    modes, text_charset = _modes(variables.number(1) or 0, flavor), collation(client, flavor).charset
+    if flavor == "mysql" and _is_made_by_server(body[text_at:]):
+        modes, text_charset = modes - {"NO_BACKSLASH_ESCAPES"}, "utf8mb4"
     context = StatementContext(
         flavor=flavor,
         database=body[behind : behind + database_bytes].decode("utf-8", "surrogateescape"),
-        sql_mode=_modes(variables.number(1) or 0, flavor),
+        sql_mode=modes,
         version=written_by.version,
         charset=collation(server, flavor).charset if server else "",
         collation=collation(server, flavor).name if server else "",
@@ -127,7 +131,15 @@ def logged_statement(
         time_zone=variables.time_zone,
         error_code=error_code,
     )
-    return LoggedStatement(sql=_text(body[text_at:], collation(client, flavor).charset), context=context)
+    return LoggedStatement(sql=_text(body[text_at:], text_charset), context=context)
+
+
+def _is_made_by_server(data: bytes) -> bool:
+    """Whether MySQL has put the whole table in the place of what was written: it is in UTF-8 and escaped, whatever the session.
+
+    It does so for CREATE TABLE ... SELECT, and where it adds a generated invisible primary key.
+    """
+    return data.startswith(b"CREATE TABLE ") and (b") START TRANSACTION" in data or _GENERATED_KEY in data)
 
 
 def _text(data: bytes, charset: str) -> str:

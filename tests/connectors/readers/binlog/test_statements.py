@@ -93,6 +93,22 @@ def test_text_is_in_the_clients_charset() -> None:
     assert logged_statement(query("DROP TABLE `\u00e4`".encode()), MYSQL).sql == "DROP TABLE `\u00e4`"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE `\xe4` (\n  `a` enum('b\\\\') DEFAULT NULL\n) START TRANSACTION",
+        "CREATE TABLE `\xe4` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  `a` int)",
+    ],
+)
+def test_tables_that_mysql_spells_out_itself_are_in_utf8_and_escaped(sql: str) -> None:
+    """CREATE TABLE ... SELECT, and one with a generated invisible primary key, as MySQL 8.0 and 9 log them."""
+    session = b"\x01" + struct.pack("<Q", 1 << 20) + b"\x04" + struct.pack("<HHH", 8, 8, 45)
+
+    found = logged_statement(query(sql.encode(), session), MYSQL)
+
+    assert (found.sql, found.context.sql_mode) == (sql, frozenset())
+
+
 def test_bytes_that_are_no_text_stay_recognisable() -> None:
     assert logged_statement(query(b"INSERT INTO t VALUES (_binary'\xff')"), MYSQL).sql.endswith("(_binary'\\xff')")
 
