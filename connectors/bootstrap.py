@@ -85,6 +85,9 @@ def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known
     for name, snapshot in present.tables.items():
         if name not in touched and name not in known.tables:
             edits.append(CreateTable(snapshot=snapshot))
+    for name, reason in present.unknown.items():
+        if name not in touched and name not in known.tables and known.unknown.get(name) != reason:
+            edits.append(ForgetTable(table=name, reason=reason))
     for name, statement in touched.items():
         if statement is not None and name not in known.tables:
             reason = (

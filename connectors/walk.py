@@ -18,7 +18,7 @@ from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.plans import Place, Quarantine
 from historian.positions import LogPosition, parse_gtids
 from historian.prefix import covers, holds
-from historian.schema import Catalog, Snapshot, TableName
+from historian.schema import SEQUENCE, Catalog, Snapshot, TableName
 from historian.timeline import TimelineEntry
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class Walk:
         snapshot = self.catalog.tables.get(mapped.table)
         captured = self.captured(mapped.table)
         if snapshot is None:
-            if captured:
-                known = self.catalog.unknown.get(mapped.table)
+            known = self.catalog.unknown.get(mapped.table)
+            if captured and known != SEQUENCE:
                 reason = known or "its CREATE TABLE is not in the log that was read"
                 self._stop(mapped.table, mapped.place, reason, self.reached)
             return

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Catalog", "Column", "ColumnType", "Database", "Snapshot", "TableName", "UniqueKey"]
+__all__ = ["SEQUENCE", "Catalog", "Column", "ColumnType", "Database", "Snapshot", "TableName", "UniqueKey"]
+
+SEQUENCE = "it is a sequence, not a table"
+"""The reason by which :attr:`Catalog.unknown` tells MariaDB's sequences, whose row events are no rows."""
 
 
 class TableName(NamedTuple):

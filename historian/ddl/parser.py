@@ -13,6 +13,7 @@ from historian.ddl.statements import (
     AlterDatabase,
     CharsetClause,
     CreateDatabase,
+    CreateSequence,
     DropDatabase,
     DropTables,
     RenameTables,
@@ -74,6 +75,14 @@ def _truncate(cursor: Cursor) -> TruncateTable:
     skip_wait(cursor)
     cursor.expect_end()
     return TruncateTable(table=table)
+
+
+def _create_sequence(cursor: Cursor) -> CreateSequence:
+    cursor.expect("CREATE")
+    cursor.accept("OR", "REPLACE")
+    cursor.expect("SEQUENCE")
+    cursor.accept("IF", "NOT", "EXISTS")
+    return CreateSequence(name=cursor.table_name())  # what follows is about its numbers
 
 
 def _database_word(cursor: Cursor) -> None:
@@ -148,6 +157,7 @@ _PARSERS: dict[tuple[str, str], Callable[[Cursor], Statement]] = {
     ("DROP", "TABLE"): _drop_tables,
     ("RENAME", "TABLE"): _rename_tables,
     ("TRUNCATE", "TABLE"): _truncate,
+    ("CREATE", "SEQUENCE"): _create_sequence,
     ("CREATE", "DATABASE"): _create_database,
     ("ALTER", "DATABASE"): _alter_database,
     ("DROP", "DATABASE"): _drop_database,

@@ -18,6 +18,7 @@ from historian.ddl.statements import (
     AlterTable,
     ChangesRows,
     CreateDatabase,
+    CreateSequence,
     CreateTable,
     DropDatabase,
     DropTables,
@@ -31,9 +32,9 @@ from historian.ddl.touched import ddl_tables, dml_tables
 from historian.ddl.triage import FIRST_TOKENS, triage
 from historian.edits import CreateTable as CreateTableEdit
 from historian.edits import DropDatabase as DropDatabaseEdit
-from historian.edits import DropTable, Edit, RenameTable, SetDatabase
+from historian.edits import DropTable, Edit, ForgetTable, RenameTable, SetDatabase
 from historian.edits import TruncateTable as TruncateTableEdit
-from historian.schema import Catalog, Snapshot, TableName
+from historian.schema import SEQUENCE, Catalog, Snapshot, TableName
 
 __all__ = ["SYSTEM_DATABASES", "Resolution", "resolve"]
 
@@ -241,6 +242,8 @@ def _drop_tables(statement: DropTables, catalog: Catalog, context: StatementCont
         snapshot = catalog.tables.get(table)
         if snapshot is not None:
             edits.append(DropTable(table=table, table_id=snapshot.table_id))
+        elif catalog.unknown.get(table) == SEQUENCE:
+            continue
         elif table in catalog.unknown or not statement.if_exists:
             unknown.append(table)
     if not unknown:
@@ -258,6 +261,9 @@ def _rename_tables(statement: RenameTables, catalog: Catalog, context: Statement
         old, new = _named(pair, catalog, context)
         snapshot = present.get(old, catalog.tables.get(old))
         present[old] = None
+        if catalog.unknown.get(old) == SEQUENCE:
+            edits.append(ForgetTable(table=new, reason=SEQUENCE))
+            continue
         taken = present.get(new, catalog.tables.get(new)) is not None
         if snapshot is None or taken:
             if statement.if_exists and snapshot is None and old not in catalog.unknown:
@@ -280,6 +286,13 @@ def _truncate(statement: TruncateTable, catalog: Catalog, context: StatementCont
     if snapshot is None:
         return _refused(table, _unknown_reason(table, catalog))
     return Resolution(kind="ddl", edits=(TruncateTableEdit(table=table, table_id=snapshot.table_id),))
+
+
+def _create_sequence(statement: CreateSequence, catalog: Catalog, _: StatementContext) -> Resolution:
+    """Its row events look like those of a table; the catalog remembers that they are none."""
+    if statement.name in catalog.tables or catalog.unknown.get(statement.name) == SEQUENCE:
+        return _NOTHING
+    return Resolution(kind="ddl", edits=(ForgetTable(table=statement.name, reason=SEQUENCE),))
 
 
 def _create_database(statement: CreateDatabase, catalog: Catalog, context: StatementContext) -> Resolution:
@@ -321,6 +334,7 @@ _RESOLVE: dict[type[Statement], Callable[[Any, Catalog, StatementContext], Resol
     DropTables: _drop_tables,
     RenameTables: _rename_tables,
     TruncateTable: _truncate,
+    CreateSequence: _create_sequence,
     CreateDatabase: _create_database,
     AlterDatabase: _alter_database,
     DropDatabase: _drop_database,

@@ -20,6 +20,7 @@ __all__ = [
     "ColumnSpec",
     "ConvertCharset",
     "CreateDatabase",
+    "CreateSequence",
     "CreateTable",
     "DefaultSpec",
     "DropColumn",
@@ -328,6 +329,13 @@ class TruncateTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSequence:
+    """CREATE SEQUENCE of MariaDB."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateDatabase:
     """CREATE DATABASE."""
 
@@ -354,5 +362,13 @@ class DropDatabase:
 
 
 Statement = (
-    CreateTable | AlterTable | DropTables | RenameTables | TruncateTable | CreateDatabase | AlterDatabase | DropDatabase
+    CreateTable
+    | AlterTable
+    | DropTables
+    | RenameTables
+    | TruncateTable
+    | CreateSequence
+    | CreateDatabase
+    | AlterDatabase
+    | DropDatabase
 )

@@ -66,6 +66,8 @@ def _object(verb: str, keys: list[str]) -> Triage:
     at = 1
     while at < len(keys):
         key = keys[at]
+        if key == "SEQUENCE" and verb == "CREATE":
+            return Triage("ddl", (verb, key))
         if key in _OBJECTS_DDL:
             return Triage("ddl", (verb, _OBJECTS_DDL[key]))
         if key in _OBJECTS_IRRELEVANT or key == "TEMPORARY":

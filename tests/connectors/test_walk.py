@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connectors.readers.base import Bound, Statement
+from connectors.readers.base import Bound, Statement, TableMapped
 from connectors.walk import Walk
 from historian.ddl import StatementContext
 from historian.edits import CreateTable
@@ -87,3 +87,17 @@ def test_what_was_captured_or_said_between_plans_is_taken_before_the_log_goes_on
     assert (3, {"t"}) == (before.number, {name.table for name in before.catalog.tables})
     before.take(Bound(position=replace(position(f"{A}:1-6", 6000), server=A), event_time_us=0))
     assert before.number == 4
+
+
+def test_rows_of_a_sequence_stop_nothing() -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
+    mariadb = StatementContext(flavor="mariadb", database="shop", version=110800)
+    for number, sql in enumerate(("CREATE SEQUENCE q", "RENAME TABLE q TO r", "DROP TABLE r", "DROP SEQUENCE q"), 2):
+        walk.take(replace(_statement(number, sql), context=mariadb))
+        for name in ("q", "r")[: number - 1]:
+            place = _statement(number, sql).place
+            walk.take(TableMapped(place=place, table=TableName("shop", name), columns=()))
+
+    assert store.stopped() == ()
+    assert set(walk.catalog.tables) == {TableName("shop", "t")}

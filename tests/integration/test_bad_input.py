@@ -255,6 +255,24 @@ def test_a_table_map_that_does_not_fit_stops_its_table_and_prints_both_sides(dat
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("made_before", [True, False])
+def test_numbers_of_a_sequence_are_no_rows(mariadb118: Server, tmp_path: Path, *, made_before: bool) -> None:
+    mariadb118.sql("DROP DATABASE IF EXISTS bad_it")
+    mariadb118.sql("CREATE DATABASE bad_it")
+    mariadb118.sql("CREATE TABLE bad_it.t (id BIGINT PRIMARY KEY)")
+    make = "CREATE SEQUENCE bad_it.q START WITH 7"
+    if made_before:
+        mariadb118.sql(make)
+    start = _begin(mariadb118)
+    try:
+        _session(mariadb118, *([] if made_before else [make]), "INSERT INTO bad_it.t VALUES (NEXT VALUE FOR bad_it.q)")
+        result = _run("tail", _config(tmp_path, mariadb118, start=f"'{start}'"), "--format", "ndjson")
+    finally:
+        mariadb118.sql("DROP DATABASE bad_it")
+
+    assert (result.exit_code, result.stderr, _rows(result)) == (0, "", [("bad_it.t", "+A", 7)])
+
+
 @pytest.fixture
 def copied(database: Server, tmp_path: Path) -> Path:
     """A whole file of a server's log, copied, with two rows in it."""

@@ -7,6 +7,7 @@ it does not know, as its replicas do; MariaDB does not (131 stands before 4).
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -66,7 +67,9 @@ _SQL_MODES = {
 }
 _MYSQL_MODES = {32: "TIME_TRUNCATE_FRACTIONAL", 33: "INTERPRET_UTF8_AS_UTF8MB4"}
 _MARIADB_MODES = {9: "ORACLE", 10: "MSSQL", 32: "EMPTY_STRING_IS_NULL", 33: "SIMULTANEOUS_ASSIGNMENT"}
-_GENERATED_KEY = b" (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n"
+_GENERATED_KEY = re.compile(
+    rb""" \(\n  [`"]my_row_id[`"] bigint unsigned NOT NULL AUTO_INCREMENT /\*!80023 INVISIBLE \*/,\n"""
+)
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
 """MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8."""
 
@@ -139,7 +142,9 @@ def _is_made_by_server(data: bytes) -> bool:
 
     It does so for CREATE TABLE ... SELECT, and where it adds a generated invisible primary key.
     """
-    return data.startswith(b"CREATE TABLE ") and (b") START TRANSACTION" in data or _GENERATED_KEY in data)
+    return data.startswith(b"CREATE TABLE ") and (
+        b") START TRANSACTION" in data or _GENERATED_KEY.search(data) is not None
+    )
 
 
 def _text(data: bytes, charset: str) -> str:

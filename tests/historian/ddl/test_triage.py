@@ -38,7 +38,7 @@ def judged(sql: str) -> str:
         "CREATE DEFINER='a b'@'%' FUNCTION f() RETURNS INT RETURN 1",
         "CREATE AGGREGATE FUNCTION f RETURNS STRING SONAME 'x'",
         "ALTER EVENT e ENABLE",
-        "CREATE OR REPLACE SEQUENCE s",
+        "ALTER SEQUENCE s RESTART",
         "DROP SEQUENCE s",
         "CREATE TEMPORARY TABLE t (a INT)",
         "CREATE OR REPLACE TEMPORARY TABLE t (a INT)",

@@ -98,6 +98,7 @@ def test_text_is_in_the_clients_charset() -> None:
     [
         "CREATE TABLE `\xe4` (\n  `a` enum('b\\\\') DEFAULT NULL\n) START TRANSACTION",
         "CREATE TABLE `\xe4` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  `a` int)",
+        'CREATE TABLE "\xe4" (\n  "my_row_id" bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  "a" int)',
     ],
 )
 def test_tables_that_mysql_spells_out_itself_are_in_utf8_and_escaped(sql: str) -> None:
