@@ -61,9 +61,15 @@ def added_column(
 ) -> Column:
     """The column that ADD COLUMN makes, with the value that it gives to rows which are there."""
     column = built_column(spec, column_id, inherited, context, in_primary_key=in_primary_key)
-    if column.generated or column.auto_increment:
+    if column.generated or column.auto_increment or _is_odd_default(spec, column, context):
         return replace(column, initial_known=False)
     return with_initial(column, spec.default, context)
+
+
+def _is_odd_default(spec: ColumnSpec, column: Column, context: StatementContext) -> bool:
+    """A TEXT that its charset makes a BLOB: MariaDB fills it in the charset of the table."""
+    is_turned = spec.type.name.endswith("text") and column.type.name.endswith("blob")
+    return context.flavor == "mariadb" and is_turned and spec.default is not None and spec.default.kind == "string"
 
 
 def completed_spec(spec: ColumnSpec, context: StatementContext) -> ColumnSpec:

@@ -164,3 +164,9 @@ def test_a_timestamp_of_its_own_accord_is_filled_with_the_moment() -> None:
     context = StatementContext(database="shop", version=50722, time_us=1_600_000_000_000000)
     assert added("TIMESTAMP", context).initial == "2020-09-13 12:26:40"
     assert added("TIMESTAMP", MYSQL57).initial_known is False
+
+
+def test_only_mariadb_knows_how_it_fills_a_text_of_bytes() -> None:
+    assert not added("TEXT BYTE DEFAULT 'ab'", MARIADB).initial_known
+    assert added("TEXT BYTE", MARIADB).initial_known
+    assert added("BLOB DEFAULT 'ab'", MARIADB).initial == "0x6162"
