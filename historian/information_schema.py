@@ -8,6 +8,7 @@ the default of a TIMESTAMP that is a moment, which some print in the time zone o
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,11 @@ _NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "deci
 _LONGEST_KEY_BYTES = 3072
 """Of InnoDB."""
 _ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
-_NOW = "CURRENT_TIMESTAMP"
+_PLAIN_NOW = re.compile(r"CURRENT_TIMESTAMP(?:\(\d\))?")
+_OPERATION = re.compile(r"(\d+)\s*([-+*/])\s*(\d+)")
+_SIMPLE_STRING = re.compile(r"'[^'\\]*'")
+_SYNONYMS = {"current_date": "curdate", "current_time": "curtime"}
+_CALL = re.compile(r"[a-z_]+\(\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +115,28 @@ def _default(column: Column, server: ServerForm) -> str | None:
         return "NULL" if is_null and not column.auto_increment else None
     text = column.default
     if column.default_is_expression:
-        return _moment(text, server) if text.startswith(_NOW) else text
+        return _moment(text, server) if _PLAIN_NOW.fullmatch(text) else _expression(text, server)
     if server.flavor == "mariadb":
         return _clause(text, column)
     if column.type.name in _BYTES:
         return _raw(text) if server.version < 80000 else _shortened(text, column)
     if column.type.charset == "binary" and server.version >= 80000 and text:
         return f"0x{text.encode().hex().upper()}"
+    return text
+
+
+def _expression(text: str, server: ServerForm) -> str:
+    """The simplest expressions as servers print them; others as they were written."""
+    if _CALL.fullmatch(text):
+        call = text.lower().removesuffix("()")
+        return _SYNONYMS.get(call, "now" if call == "current_timestamp" and server.flavor == "mysql" else call) + "()"
+    if text.lower() == "current_date":
+        return "curdate()"
+    operation = _OPERATION.fullmatch(text)
+    if operation is not None:
+        return f"({' '.join(operation.groups())})"
+    if server.flavor == "mysql" and _SIMPLE_STRING.fullmatch(text):
+        return f"_utf8mb4\\'{text[1:-1]}\\'"
     return text
 
 

@@ -96,6 +96,10 @@ def test_types(column: str, mysql: str, old: str) -> None:
         ("a BIT(3) DEFAULT b'101'", "b'101'", "b'101'"),
         ("a BINARY(3) DEFAULT 'a'", "0x61", "'a\\0\\0'"),
         ("a VARBINARY(3) DEFAULT ''", "", "''"),
+        ("a CHAR(36) DEFAULT (UUID())", "uuid()", "uuid()"),
+        ("a DATE DEFAULT (CURRENT_DATE)", "curdate()", "curdate()"),
+        ("a INT DEFAULT (1+1)", "(1 + 1)", "(1 + 1)"),
+        ("a VARCHAR(9) DEFAULT ('x')", "_utf8mb4\\'x\\'", "'x'"),
     ],
 )
 def test_defaults(column: str, mysql: str | None, mariadb: str | None) -> None:
