@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from historian.ddl.context import StatementContext
 from historian.ddl.cursor import ParseError
-from historian.ddl.lexer import LexError, Tokens, tokenize
+from historian.ddl.lexer import LexError, tokenize
 from historian.ddl.parser import parse
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_alter import altered_table
@@ -42,6 +42,8 @@ SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema
 """Databases whose tables are never tracked."""
 
 _DML_TOKENS = 2000
+_GLANCE_TOKENS = 2
+"""Enough for most statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +78,16 @@ def resolve(sql: str, context: StatementContext, catalog: Catalog) -> Resolution
     A table that the catalog does not know, or knows as unknown, gets no edits and is in ``tables``.
     """
     try:
-        first = tokenize(sql, context, limit=FIRST_TOKENS)
-        kind, verb = triage(first)
+        kind, verb = triage(tokenize(sql, context, limit=_GLANCE_TOKENS))
+        if kind == "unknown":
+            kind, verb = triage(tokenize(sql, context, limit=FIRST_TOKENS))
         if kind == "irrelevant":
             return _IRRELEVANT
         if kind == "dml":
             return _dml(sql, context)
         if kind == "unknown":
             return Resolution(kind="not_understood", reason=f"an unknown statement: {sql[:80]!r}")
-        return _ddl(sql, context, catalog, first, verb)
+        return _ddl(sql, context, catalog, verb)
     except Exception as error:  # noqa: BLE001 one strange statement must stop its table, never the pipeline
         return Resolution(kind="not_understood", reason=f"{type(error).__name__}: {error}")
 
@@ -94,10 +97,11 @@ def _dml(sql: str, context: StatementContext) -> Resolution:
     return Resolution(kind="dml", tables=tables, reason=f"rows changed without row events by {sql[:80]!r}")
 
 
-def _ddl(sql: str, context: StatementContext, catalog: Catalog, first: Tokens, verb: tuple[str, str]) -> Resolution:
+def _ddl(sql: str, context: StatementContext, catalog: Catalog, verb: tuple[str, str]) -> Resolution:
     try:
         statement = parse(tokenize(sql, context), context, verb)
     except (ParseError, LexError) as error:
+        first = tokenize(sql, context, limit=FIRST_TOKENS)
         tables = _named(ddl_tables(first, context, verb), catalog, context)
         if tables and not _tracked(tables):
             return _IRRELEVANT
