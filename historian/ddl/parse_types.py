@@ -69,6 +69,8 @@ _NAMES = {
     "INET6": "inet6",
     "XMLTYPE": "xmltype",
 }
+_OF_ORACLE = {"DATE": "datetime", "BLOB": "longblob", "NUMBER": "double"}
+"""What types without a length mean to MariaDB in ``sql_mode=ORACLE``."""
 _VARYING = frozenset(("VARCHAR", "VARCHARACTER"))
 _CHARACTERS = frozenset(("CHAR", "CHARACTER"))
 _NATIONAL = CharsetClause(charset="utf8mb3")
@@ -108,13 +110,21 @@ def parse_type(cursor: Cursor) -> TypeSpec:
         elif name == "char" and cursor.accept("VARYING"):
             name = "varchar"
     length, scale = _numbers(cursor)
+    if length is None and word in _OF_ORACLE and "ORACLE" in cursor.context.sql_mode:
+        name = _OF_ORACLE[word]
+    unsigned, zerofill = _signs(cursor)
+    if name in _CHARACTER_TYPES:
+        charset = _charset(cursor, charset)
+    return TypeSpec(name=name, length=length, scale=scale, unsigned=unsigned, zerofill=zerofill, charset=charset)
+
+
+def _signs(cursor: Cursor) -> tuple[bool, bool]:
+    """Whether UNSIGNED and ZEROFILL come next."""
     unsigned = zerofill = False
     while sign := cursor.accept_any(_SIGNS):
         unsigned = unsigned or sign == "UNSIGNED"
         zerofill = zerofill or sign == "ZEROFILL"
-    if name in _CHARACTER_TYPES:
-        charset = _charset(cursor, charset)
-    return TypeSpec(name=name, length=length, scale=scale, unsigned=unsigned, zerofill=zerofill, charset=charset)
+    return unsigned, zerofill
 
 
 def _national(cursor: Cursor) -> str:

@@ -27,7 +27,7 @@ ROUND = 500
 def test_the_computed_schema_is_the_servers_after_each_statement(
     name: str, fresh_server: Callable[..., Server], record_property: Callable[[str, object], None]
 ) -> None:
-    server = fresh_server(name, *(() if name == "mysql57" else ("binlog_row_metadata=FULL",)))
+    server = fresh_server(name, "lower_case_table_names=1" if name == "mysql57" else "binlog_row_metadata=FULL")
     left = round(STATEMENTS * SHARES[name])
     seed = SEED
     findings: list[str] = []

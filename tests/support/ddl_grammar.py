@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from historian.schema import Catalog, Column, Snapshot, TableName
 
-__all__ = ["DdlGrammar"]
+__all__ = ["DATABASES", "DdlGrammar", "is_ours"]
 
 DATABASES = ("oracle_a", "oracle_B")
 TABLES = ("t1", "T1", "t2", "t3", "t 4", "tä", "order", "t`6")
@@ -32,6 +32,8 @@ SESSIONS = (
     "SET sql_mode = ''",
     "SET sql_mode = 'STRICT_TRANS_TABLES'",
     "SET sql_mode = 'ANSI_QUOTES'",
+    "SET sql_mode = 'ORACLE'",
+    "SET sql_mode = 'ANSI'",
     "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
     "SET sql_mode = 'REAL_AS_FLOAT'",
     "SET sql_mode = DEFAULT",
@@ -56,6 +58,11 @@ SESSIONS = (
 )
 
 
+def is_ours(name: TableName) -> bool:
+    """Whether it is a table of the databases that statements are made for; a server may have their names in lower case."""
+    return name.database.lower() in {database.lower() for database in DATABASES}
+
+
 @dataclass
 class DdlGrammar:
     """Makes statements for a server of that flavor."""
@@ -74,7 +81,7 @@ class DdlGrammar:
 
     def statement(self, catalog: Catalog) -> str:
         """A statement on one of the tables of *catalog*, or one that makes one."""
-        tables = [table for name, table in catalog.tables.items() if name.database in DATABASES]
+        tables = [table for name, table in catalog.tables.items() if is_ours(name)]
         if len(tables) < 3:
             return self.create(tables)
         makers: tuple[tuple[int, Callable[[], str]], ...] = (
@@ -306,7 +313,11 @@ class DdlGrammar:
         return f"SET({','.join(members)}){self.charset_clause()}|'{default}'"
 
     def other(self) -> str:
-        own = ("UUID", "INET6", "INET4") if self.flavor == "mariadb" else ("POINT", "GEOMETRY")
+        own = (
+            ("UUID", "INET6", "INET4", "NUMBER", "NUMBER(7,2)", "VARCHAR2(9)", "CLOB", "RAW(4)")
+            if self.flavor == "mariadb"
+            else ("POINT", "GEOMETRY")
+        )
         return self.pick("JSON", "JSON", "BIT", "BIT(8)|b'11'", "BIT(64)|5", "GEOMETRYCOLLECTION", "SERIAL", *own)
 
     def generated(self) -> str:

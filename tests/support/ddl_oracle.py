@@ -10,7 +10,7 @@ import pymysql
 
 from connectors.capture import capture_catalog
 from connectors.readers.binlog.crosscheck import mismatch
-from ddl_grammar import DATABASES, DdlGrammar
+from ddl_grammar import DATABASES, DdlGrammar, is_ours
 from ddl_text import described
 from historian.compare import differences
 from historian.ddl import StatementContext, resolve
@@ -81,7 +81,7 @@ class Oracle:
             return
         sql = self.grammar.statement(self.catalog)
         for table in self._tables(self.catalog):
-            if table.table in sql:
+            if table.table.lower() in sql.lower():
                 self._insert(table)
         if self._try(sql):
             self.accepted += 1
@@ -103,7 +103,7 @@ class Oracle:
         self._try(f"INSERT INTO {name} () VALUES ()", connection)
 
     def _tables(self, catalog: Catalog) -> list[TableName]:
-        return [name for name in catalog.tables if name.database in DATABASES]
+        return [name for name in catalog.tables if is_ours(name)]
 
     def _follow(self, sql: str) -> Iterator[str]:
         findings: list[str] = []
@@ -130,7 +130,11 @@ class Oracle:
             findings += self._initial_values(edits)
         findings += self._mapped_differences(sql)
         for finding in findings:
-            tables = [f"{name}: {described(before.tables[name])}" for name in self._tables(before) if name.table in sql]
+            tables = [
+                f"{name}: {described(before.tables[name])}"
+                for name in self._tables(before)
+                if name.table.lower() in sql.lower()
+            ]
             logged = [f"{statement.sql} {_brief(statement.context)}" for statement in statements]
             yield "\n    ".join((sql, finding, f"tables before: {tables}", *logged))
         if findings:
@@ -141,7 +145,7 @@ class Oracle:
         list(self.log.new())
         self.log.maps.clear()
         for name in self._tables(self.catalog):
-            if name.table in sql:
+            if name.table.lower() in sql.lower():
                 self._insert(name, self.writer)
         list(self.log.new())
         for found in self.log.maps:
@@ -282,8 +286,8 @@ def _is_partial_drop(sql: str) -> bool:
 
 
 def _catalog_differences(expected: Catalog, found: Catalog) -> Iterator[str]:
-    ours = {name: table for name, table in expected.tables.items() if name.database in DATABASES}
-    theirs = {name: table for name, table in found.tables.items() if name.database in DATABASES}
+    ours = {name: table for name, table in expected.tables.items() if is_ours(name)}
+    theirs = {name: table for name, table in found.tables.items() if is_ours(name)}
     for name in sorted({*ours, *theirs}):
         if name not in theirs:
             yield f"{name}: we have it, the server has not"
@@ -296,7 +300,7 @@ def _catalog_differences(expected: Catalog, found: Catalog) -> Iterator[str]:
                 left, right = _keys(ours[name], what), _keys(theirs[name], what)
                 if left != right:
                     yield f"{name}: {what} expected {left}, found {right}"
-    for database in DATABASES:
+    for database in sorted(name for name in {*expected.databases, *found.databases} if is_ours(TableName(name, ""))):
         if expected.databases.get(database) != found.databases.get(database):
             yield f"{database}: expected {expected.databases.get(database)}, found {found.databases.get(database)}"
 

@@ -27,6 +27,7 @@ class StatementLog:
         server.sql("FLUSH BINARY LOGS")
         self._path: Path = server.binlog_files()[-1]
         self._at = len(MAGIC)
+        ((self._lower_case,),) = server.sql("SELECT @@lower_case_table_names")
         self._description: FormatDescription | None = None
         self.maps: list[TableMap] = []
         for _ in self.new():
@@ -47,7 +48,7 @@ class StatementLog:
             elif first.type == EventType.QUERY:
                 assert self._description is not None
                 body = event[:-4] if self._description.checksum else event
-                statement = logged_statement(body, self._description)
+                statement = logged_statement(body, self._description, lower_case_table_names=self._lower_case)
                 if statement.sql not in ("BEGIN", "COMMIT", "ROLLBACK"):
                     yield statement
             elif first.type == EventType.TABLE_MAP:

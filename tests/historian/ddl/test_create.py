@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ddl_text import MARIADB, MYSQL, MYSQL57, after, resolved, shop, table
@@ -308,4 +310,12 @@ def test_an_unknown_database_takes_the_charset_of_the_server() -> None:
     assert table(after("CREATE TABLE t (c CHAR(1))", context=context), "gone.t") == ["c char(1) latin1_bin"]
     assert table(after("CREATE TABLE t (c CHAR(1))", context=context, catalog=shop()), "gone.t") == [
         "c char(1) latin1_bin"
+    ]
+
+
+def test_types_of_mariadb_in_the_mode_of_oracle() -> None:
+    oracle = replace(MARIADB, sql_mode=frozenset(("ORACLE", "ANSI_QUOTES")))
+    sql = 'CREATE TABLE t ("a" DATE, b BLOB, c NUMBER, d NUMBER(5), e BLOB(10), f VARCHAR2(9), g RAW(4), h CLOB)'
+    assert [line.split()[1] for line in table(after(sql, context=oracle))] == [
+        *("datetime", "longblob", "double", "decimal(5,0)", "tinyblob", "varchar(9)", "varbinary(4)", "longtext"),
     ]
