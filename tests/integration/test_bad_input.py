@@ -216,7 +216,7 @@ def test_a_change_logged_as_a_statement_in_one_session_stops_its_table(database:
     assert "'INSERT INTO bad_it.t VALUES (1)'" in result.stderr
 
 
-def test_a_statement_that_is_not_understood_stops_its_table(database: Server, tmp_path: Path) -> None:
+def test_a_statement_that_takes_rows_away_unseen_stops_its_table(database: Server, tmp_path: Path) -> None:
     start = _begin(database)
     _session(
         database,
