@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from postgres import Postgres
 
-SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres", "store_url"}
+SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

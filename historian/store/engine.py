@@ -25,8 +25,8 @@ _ATTEMPTS = 20
 _DRIVERS = {"mysql": "pymysql", "mariadb": "pymysql", "postgresql": "psycopg"}
 _EXAMPLES = ("postgresql://user:password@host/database", "mysql://user:password@host/database")
 _SQLITE_ARGUMENTS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
-_CONFLICTS = {1020, 1213, "40001", "40P01"}
-"""Of MySQL and MariaDB "record has changed since last read" and "deadlock found"; of PostgreSQL the like."""
+_CONFLICTS = {1020, 1213, "40001", "40P01", "42P07"}
+"""Of MySQL and MariaDB "record has changed since last read" and "deadlock found"; of PostgreSQL the like, and "relation exists"."""
 
 
 class Transactions:

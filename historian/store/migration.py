@@ -8,18 +8,23 @@ still, or has only tables left over that nobody reads.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, delete, inspect, select
+from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, delete, func, inspect, select, update
 
 from historian import codec
 from historian.errors import StoreError
+from historian.store.contents import pack, references, squeezed, unpack
 from historian.store.facts import fact, set_fact
-from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type, progress
-from historian.store.timelines import TimelineWriter
+from historian.store.recording import forget_snapshots
+from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type, plans, progress
+from historian.store.timelines import TimelineWriter, held_snapshots, put_snapshots
 from historian.timeline import TimelineEntry
 
 __all__ = ["prepare"]
+
+_LOCK_S = 60
 
 
 def prepare(connection: Connection, where: str) -> None:
@@ -28,11 +33,18 @@ def prepare(connection: Connection, where: str) -> None:
     Raises:
         StoreError: the store has a newer format.
     """
-    if not inspect(connection).has_table(facts.name):
+    with _alone(connection):
+        _prepare(connection, where)
+
+
+def _prepare(connection: Connection, where: str) -> None:
+    made = fact(connection, "schema_format") if inspect(connection).has_table(facts.name) else None
+    if made is None:  # where DDL commits, some tables may be there of an opener that was killed
         metadata.create_all(connection)
+        if fact(connection, "generation") is None:
+            set_fact(connection, "generation", str(uuid.uuid4()))
         set_fact(connection, "schema_format", str(SCHEMA_FORMAT))
-        set_fact(connection, "generation", str(uuid.uuid4()))
-    found = int(fact(connection, "schema_format") or 0)
+    found = SCHEMA_FORMAT if made is None else int(made)
     if not 1 <= found <= SCHEMA_FORMAT:
         raise StoreError(
             "the store was made by a newer release",
@@ -45,8 +57,23 @@ def prepare(connection: Connection, where: str) -> None:
         _STEPS[number](connection)
 
 
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Keeps others from making tables meanwhile where a transaction does not, since DDL commits it."""
+    if connection.dialect.name not in ("mysql", "mariadb"):
+        yield
+        return
+    name = f"historian {connection.engine.url.database}"[:64]
+    if connection.execute(select(func.get_lock(name, _LOCK_S))).scalar() != 1:
+        raise StoreError("another process has been making the store's tables for a long time", where=name)
+    try:
+        yield
+    finally:
+        connection.execute(select(func.release_lock(name)))
+
+
 def _whole_entries(connection: Connection) -> None:
-    """From 1: a timeline entry was one JSON text, its edits and their schemas included."""
+    """From 1: a timeline entry was one JSON text, its edits and their schemas included; no text was squeezed."""
     old = MetaData()
     timeline = Table(
         "historian_timeline",
@@ -62,6 +89,12 @@ def _whole_entries(connection: Connection) -> None:
     for body in connection.execute(select(timeline.c.body).order_by(timeline.c.number)).scalars().all():
         writer.put(codec.load(TimelineEntry, body))
     writer.flush()
+    for number, body in connection.execute(select(plans)).all():
+        plan = unpack(body, held_snapshots(connection, references(body)))
+        packed, texts = pack(plan)
+        put_snapshots(connection, texts)
+        connection.execute(update(plans).where(plans.c.number == number).values(body=squeezed(packed)))
+    forget_snapshots(connection)
     set_fact(connection, "schema_format", "2")
     old.drop_all(connection)
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
 from historian import codec
-from historian.errors import HistoryMoved, StoreError
+from historian.errors import HistorianError, HistoryMoved, StoreError
 from historian.history import History
 from historian.plans import Plan, Quarantine
 from historian.positions import LogPosition
@@ -55,10 +55,15 @@ class Store:
         """The store at *url*, made where there is none; ``sqlite://`` alone is one in memory.
 
         Raises:
-            StoreError: no usable URL, no connection, or a store of another format.
+            ConfigError: no usable URL, or no driver for it.
+            StoreError: no connection, or a store of a newer release.
         """
         transactions = Transactions(url)
-        transactions.write(lambda connection: prepare(connection, transactions.where))
+        try:
+            transactions.write(lambda connection: prepare(connection, transactions.where))
+        except HistorianError:
+            transactions.close()
+            raise
         return cls(transactions)
 
     def close(self) -> None:

@@ -1,0 +1,523 @@
+"""What every store must do, whatever database it is in: written once, all or nothing, the same from every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url
+
+from historian.edits import AddColumn, DropTable, RenameTable, TruncateTable
+from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
+from historian.plans import Quarantine
+from historian.schema import Column
+from historian.store import Store
+from historian.store.engine import Transactions, _with_driver
+from historian.store.facts import set_fact
+from historian.timeline import Gap, TimelineEntry
+from postgres import Postgres
+from servers import Server
+from stores import DDL, END, START, STOP, T, a_plan
+from timelines import BIGINT, INT, A, B, capture, create, position, statement, table
+
+NUMBERS = count()
+KINDS = [
+    "memory",
+    "sqlite",
+    *(pytest.param(name, marks=pytest.mark.server) for name in ("postgresql", "mysql8", "mariadb118")),
+]
+# Longer than MySQL's TEXT, with characters of four bytes, and no two tables in one entry alike.
+WIDE = [
+    capture(create(1, "t", *(f"{i}😀{'x' * 40}" for i in range(900))), create(2, "T", "ä", first=1000)),
+    *(statement(number, f"{A}:{number}", TruncateTable(table=T, table_id=1)) for number in range(2, 20)),
+]
+
+
+def new_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that is not there yet."""
+    if kind == "memory":
+        return "sqlite://"
+    if kind == "sqlite":
+        return f"sqlite:///{tmp_path}/state/shop.db"
+    if kind == "postgresql":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        return postgres.new_store()
+    server: Server = request.getfixturevalue(kind)
+    database = f"store_{next(NUMBERS)}"
+    server.sql(f"CREATE DATABASE {database}")
+    return f"{server.flavor}://{server.user}:{server.password}@{server.host}:{server.port}/{database}"
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(new_store(request.param, request, tmp_path))) as opened:
+        yield opened
+
+
+@pytest.fixture(params=KINDS[1:])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a store that several may open."""
+    return new_store(request.param, request, tmp_path)
+
+
+def test_a_new_store_is_empty(store: Store) -> None:
+    assert ((), None, None, (), {}, (), {}) == (
+        store.entries(),
+        store.resolved(),
+        store.last_plan(),
+        store.plans(),
+        store.quarantines(),
+        store.gaps(),
+        store.zero_dates(),
+    )
+
+
+def test_identity_is_made_once(store: Store) -> None:
+    identity = store.connector("shop")
+
+    assert (identity, 36) == (store.connector("shop"), len(identity))
+
+
+def test_a_store_is_of_one_connector(store: Store) -> None:
+    store.connector("shop")
+
+    with pytest.raises(StoreError, match=r"another connector's.*expected bank; found shop"):
+        store.connector("bank")
+
+
+def test_entries_gaps_and_resolved_position_are_kept(store: Store) -> None:
+    gap = Gap(start=position(f"{A}:1-6", 6000), end=position(f"{A}:1-8", 8000), reason="purged")
+
+    store.record([START, DDL], END, [gap])
+    store.record([], END, [gap])
+
+    assert ((START, DDL), (DDL,), END, (gap,)) == (store.entries(), store.entries(1), store.resolved(), store.gaps())
+    history = store.history()
+    assert (2, END) == (history.at(T, position(f"{A}:1-5", 2500)).number, history.resolved)
+
+
+def test_replayed_ddl_is_ignored(store: Store) -> None:
+    store.record([START, DDL], END)
+
+    store.record([START, DDL], END)
+    store.record([replace(DDL, number=3), replace(DDL, number=8, edits=())], END)
+
+    assert (START, DDL) == store.entries()
+
+
+@pytest.mark.parametrize(
+    "entry,what",
+    [
+        (replace(DDL, edits=(DropTable(table=T, table_id=1),)), r"other content \(entry 2\)"),
+        (statement(2, f"{A}:6"), r"other content \(entry 2\)"),
+        (statement(4, f"{A}:6"), "hole.*expected 3; found 4"),
+    ],
+)
+def test_a_contradicting_entry_is_refused_and_nothing_of_its_record_stays(
+    store: Store, entry: TimelineEntry, what: str
+) -> None:
+    store.record([START, DDL], END)
+
+    with pytest.raises(StoreError, match=what):
+        store.record([statement(3, f"{A}:7"), entry] if entry.number == 2 else [entry], position(f"{A}:1-20", 20_000))
+
+    assert ((START, DDL), END) == (store.entries(), store.resolved())
+
+
+def test_resolved_position_only_moves_on(store: Store) -> None:
+    store.record([START], END)
+
+    store.record([], position(f"{A}:1-3", 100))
+    assert END == store.resolved()
+    with pytest.raises(StoreError, match="diverge"):
+        store.record([], position(f"{B}:1", 100))
+    store.record([], position(f"{A}:1-10", 20_000))
+    assert f"{A}:1-10" == (store.resolved() or END).gtids
+
+
+def test_a_plan_is_stored_once_and_for_all(store: Store) -> None:
+    plan = a_plan(tables=3)
+    store.append_plan(plan)
+    store.append_plan(plan)
+
+    assert [plan, None, plan, (plan,)] == [store.plan(1), store.plan(2), store.last_plan(), store.plans()]
+    with pytest.raises(StoreError, match=r"other content \(plan 1\)"):
+        store.append_plan(replace(plan, system_time_us=2))
+    with pytest.raises(StoreError, match=r"hole.*expected 2; found 3"):
+        store.append_plan(a_plan(3))
+    assert (plan,) == store.plans()
+
+
+def test_a_table_that_stops_in_a_plan_has_stopped_for_the_plans_behind_it(store: Store) -> None:
+    """One renamed out of the filter must not go on when it comes back: its changes meanwhile were left out."""
+    earlier = Quarantine(place=replace(STOP.place, offset=1), reason="earlier")
+    store.quarantine(2, table("other"), earlier)
+    store.append_plan(a_plan(tables=2))
+
+    assert {1: STOP, 2: earlier} == store.quarantines()
+
+
+def test_plans_begin_with_1(store: Store) -> None:
+    with pytest.raises(StoreError, match="expected 1; found 2"):
+        store.append_plan(a_plan(2))
+
+
+def test_the_first_reason_of_a_quarantine_stays_until_it_is_healed(store: Store) -> None:
+    later = Quarantine(place=replace(STOP.place, offset=9000), reason="later")
+    store.quarantine(1, T, STOP)
+    store.quarantine(1, T, later)
+    store.quarantine(0, table("x"), STOP)
+    store.quarantine(0, table("X"), later)
+
+    assert {1: STOP} == store.quarantines()
+    assert ((0, table("X"), later), (1, T, STOP), (0, table("x"), STOP)) == store.stopped()
+    store.heal([(1, table("whatever"))])
+    store.heal([(0, table("x"))])
+    assert ((0, table("X"), later),) == store.stopped()
+    store.quarantine(1, T, later)
+    assert {1: later} == store.quarantines()
+
+
+def test_a_table_is_healed_together_with_what_it_goes_on_by(store: Store) -> None:
+    store.quarantine(1, T, STOP)
+    store.record((START, DDL), DDL.position)
+    with pytest.raises(StoreError):
+        store.heal([(1, T)], plans=[a_plan(7)])  # leaves a hole
+    assert {1: STOP} == store.quarantines()
+
+    said = replace(DDL, number=3, corrects=True)
+    flowing = _flowing(a_plan(1))
+    store.heal([(1, T)], [said], plans=[flowing])
+
+    assert ({}, (START, DDL, said), flowing) == (store.quarantines(), store.entries(), store.plan(1))
+
+
+def test_a_table_that_goes_on_in_a_later_plan_is_not_stopped_in_a_store_rebuilt(store: Store) -> None:
+    plans = (a_plan(1, end=8), _flowing(a_plan(2)))
+    store.restore("shop", "c", (START, DDL), plans[:1])
+    assert 1 in store.quarantines()
+    store.restore("shop", "c", (START, DDL), plans)
+    assert store.quarantines() == {}
+
+
+def _flowing(plan: Plan) -> Plan:
+    return replace(plan, tables=tuple(replace(table, quarantine=None) for table in plan.tables))
+
+
+def test_the_log_that_was_read_is_remembered(store: Store) -> None:
+    assert store.log() is None
+    store.remember_log("a")
+    store.remember_log("b")
+    assert store.log() == "b"
+
+
+def test_a_stream_keeps_its_schema(store: Store) -> None:
+    assert store.stream("orders") is None
+    store.remember_stream("orders", "{}")
+    store.remember_stream("orders", "{}")
+    store.remember_stream("Orders", "[]")
+
+    assert ("{}", "[]") == (store.stream("orders"), store.stream("Orders"))
+    with pytest.raises(StoreError, match="another schema"):
+        store.remember_stream("orders", "[]")
+
+
+def test_zero_dates_of_a_plan_run_again_count_once(store: Store) -> None:
+    store.count_zero_dates(1, {(1, 2): 3, (1, 4): 1})
+    store.count_zero_dates(2, {(1, 2): 4})
+    store.count_zero_dates(1, {(1, 2): 5})
+
+    assert {(1, 2): 9} == store.zero_dates()
+
+
+def test_a_lost_store_is_rebuilt_from_what_a_sink_holds(store: Store) -> None:
+    # A sink holds no plan without tables.
+    plans = (replace(a_plan(5), connector="id-1"), replace(a_plan(8, end=12), connector="id-1"))
+
+    store.restore("shop", "id-1", [START, DDL], plans)
+    store.restore("shop", "id-1", [START, DDL], plans)
+
+    assert ("id-1", (START, DDL), plans, plans[-1].end) == (
+        store.connector("shop"),
+        store.entries(),
+        store.plans(),
+        store.resolved(),
+    )
+    assert {1: STOP} == store.quarantines()
+    # A sink may hold plan 5 and only half of plan 8, which follows it.
+    assert [4, 7, 8] == [store.begin_behind(held) for held in (0, 5, 8)]
+    store.append_plan(a_plan(9, end=13))
+
+
+def test_a_store_rebuilt_without_plans_reads_the_log_from_its_last_statement(store: Store) -> None:
+    store.restore("shop", "id-1", [START, DDL], [])
+
+    assert DDL.position == store.resolved()
+
+
+@pytest.mark.parametrize(
+    "name,connector,entries", [("shop", "id-2", [START]), ("bank", "id-1", [START]), ("shop", "id-1", [capture()])]
+)
+def test_a_store_that_holds_something_else_is_not_overwritten(
+    store: Store, name: str, connector: str, entries: list[TimelineEntry]
+) -> None:
+    store.restore("shop", "id-1", [START], [])
+
+    with pytest.raises(StoreError):
+        store.restore(name, connector, entries, [])
+
+    assert ((START,), "id-1") == (store.entries(), store.connector("shop"))
+
+
+def test_of_two_writers_with_different_content_one_learns_it(store: Store) -> None:
+    store.append_plan(a_plan(1, connector="one"))
+
+    with pytest.raises(StoreError, match="another run made it"):
+        store.append_plan(a_plan(1, connector="other"))
+
+
+def test_a_store_that_is_opened_again_holds_everything(url: str) -> None:
+    with closing(Store.open(url)) as store:
+        identity, generation = store.connector("shop"), store.generation()
+        store.record(WIDE, END, [Gap(start=END, end=position(f"{A}:1-10", 10_000), reason="ä😀")])
+        store.append_plan(a_plan(1, tables=3))
+        store.quarantine(0, table("x"), STOP)
+        store.remember_stream("s", "{}")
+        store.count_zero_dates(1, {(1, 2): 3})
+        store.note_progress("", 1)
+        history = store.history()
+
+    with closing(Store.open(url)) as store:
+        assert (identity, generation, tuple(WIDE)) == (store.connector("shop"), store.generation(), store.entries())
+        assert ((a_plan(1, tables=3),), END, "{}") == (store.plans(), store.resolved(), store.stream("s"))
+        assert [(1, "t"), (2, "t"), (3, "t"), (0, "x")] == [
+            (table_id, name.table) for table_id, name, _ in store.stopped()
+        ]
+        assert {(1, 2): 3} == store.zero_dates()
+        again = store.history()
+        assert (history.catalog, history.gaps) == (again.catalog, again.gaps)
+        assert 2 == len(again.catalog.tables)
+        with store.lease("shop"), pytest.raises(LeaseHeld), store.lease("shop"):
+            pass
+
+
+def test_a_record_behind_another_version_is_refused_whole(store: Store) -> None:
+    store.record([START], END, after=0)
+
+    with pytest.raises(HistoryMoved, match="expected version 0 as the last one; found 1") as caught:
+        store.record([DDL], position(f"{A}:1-20", 20_000), after=0)
+
+    assert ((START,), END, True) == (store.entries(), store.resolved(), caught.value.retryable)
+    store.record([DDL], END, after=1)
+    assert (START, DDL) == store.entries()
+
+
+def test_an_edit_of_a_table_that_is_not_there_is_refused_whole(store: Store) -> None:
+    with pytest.raises(EditConflict, match=r"not there \(shop\.u\)"):
+        store.record([START, statement(2, f"{A}:2", TruncateTable(table=table("u"), table_id=9))], END)
+
+    assert () == store.entries()
+
+
+def test_names_that_differ_in_case_are_two_tables(store: Store) -> None:
+    swap = (
+        RenameTable(table=T, table_id=1, new=table("spare")),
+        RenameTable(table=table("T"), table_id=2, new=T),
+        RenameTable(table=table("spare"), table_id=1, new=table("T")),
+    )
+    store.record([*WIDE[:1], statement(2, f"{A}:2", *swap)], END)
+    store.record([statement(3, f"{A}:3", AddColumn(table=T, column=Column(id=2000, name="n", type=INT), after=0))], END)
+
+    tables = store.history().catalog.tables
+    assert (1, 2, ["n", "ä"]) == (tables[table("T")].table_id, tables[T].table_id, [c.name for c in tables[T].columns])
+
+
+def test_every_so_often_a_full_schema_is_stored_and_versions_between_follow_from_it(store: Store) -> None:
+    columns = [AddColumn(table=T, column=Column(id=n, name=f"c{n}", type=INT), after=n - 1) for n in range(2, 80)]
+    entries = [START, *(statement(n, f"{A}:{n}", columns[n - 2]) for n in range(2, 80))]
+    for begin in range(0, len(entries), 7):
+        store.record(entries[begin : begin + 7], END)
+
+    history = store.history()
+
+    wanted = [(n, n) for n in (79, 34, 33, 35, 2)]
+    found = [history.versions(T)[n - 1] for n, _ in wanted]
+    assert wanted == [(v.number, len(v.snapshot.columns) if v.snapshot else 0) for v in found]
+
+
+def test_forgetting_keeps_what_is_in_force_and_what_someone_needs(store: Store) -> None:
+    later = statement(3, f"{A}:8", TruncateTable(table=T, table_id=1))
+    store.record([START, DDL, later], END)
+    for number in (1, 2, 3):
+        store.append_plan(replace(a_plan(number, end=number + 4), start=position(f"{A}:1-{number + 3}", number)))
+    store.note_progress("", 3)
+    store.note_progress("", 2)
+
+    kept = store.forget(position(f"{A}:1-9", 9000), held=[1])
+    assert (position(f"{A}:1-5", 5000), 1, 1, 0) == (kept.position, kept.needed, kept.entries, kept.plans)
+    gone = store.forget(position(f"{A}:1-9", 9000), held=[3])
+    assert (position(f"{A}:1-7", 7000), 3, 0, 2) == (gone.position, gone.needed, gone.entries, gone.plans)
+
+    history = store.history()
+    assert ([2, 3], [3]) == ([entry.number for entry in store.entries()], [plan.number for plan in store.plans()])
+    assert [2, 3] == [history.at(T, position(f"{A}:1-{n}", 1000 * n)).number for n in (7, 8)]
+    with pytest.raises(PositionExpired):
+        history.at(T, position(f"{A}:1-6", 6000))
+    store.record([START, DDL], END)
+    store.append_plan(a_plan(4))
+    assert 3 == store.last_number()
+
+
+def test_writers_that_record_the_same_do_not_disturb_each_other(url: str) -> None:
+    entries = [START, *(statement(n, f"{A}:{n}", TruncateTable(table=T, table_id=1)) for n in range(2, 16))]
+    failures: list[StoreError] = []
+
+    def work() -> None:
+        try:
+            with closing(Store.open(url)) as store:
+                store.connector("shop")
+                for number, entry in enumerate(entries, 1):
+                    store.record([entry], position(f"{A}:1-{number}", 1000 * number))
+                    store.append_plan(a_plan(number))
+        except StoreError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [] == [str(failure) for failure in failures]
+    with closing(Store.open(url)) as store:
+        assert (tuple(entries), len(entries)) == (store.entries(), len(store.plans()))
+
+
+def make_old(url: str) -> None:
+    """A store as release 0.1 made it."""
+    engine = create_engine(_with_driver(make_url(url)))
+    script = Path(__file__).with_name("store_format_1.sql").read_text(encoding="utf-8")
+    with engine.begin() as connection:
+        if engine.dialect.name in ("mysql", "mariadb"):
+            connection.exec_driver_sql("SET SESSION sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'")
+        for sql in script.split(";\n"):
+            if sql.strip():
+                connection.exec_driver_sql(sql.replace("%", "%%"))
+    engine.dispose()
+
+
+def test_a_store_of_an_older_release_is_led_to_this_one(url: str) -> None:
+    Path(make_url(url).database or "").parent.mkdir(exist_ok=True)
+    make_old(url)
+
+    for _ in range(2):
+        with closing(Store.open(url)) as store:
+            entries, history, (plan,) = store.entries(), store.history(), store.plans()
+            store.append_plan(plan)
+            store.record(entries, END)
+            assert (entries, 5) == (store.entries(), store.last_number())
+
+    statements = [(e.number, e.place.gtid if e.place else None, len(e.edits), e.statement) for e in entries]
+    assert statements == [
+        (1, None, 3, ""),
+        (2, f"{A}:2", 1, "statement 2"),
+        (3, f"{A}:3", 2, "statement 3"),
+        (4, f"{B}:1", 1, "statement 4"),
+        (5, "", 1, "statement 5"),
+    ]
+    assert entries[1].edits[0] == AddColumn(
+        table=T, column=Column(id=4, name="n", type=BIGINT, initial="7", nullable=False), after=1
+    )
+    assert ({}, {T: "nicht verstanden: ü"}) == (history.catalog.tables, history.catalog.unknown)
+    assert (f"{A}:1-9,{B}:1-2", "purged") == (history.resolved.gtids, history.gaps[0].reason)
+    assert [1, 2, 3, 5] == [version.number for version in history.versions_of(1)]
+    assert ("c", ["a"]) == (
+        plan.connector,
+        [c.name for v in plan.tables[0].versions if v.snapshot for c in v.snapshot.columns],
+    )
+
+
+def test_a_failure_on_the_way_leaves_the_older_store(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(make_url(url).database or "").parent.mkdir(exist_ok=True)
+    make_old(url)
+    with monkeypatch.context() as patch:
+        patch.setattr("historian.store.migration.forget_snapshots", _fails)
+        with pytest.raises(StoreError, match="no more room"):
+            Store.open(url)
+
+    with closing(Store.open(url)) as store:
+        assert 5 == len(store.entries())
+
+
+def _fails(_: object) -> None:
+    raise StoreError("no more room")
+
+
+def test_a_store_of_a_newer_release_is_refused(url: str) -> None:
+    Store.open(url).close()
+    with closing(Transactions(url)) as transactions:
+        transactions.write(lambda connection: set_fact(connection, "schema_format", "99"))
+
+    with pytest.raises(StoreError, match=r"newer release.*expected format 2 or older; found format 99"):
+        Store.open(url)
+
+
+TRACKER = """
+import sys
+from timelines import A, B, position, statement, table
+from historian.edits import TruncateTable
+from historian.errors import HistoryMoved
+from historian.store import Store
+
+store = Store.open(sys.argv[1])
+server = {"one": A, "other": B}[sys.argv[2]]
+for line in sys.stdin:
+    number = int(line)
+    entry = statement(number + 1, f"{server}:{number + 1}", TruncateTable(table=table("t"), table_id=1))
+    try:
+        store.record([entry], position(), after=number)
+        print("won", flush=True)
+    except HistoryMoved:
+        print("lost", flush=True)
+"""
+
+
+def test_of_two_trackers_that_record_the_next_version_one_wins_and_the_other_learns_it(url: str) -> None:
+    with closing(Store.open(url)) as store:
+        store.record([START], position())
+        support = Path(__file__).parents[1] / "support"
+        trackers = [
+            subprocess.Popen(
+                [sys.executable, "-c", TRACKER, url, which],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": f"{support}:{support.parents[1]}"},
+            )
+            for which in ("one", "other")
+        ]
+        outcomes = [_said(trackers, number) for number in range(1, 13)]
+        for tracker in trackers:
+            tracker.communicate(timeout=60)
+
+        assert [["lost", "won"]] * 12 == [sorted(said) for said in outcomes]
+        servers = [A if said[0] == "won" else B for said in outcomes]
+        recorded = [entry.place.gtid for entry in store.entries() if entry.place]
+    assert [f"{server}:{number}" for number, server in enumerate(servers, 2)] == recorded
+
+
+def _said(trackers: list[subprocess.Popen[str]], number: int) -> list[str]:
+    """What each says who was told to record behind *number*, both at once."""
+    for tracker in trackers:
+        assert tracker.stdin is not None
+        tracker.stdin.write(f"{number}\n")
+        tracker.stdin.flush()
+    return [tracker.stdout.readline().strip() for tracker in trackers if tracker.stdout is not None]
