@@ -213,6 +213,10 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         numbers = range(int(start["plan"]) + 1, int(end["plan"]) + 1)
         return [part for number in numbers for part in _partitions(self.tracker.stored(number))]
 
+    def commit(self, end: dict[str, Any]) -> None:
+        """Notes that Spark will not ask for plans up to *end* again, and forgets those that nobody can read any more."""
+        self.tracker.done_with(self._settings.name or "", int(end["plan"]))
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one range, on an executor."""
         return _read(self._settings, partition, self._typed)

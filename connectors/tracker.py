@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Capture", "Tracker"]
 
+_TIDY_EVERY = 100
+"""Plans between two looks for those that can go."""
+
 
 class Capture(Protocol):
     """Reads the present schemas of a server; ids are taken from the given counters."""
@@ -181,6 +184,16 @@ class Tracker:
             if following is None:
                 return None
             number = following.number
+
+    def done_with(self, stream: str, number: int) -> None:
+        """Notes that *stream* will not ask for plans up to *number* again.
+
+        Now and then plans go that every stream is done with and whose log is purged: nobody could read them any more, and
+        a target that lacks them could not be made whole.
+        """
+        self.store.note_progress(stream, number)
+        if number % _TIDY_EVERY == 0:
+            self.store.forget_purged_plans(self.reader.start())
 
     def close(self) -> None:
         """Closes the log and the store."""

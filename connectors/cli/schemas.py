@@ -6,6 +6,7 @@ import typer
 
 from connectors.cli.arguments import Config
 from connectors.cli.explaining import explain_version, show_lineage
+from connectors.cli.gc import gc
 from connectors.cli.transfer import export_history, import_history
 from connectors.cli.versions import compare_versions, list_versions, show_version
 from connectors.cli.watching import watch_changes
@@ -29,3 +30,4 @@ schemas.command("lineage")(show_lineage)
 schemas.command("watch")(watch_changes)
 schemas.command("export")(export_history)
 schemas.command("import")(import_history)
+schemas.command("gc")(gc)

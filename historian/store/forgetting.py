@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, select
 
 from historian import codec
+from historian.errors import PositionAhead
 from historian.history import History
 from historian.positions import LogPosition
 from historian.prefix import covers
@@ -20,7 +21,7 @@ from historian.store.timelines import insert_entries
 from historian.stored import edit_rows
 from historian.timeline import Gap, Horizon
 
-__all__ = ["Forgotten", "forget"]
+__all__ = ["Forgotten", "forget", "forget_purged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,10 @@ def forget(connection: Connection, history: History, before: LogPosition, held: 
         PositionAhead: the log has not been read up to *before*.
         PositionUnknown: a statement cannot be compared with *before*.
     """
+    if not covers(history.resolved, before):
+        raise PositionAhead(
+            "the log has not been read up to there", where=str(before), found=f"{history.resolved} read"
+        )
     needed = _needed(connection, held)
     start = None if needed is None else _end_of(connection, needed)
     begin = before if start is None or covers(start, before) else start
@@ -74,6 +79,20 @@ def forget(connection: Connection, history: History, before: LogPosition, held: 
     return Forgotten(position=begin, needed=needed, entries=earlier[0] - now[0], edits=earlier[1] - now[1], plans=gone)
 
 
+def forget_purged(connection: Connection, start: LogPosition) -> int:
+    """Deletes plans that every stream has behind it and that end at or before *start*; says how many."""
+    needed = _needed(connection, ())
+    if needed is None:
+        return 0
+    query = select(plans.c.number, plans.c.body).where(plans.c.number < needed).order_by(plans.c.number)
+    first = needed
+    for number, body in connection.execute(query):
+        if not covers(start, _position(body, "end")):
+            first = number
+            break
+    return forget_plans(connection, first)
+
+
 def _needed(connection: Connection, held: Iterable[int]) -> int | None:
     """The last plan that every target holds and every stream has committed; None where there are no plans."""
     oldest = connection.execute(select(func.min(plans.c.number))).scalar()
@@ -89,8 +108,13 @@ def _end_of(connection: Connection, number: int) -> LogPosition:
     body = connection.execute(query).scalar()
     if body is None:  # everyone is beyond the newest plan, as another store numbered it
         body = connection.execute(select(plans.c.body).order_by(plans.c.number.desc()).limit(1)).scalar_one()
-    plan = json.loads(loosened(body))
-    return codec.load(LogPosition, json.dumps(plan["end" if plan["number"] <= number else "start"]))
+    reached = json.loads(loosened(body))["number"] <= number
+    return _position(body, "end" if reached else "start")
+
+
+def _position(body: str, which: str) -> LogPosition:
+    """The start or end of a stored plan."""
+    return codec.load(LogPosition, json.dumps(json.loads(loosened(body))[which]))
 
 
 def _count(connection: Connection) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from historian.schema import Catalog, TableName
 from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
 from historian.store.facts import fact, horizon, set_fact
-from historian.store.forgetting import Forgotten, forget
+from historian.store.forgetting import Forgotten, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease
 from historian.store.migration import prepare
 from historian.store.recording import (
@@ -177,6 +177,10 @@ class Store:
         )
         self._transactions.shrink()
         return forgotten
+
+    def forget_purged_plans(self, start: LogPosition) -> int:
+        """Deletes plans that every stream has behind it and that end at or before *start*, where the log begins now."""
+        return self._transactions.write(lambda connection: forget_purged(connection, start))
 
     def note_progress(self, name: str, plan: int) -> None:
         """Notes that the stream *name* will not ask for plans up to *plan* again."""

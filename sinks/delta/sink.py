@@ -95,14 +95,22 @@ class DeltaSink:
         reasons = ((home.name, home.stopped or (home.former_why if not home.dropped else "")) for home in homes)
         return {name: reason for name, reason in reasons if reason}
 
+    def held(self) -> int:
+        """See :class:`sinks.base.Sink`."""
+        state = self._read_state()
+        # The last one may be half written.
+        return 0 if state is None or state.last is None else state.last.previous
+
     def status(self) -> Sequence[TargetStatus]:
         """See :class:`sinks.base.Sink`."""
-        state = self._state
-        if state is None:
-            state = self._lake("")
-            if not state.load():
-                return ()
-        return tuple(self._statuses(state))
+        state = self._read_state()
+        return () if state is None else tuple(self._statuses(state))
+
+    def _read_state(self) -> LakeState | None:
+        if self._state is not None:
+            return self._state
+        state = self._lake("")
+        return state if state.load() else None
 
     def _align(self, state: LakeState) -> None:
         if self._catalog is not None:

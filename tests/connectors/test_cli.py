@@ -44,7 +44,9 @@ COMMANDS = {" ".join(path): command for path, command in _commands()}
 
 
 def test_the_commands_are_those_that_are_promised() -> None:
-    shown = {f"schemas {name}" for name in ("list", "at", "diff", "explain", "lineage", "watch", "export", "import")}
+    shown = {
+        f"schemas {name}" for name in ("list", "at", "diff", "explain", "lineage", "watch", "export", "import", "gc")
+    }
 
     assert {"run", "check", "ddl", "ddl-override", "heal", "schemas", "status", "tail", *shown} == {*COMMANDS} - {""}
 

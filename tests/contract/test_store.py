@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, make_url
 
 from historian.edits import AddColumn, DropTable, RenameTable, TruncateTable
 from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
-from historian.plans import Quarantine
+from historian.plans import Plan, Quarantine
 from historian.schema import Column
 from historian.store import Store
 from historian.store.engine import Transactions, _with_driver
