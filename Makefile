@@ -29,7 +29,7 @@ jvm: sync  ## Fetch Delta's jars, once
 	@$(python) -m connectors.jvm >/dev/null
 
 .PHONY: servers
-servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.11, 11.8
+servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.11, 11.8, PostgreSQL 15
 	@$(python) tests/support/server_data.py
 
 ##@ See it work
@@ -96,7 +96,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/decode.py
 	@$(support) $(python) benchmarks/lake.py
 	@$(support) $(python) benchmarks/encoding.py
-	@$(python) benchmarks/ddl_speed.py
+	@$(support) $(python) benchmarks/history.py
 
 .PHONY: soak
 soak: jvm servers  ## Run the random workload with SEEDS seeds, and STATEMENTS random DDL statements, on each flavour
