@@ -75,7 +75,14 @@ def prepare() -> Path:
     with placed(directory / "data") as place:
         if place is not None:
             _give(place)
-            command = [f"{directory}/root/{BIN}/initdb", "--pgdata", str(place), "--username", USER, "--auth=trust"]
+            command = [
+                str(directory / "root" / BIN / "initdb"),
+                "--pgdata",
+                str(place),
+                "--username",
+                USER,
+                "--auth=trust",
+            ]
             done = subprocess.run(
                 [*_unprivileged(), *command, "--no-sync", "--encoding=UTF8", "--locale=C"],
                 capture_output=True,
@@ -101,7 +108,7 @@ def start_postgres(directory: Path) -> Postgres:
         "max_connections": 50,
         "shared_buffers": "32MB",
     }
-    command = [f"{build}/root/{BIN}/postgres", "-D", str(directory / "data")]
+    command = [str(build / "root" / BIN / "postgres"), "-D", str(directory / "data")]
     command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     log = directory / "postgres.log"
     with log.open("ab") as output:
