@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import create_engine, make_url
@@ -23,10 +24,12 @@ from historian.store import Store
 from historian.store.engine import Transactions, _with_driver
 from historian.store.facts import set_fact
 from historian.timeline import Gap, TimelineEntry
-from postgres import Postgres
 from servers import Server
 from stores import DDL, END, START, STOP, T, a_plan
 from timelines import BIGINT, INT, A, B, capture, create, position, statement, table
+
+if TYPE_CHECKING:
+    from postgres import Postgres
 
 NUMBERS = count()
 KINDS = [
