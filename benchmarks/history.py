@@ -5,10 +5,9 @@ type and name, tables are renamed, emptied and dropped. Each size is opened and 
 
 ``open_100k_ddl_s``: :meth:`Store.open`, its history, and the first lookup; the median of three times. ``lookup_us``:
 ``History.at``, for positions in hand all over the log, of tables that were asked for before. ``store_mb``: the SQLite file.
-Seconds are
-the processor's, since a busy machine would measure its other work. ``other`` is the bound that must hold. Also printed: ``first_us``, the first lookup of a table, which decodes its rows, and
+``other`` is the bound that must hold. Also printed: ``first_us``, the first lookup of a table, which decodes its rows, and
 ``catalog_s``, the newest schema of all tables that are left, which a tracker reads when it starts. The last line of the table
-is of a log on 3 tables alone.
+is of a log on 3 tables alone. All times are the processor's, since a busy machine would measure its other work.
 Run: ``python benchmarks/history.py [--ddls 100000] [--tables 15000]``.
 """
 

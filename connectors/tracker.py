@@ -132,6 +132,14 @@ class Tracker:
         stored = self.store.plan(number + 1)
         if stored is not None:
             return stored
+        following = self.store.begin_behind(number)
+        if following != number:
+            raise StoreError(
+                "a plan was forgotten that lies before others",
+                where=f"plan {number + 1}",
+                expected=f"a stream that begins behind plan {following}",
+                next_step=f"begin anew with the option after_plan={following}, or with a store and targets of its own",
+            )
         start = self.end_of(number)
         stop = self._stop if until is None else parse_position(until, self.reader.flavor)
         if stop is not None and covers(start, stop):

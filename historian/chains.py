@@ -8,8 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from historian.edits import CreateTable, ForgetTable
-from historian.errors import StoreError
+from historian.edits import CreateTable, Edit, ForgetTable
 from historian.order import Order
 from historian.schema import Snapshot, TableName
 from historian.stored import EditRow, StoredTimeline, folded
@@ -61,7 +60,7 @@ class Chain:
 
     __slots__ = ("_entry", "_items", "_order", "_stored", "numbers")
 
-    def __init__(self, entry: _Entries, stored: StoredTimeline | None = None, rows: Iterable[EditRow] = ()) -> None:
+    def __init__(self, entry: _Entries, stored: StoredTimeline, rows: Iterable[EditRow] = ()) -> None:
         groups = [(number, list(group)) for number, group in groupby(rows, itemgetter(0))]
         self.numbers = [number for number, _ in groups]
         self._items: list[Version | list[EditRow]] = [group for _, group in groups]
@@ -101,18 +100,17 @@ class Chain:
         return self._order
 
     def _version(self, index: int) -> Version:
-        item = self._items[index]
-        if isinstance(item, Version):
-            return item
+        wanted = self._items[index]
+        if isinstance(wanted, Version):
+            return wanted
         begin = index
         while begin and not isinstance(self._items[begin - 1], Version) and not self._is_full(begin):
             begin -= 1
         snapshot = self._before(begin)
-        for at in range(begin, index + 1):
-            rows = self._items[at]
-            assert not isinstance(rows, Version)  # noqa: S101 the loop above stops behind one
-            version = self._made(snapshot, rows)
-            self._items[at], snapshot = version, version.snapshot
+        for item in self._items[begin:index]:
+            if not isinstance(item, Version):
+                snapshot = self._after(snapshot, item, map(self._edit, item))
+        version = self._items[index] = self._made(snapshot, wanted)
         return version
 
     def _is_full(self, index: int) -> bool:
@@ -124,22 +122,25 @@ class Chain:
         return before.snapshot if isinstance(before, Version) else None
 
     def _made(self, snapshot: Snapshot | None, rows: Sequence[EditRow]) -> Version:
-        stored = self._stored
-        if stored is None:
-            raise StoreError("rows of a timeline that is not stored")
         last = rows[-1]
-        edits = tuple(map(stored.edit, rows))
-        beside = None if last[5] == "create_table" else last[8]
-        snapshot = folded(snapshot, edits) if beside is None else stored.schema(beside)
+        edits = tuple(map(self._edit, rows))
         return Version(
             number=last[0],
             table_id=last[2],
             name=TableName(last[3], last[4]),
-            snapshot=snapshot,
+            snapshot=self._after(snapshot, rows, edits),
             edits=edits,
             entry=self._entry(last[0]),
             unknown=edits[-1].reason if isinstance(edits[-1], ForgetTable) else None,
         )
+
+    def _after(self, snapshot: Snapshot | None, rows: Sequence[EditRow], edits: Iterable[Edit]) -> Snapshot | None:
+        last = rows[-1]
+        beside = None if last[5] == "create_table" else last[8]
+        return folded(snapshot, edits) if beside is None else self._stored.schema(beside)
+
+    def _edit(self, row: EditRow) -> Edit:
+        return self._stored.edit(row)
 
 
 def bounds_of(name: TableName, rows: Iterable[EditRow], stored: StoredTimeline) -> Iterator[Bound]:

@@ -13,7 +13,7 @@ from connectors.cli import app
 from connectors.cli.outcome import ExitCode
 from connectors.config import load_config
 from connectors.sources import make_tracker
-from historian.errors import PositionExpired
+from historian.errors import PositionExpired, StoreError
 from historian.plans import Plan
 from historian.schema import TableName
 from historian.store import Store
@@ -88,6 +88,8 @@ def test_the_tracker_goes_on_behind_what_was_forgotten(config: Path, plans: tupl
         assert plans[-2:] == (tracker.plan_after(plans[-3].number), tracker.plan_after(plans[-2].number))
         assert tracker.plan_after(plans[-1].number) is None
         assert plans[-3].end.gtids == tracker.history.origin.gtids
+        with pytest.raises(StoreError, match=rf"forgotten.*begins behind plan {plans[-4].number}"):
+            tracker.plan_after(0)
 
 
 @pytest.mark.parametrize(
