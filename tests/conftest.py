@@ -1,7 +1,8 @@
 """Fixtures for all tests: real servers, and a Spark session.
 
 A server fixture fails where its server cannot be had; it never skips. ``HISTORIAN_TEST_MYSQL9`` and the like, set to
-``mysql://user:password@host:port``, make the fixture of that name use a running server instead of starting one.
+``mysql://user:password@host:port``, make the fixture of that name use a running server instead of starting one;
+``HISTORIAN_TEST_POSTGRES`` is ``postgresql://user:password@host:port``.
 """
 
 from __future__ import annotations

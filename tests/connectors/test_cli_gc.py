@@ -120,3 +120,22 @@ def test_plans_that_all_have_behind_them_go_when_their_log_is_purged(config: Pat
         assert 1 == store.forget_purged_plans(plans[1].end)
         assert len(plans) - 5 == store.forget_purged_plans(plans[-1].end)
         assert plans[-3:] == store.plans()
+
+
+def test_a_running_stream_forgets_now_and_then_what_nobody_can_read(
+    config: Path, plans: tuple[Plan, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = plans[-1].number
+    monkeypatch.setattr("connectors.tracker._TIDY_EVERY", number)
+    with closing(make_tracker(load_config(config))) as tracker:
+        monkeypatch.setattr(tracker.reader, "start", lambda: plans[2].end)
+        tracker.done_with("", number - 1)
+        assert plans == tracker.store.plans()
+
+        tracker.done_with("", number)
+
+        assert plans[3:] == tracker.store.plans()
+        tracker.done_with("slow", 5)
+        monkeypatch.setattr(tracker.reader, "start", tracker.reader.end)
+        tracker.done_with("", number)
+        assert plans[4:] == tracker.store.plans()
