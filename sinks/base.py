@@ -88,8 +88,11 @@ class Sink(Protocol):
             SinkError: a target cannot be written; retryable where the error says so.
         """
 
-    def held(self) -> int:
-        """The last plan that every target is known to hold, 0: none; may be called without :meth:`open`. Reads only."""
+    def held(self) -> int | None:
+        """The last plan that every target is known to hold, 0: none; may be called without :meth:`open`. Reads only.
+
+        None: the sink keeps nothing.
+        """
 
     def stopped(self) -> Mapping[str, str]:
         """Tables that the opened sink has stopped by itself, and why. Cheap; reads nothing."""

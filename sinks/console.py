@@ -61,6 +61,10 @@ class ConsoleSink:
             self._print(_statement(names[at], versions[at]))
         self._stream.flush()
 
+    def held(self) -> int | None:
+        """See :class:`sinks.base.Sink`."""
+        return None
+
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""
         return {}

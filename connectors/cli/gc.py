@@ -74,7 +74,7 @@ def _held(config: PipelineConfig) -> tuple[int, ...]:
 
     spark = spark_session(name=f"historian gc {config.name}", jars=delta_jars())
     try:
-        return tuple(sink.held() for sink in make_sinks(config, spark))
+        return tuple(held for sink in make_sinks(config, spark) if (held := sink.held()) is not None)
     finally:
         spark.stop()
 

@@ -102,6 +102,11 @@ class ParquetSink:
         )
         self._ledger.append(self._held)
 
+    def held(self) -> int:
+        """See :class:`sinks.base.Sink`."""
+        held = self._held or self._last()
+        return 0 if held is None else held.plan.number
+
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""
         homes = () if self._held is None else self._held.homes

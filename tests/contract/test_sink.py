@@ -156,6 +156,7 @@ def test_plans_that_come_again_change_nothing(target: Target, lab: Lab, write: W
         assert upto - 1 == held
         for plan in lab.plans[:upto]:
             write(sink, lab, plan)
+            assert sink.held() in (plan.previous, plan.number)
 
     _check(target, lab)
 
