@@ -22,6 +22,7 @@ __all__ = ["MARIADB", "MYSQL", "ServerForm", "server_form", "table_form", "table
 
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit"))
+_SHAPES = ("geometry", "point", "string", "polygon", "collection")
 _LONGEST_KEY_BYTES = 3072
 """Of InnoDB."""
 _ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
@@ -192,7 +193,7 @@ def _column_keys(snapshot: Snapshot, server: ServerForm) -> dict[int, str]:
     """
     keys: dict[int, str] = {}
     ordered = _in_order(snapshot)
-    stands_in = next((key for key in ordered if not snapshot.primary_key and _stands_in(key, snapshot)), None)
+    stands_in = next((key for key in ordered if not snapshot.primary_key and _stands_in(key, snapshot, server)), None)
     if server.flavor == "mariadb" or server.version < 80000:
         ordered.sort(key=lambda key: len(key.columns) > 1)
     for column in snapshot.primary_key or (stands_in.columns if stands_in else ()):
@@ -215,16 +216,15 @@ def _in_order(snapshot: Snapshot) -> list[UniqueKey]:
     return sorted(snapshot.unique_keys, key=place)
 
 
-def _stands_in(key: UniqueKey, snapshot: Snapshot) -> bool:
+def _stands_in(key: UniqueKey, snapshot: Snapshot, server: ServerForm) -> bool:
     """Whether servers take the key for the primary one where there is none."""
-    sizes = {column.id: _key_bytes(column) for column in snapshot.columns if not column.nullable}
+    sizes = {column.id: _key_bytes(column, server) for column in snapshot.columns if not column.nullable}
     if key.prefixes or not sizes.keys() >= set(key.columns):
         return False
     return sum(sizes[column] for column in key.columns) <= _LONGEST_KEY_BYTES
 
 
-def _key_bytes(column: Column) -> int:
-    """MariaDB keeps keys over a whole TEXT or BLOB, or longer ones than fit, as hashes."""
-    if column.type.name.endswith(("text", "blob")):
-        return _LONGEST_KEY_BYTES + 1
-    return most_bytes(column.type)
+def _key_bytes(column: Column, server: ServerForm) -> int:
+    """MariaDB keeps keys over a whole TEXT, BLOB or GEOMETRY, or longer ones than fit, as hashes."""
+    is_hashed = column.type.name.endswith(("text", "blob", *(_SHAPES if server.flavor == "mariadb" else ())))
+    return _LONGEST_KEY_BYTES + 1 if is_hashed else most_bytes(column.type)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from historian.ddl.cursor import Cursor
 from historian.ddl.lexer import END, NUMBER, STRING
 from historian.ddl.parse_columns import parse_column
@@ -46,6 +48,8 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     if cursor.key == "(" and cursor.following() not in ("SELECT", "WITH", "("):
         _body(cursor, columns, keys)
     charset, select, refused = _options(cursor)
+    if "ANSI" in cursor.context.sql_mode and _is_spelled_out(cursor, columns):
+        refused = "in sql_mode ANSI MySQL logs a table that it spells out itself without its character set"
     return CreateTable(
         table=table,
         if_not_exists=if_not_exists,
@@ -56,6 +60,14 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
         select=select or not columns,
         refused=refused,
     )
+
+
+def _is_spelled_out(cursor: Cursor, columns: list[ColumnSpec]) -> bool:
+    """Whether MySQL made the statement: of CREATE TABLE ... SELECT, or to add a generated invisible primary key."""
+    if cursor.context.flavor != "mysql":
+        return False
+    adds_key = bool(columns) and columns[0].name == "my_row_id" and columns[0].invisible
+    return adds_key or ("START", "TRANSACTION") in pairwise(cursor.keys)
 
 
 def skip_wait(cursor: Cursor) -> None:

@@ -30,6 +30,7 @@ collation_name, column_key, extra FROM information_schema.columns WHERE table_sc
 ORDER BY table_schema, table_name, ordinal_position"""
 
 _LONGEST_KEY_BYTES = 1000
+_HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
 _REFUSED = (
@@ -38,6 +39,7 @@ _REFUSED = (
     "gives it a size of its own",
     "may not find a long",
     "depends on a setting",
+    "without its character set",
 )
 """Reasons for not following a statement that are as they should be."""
 
@@ -220,7 +222,7 @@ def _has_hidden_columns(snapshot: Snapshot, flavor: str) -> bool:
     def is_hashed(key: UniqueKey) -> bool:
         parts = [kinds[column] for column in key.columns]
         too_long = sum(most_bytes(kind) for kind in parts) > _LONGEST_KEY_BYTES
-        return too_long or (not key.prefixes and any(kind.name.endswith(("text", "blob")) for kind in parts))
+        return too_long or (not key.prefixes and any(kind.name.endswith(_HASHED) for kind in parts))
 
     return flavor == "mariadb" and any(is_hashed(key) for key in snapshot.unique_keys)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ddl_text import MARIADB, MYSQL, MYSQL57, after, resolved, shop, table
-from historian.ddl import StatementContext
+from historian.ddl import StatementContext, resolve
 from historian.schema import TableName
 
 
@@ -319,3 +319,12 @@ def test_types_of_mariadb_in_the_mode_of_oracle() -> None:
     assert [line.split()[1] for line in table(after(sql, context=oracle))] == [
         *("datetime", "longblob", "double", "decimal(5,0)", "tinyblob", "varchar(9)", "varbinary(4)", "longtext"),
     ]
+
+
+def test_a_table_that_mysql_spells_out_in_ansi_mode_lacks_its_charset() -> None:
+    ansi = replace(MYSQL, sql_mode=frozenset(("ANSI", "ANSI_QUOTES")))
+    made = 'CREATE TABLE "t" (\n  "a" char(3)\n) START TRANSACTION'
+    found = resolve(made, ansi, shop())
+    assert (found.kind, found.edits) == ("not_understood", ())
+    assert "without its character set" in found.reason
+    assert resolve(made, replace(MYSQL, sql_mode=frozenset(("ANSI_QUOTES",))), shop()).kind == "ddl"
