@@ -104,8 +104,9 @@ class Walk:
         swap = self.online_changes.swap(edits, self.catalog, self._first_snapshot, self._last_named)
         if swap is None:
             return edits
-        if swap.refused and self.captured(swap.table):
-            self._stop(swap.table, statement.place, f"{swap.refused}\n  in: {_shown(statement.sql)}", self.reached)
+        if swap.refused:
+            reason = f"{swap.refused}\n  in: {_shown(statement.sql)}"
+            self._stop(swap.table, statement.place, reason, self.reached, swap.table_id)
         return swap.edits
 
     def _first_snapshot(self, table_id: int) -> Snapshot | None:
@@ -183,18 +184,19 @@ class Walk:
         self.catalog = apply_all(entry.edits, self.catalog)
         self.number = entry.number
 
-    def _stop(self, table: TableName, place: Place, reason: str, since: LogPosition | None) -> None:
-        snapshot: Snapshot | None = self.catalog.tables.get(table)
+    def _stop(self, table: TableName, place: Place, reason: str, since: LogPosition | None, table_id: int = 0) -> None:
         if not self.captured(table):
             return
+        if not table_id and table in self.catalog.tables:
+            table_id = self.catalog.tables[table].table_id
         quarantine = Quarantine(place=place, reason=reason, since=since)
-        if snapshot is None:
+        if not table_id:
             self.store.quarantine(0, table, quarantine)
             return
-        self.touched.add(snapshot.table_id)
-        if snapshot.table_id not in self.quarantines:
-            self.store.quarantine(snapshot.table_id, table, quarantine)
-            self.quarantines[snapshot.table_id] = quarantine
+        self.touched.add(table_id)
+        if table_id not in self.quarantines:
+            self.store.quarantine(table_id, table, quarantine)
+            self.quarantines[table_id] = quarantine
 
 
 def behind_event(item: Statement | TableMapped) -> Place:

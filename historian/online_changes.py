@@ -68,12 +68,13 @@ class Swap:
     """What a statement does that puts a shadow in a table's place.
 
     Attributes:
-        table: the changed table's name.
+        table, table_id: the changed table's name, and its id.
         edits: of the statement, in place of those that its renames alone would be.
         refused: why the columns of the two cannot be told; then the table is not known from here on. "" where they can.
     """
 
     table: TableName
+    table_id: int
     edits: tuple[Edit, ...]
     refused: str = ""
 
@@ -174,11 +175,11 @@ def _as_edits(
     same, refused = _matched(changed, shadow, created)
     if refused:
         forget = ForgetTable(table=name, reason=refused)
-        return Swap(table=name, edits=(goes, *back, forget, left), refused=refused)
+        return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, forget, left), refused=refused)
     old = replace(changed, name=name)
     new = _renumbered(shadow, same, created, replace(changed, name=name))
     edits = edits_between(old, new, [column.id for column in old.columns])
-    return Swap(table=name, edits=(goes, *back, *edits, left))
+    return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, *edits, left))
 
 
 def _matched(changed: Snapshot, shadow: Snapshot, created: Snapshot | None) -> tuple[dict[int, int], str]:

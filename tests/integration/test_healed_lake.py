@@ -85,20 +85,22 @@ def test_a_healed_table_lacks_what_it_is_said_to_lack_and_one_that_was_explained
 
     (tmp_path / "store.db").unlink()
     mysql9.sql("INSERT INTO mend.t VALUES (4, 4, 40)")
+    mysql9.sql("TRUNCATE mend.t")
     replica.run(spark)
     store = Store.open(replica.config.history.store)
     assert store.stopped() == ()
     store.close()
-    assert _lake(spark, replica, "changes_mend_t", "offset", "op", "id", "hidden", "a")[5:] == [(5, 0, 4, 4, 40)]
-    mysql9.sql("TRUNCATE mend.t")
-    replica.run(spark)
-    taken = _lake(spark, replica, "changes_mend_t", "offset", "op", "id", "a")[6:]
-    assert [row[1:] for row in taken] == [(1, 1, 10), (1, 3, 31), (1, 4, 40)]
+    assert [row[1:] for row in _lake(spark, replica, "changes_mend_t", "offset", "op", "id", "a")[5:]] == [
+        (0, 4, 40),
+        (1, 1, 10),
+        (1, 3, 31),
+        (1, 4, 40),
+    ], "what the changelog amounts to is taken back, the mirror being no measure of it"
 
 
-@pytest.mark.parametrize("kind", ["mysql9", "mariadb118"])
+@pytest.mark.parametrize("kind,runs", [("mysql9", 2), ("mariadb118", 1)])
 def test_online_schema_changes_edit_the_targets_of_one_table(
-    kind: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
+    kind: str, runs: int, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
 ) -> None:
     source: Server = request.getfixturevalue(kind)
     replica = Replica(source, tmp_path, ["swapped"])
@@ -119,8 +121,9 @@ def test_online_schema_changes_edit_the_targets_of_one_table(
         writes=writes,
     )
     source.sql("DELETE FROM swapped.t WHERE id = 3")
-    assert replica.run(spark) == {}
-    assert _lake(spark, replica, "swapped_t") == _source(source, "swapped.t")
+    if runs == 2:
+        assert replica.run(spark) == {}
+        assert _lake(spark, replica, "swapped_t") == _source(source, "swapped.t")
     writes = writing("INSERT INTO swapped.t (id, a, b) VALUES (4, 4, 'w')")
     pt_osc(source, "swapped", "t", "DROP b, ADD d INT DEFAULT 4", writes=writes)
     gh_ost(source, "swapped", "t", "ADD b VARCHAR(5) FIRST", two_step=True)
@@ -131,6 +134,9 @@ def test_online_schema_changes_edit_the_targets_of_one_table(
     mirror = spark.read.format("delta").load(str(replica.lake / "swapped_t"))
     assert mirror.columns == columns == ["b", "id", "c", "a", "d"]
     assert sorted(map(tuple, mirror.collect()), key=repr) == sorted(source.sql("SELECT * FROM swapped.t"), key=repr)
+    assert sorted(map(repr, (tuple(row.values()) for row in replica.folded(1, spark)))) == sorted(
+        map(repr, source.sql("SELECT * FROM swapped.t"))
+    )
     homes = spark.read.format("delta").load(str(replica.lake / "historian_tables")).collect()
     assert [(home.name, home.stopped, home.quarantined, home.dropped) for home in homes] == [("swapped.t", "", "", 0)]
     ops = [row[0] for row in _lake(spark, replica, "changes_swapped_t", "op")]

@@ -50,7 +50,15 @@ def _edits(tracked: Tracked) -> list[list[str]]:
         ]
 
 
-@pytest.mark.parametrize("tool", [gh_ost, pt_osc, spirit, vitess])
+TOOLS = [
+    *((kind, tool) for kind in ("mysql9", "mariadb118") for tool in (gh_ost, pt_osc)),
+    ("mysql8", gh_ost),
+    ("mysql9", spirit),
+    ("mysql9", vitess),
+]
+
+
+@pytest.mark.parametrize("source,tool", TOOLS, indirect=["source"])
 def test_a_swap_is_a_change_of_one_table(
     source: Server, database: str, tracked: Tracked, tool: Callable[..., None]
 ) -> None:
@@ -118,6 +126,7 @@ def test_a_run_that_was_given_up_changes_nothing_and_two_in_a_row_are_two_change
         assert len(set(added)) == 2, "a column that was dropped and added again is another one"
 
 
+@pytest.mark.parametrize("source", ["mysql9"], indirect=True)
 def test_plans_may_end_between_the_two_steps(source: Server, database: str, tracked: Tracked) -> None:
     source.sql(f"CREATE TABLE {database}.t ({CREATE})")
     source.sql(f"CREATE TABLE {database}._t_gho LIKE {database}.t")
@@ -140,14 +149,16 @@ def test_plans_may_end_between_the_two_steps(source: Server, database: str, trac
         assert tracked.stopped(tracker) == {}
 
 
+@pytest.mark.parametrize("two_step", [False, True])
+@pytest.mark.parametrize("source", ["mysql9"], indirect=True)
 def test_a_renamed_column_stops_the_table_until_it_is_said_what_became_of_it(
-    source: Server, database: str, tracked: Tracked
+    source: Server, database: str, tracked: Tracked, two_step: bool
 ) -> None:
     """The tools copy its values or leave them, as they were asked to, and the log does not say which."""
     name = TableName(database, "t")
     source.sql(f"CREATE TABLE {database}.t ({CREATE})")
     source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x')")
-    gh_ost(source, database, "t", "CHANGE a renamed INT NOT NULL DEFAULT 0, ADD c INT")
+    gh_ost(source, database, "t", "CHANGE a renamed INT NOT NULL DEFAULT 0, ADD c INT", two_step=two_step)
     source.sql(f"INSERT INTO {database}.t VALUES (2, 2, 'y', 3)")
     with tracked.tracker() as tracker:
         assert tracked.news(tracker) == {"t": [("+A", {"id": 1, "a": 1, "b": "x"})]}
@@ -159,3 +170,21 @@ def test_a_renamed_column_stops_the_table_until_it_is_said_what_became_of_it(
         assert tracked.stopped(tracker) == {}
         versions = tracker.history.versions(name)
         assert len({version.table_id for version in versions}) == 1
+
+
+@pytest.mark.parametrize("source", ["mysql9", "mysql8"], indirect=True)
+def test_instant_changes_are_changes(source: Server, database: str, tracked: Tracked) -> None:
+    """Rows keep their old form in the table; the log has them in the new one."""
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x'), (2, 2, 'y')")
+    source.sql(f"ALTER TABLE {database}.t ADD c INT DEFAULT 7 FIRST, ALGORITHM=INSTANT")
+    source.sql(f"UPDATE {database}.t SET a = 10 WHERE id = 1")
+    source.sql(f"ALTER TABLE {database}.t DROP COLUMN a, ALGORITHM=INSTANT")
+    source.sql(f"DELETE FROM {database}.t WHERE id = 2")
+    with tracked.tracker() as tracker:
+        assert tracked.news(tracker)["t"][2:] == [
+            ("-C", {"c": 7, "id": 1, "a": 1, "b": "x"}),
+            ("+C", {"c": 7, "id": 1, "a": 10, "b": "x"}),
+            ("-R", {"c": 7, "id": 2, "b": "y"}),
+        ]
+        assert tracked.stopped(tracker) == {}

@@ -124,6 +124,12 @@ run:
                 )
         assert set(lineage_of.values()) >= set(expected), "tables are missing in the lake"
 
+    def folded(self, table_id: int, spark: SparkSession) -> list[Row]:
+        """What a table's changelog amounts to, under its last schema."""
+        reading = _Reading(self, spark)
+        folded = _folded(reading.changelog(table_id), reading.final_snapshot(table_id))
+        return [dict(row) for row in folded.elements()]
+
     def raw_changelogs(self, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:
         """Every changelog by directory, whole rows by offset, without ``system_time``."""
         return {

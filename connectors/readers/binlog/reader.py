@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
 from connectors.readers.binlog.dump import Dump
+from connectors.readers.binlog.events import FormatDescription
 from connectors.readers.binlog.failover import translate
 from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, WindowStream
@@ -62,6 +63,9 @@ class BinlogFilesReader(BinlogReader):
 
     def _named(self, name: str) -> LogFile:
         return next(file for file in self._log_files() if file.name == name)
+
+    def _format(self, file: str) -> FormatDescription:
+        return self._head(self._named(file)).format
 
     def _server(self) -> str:
         return ""
