@@ -96,7 +96,12 @@ def test_members_are_in_their_columns_charset() -> None:
 
 
 def test_fields_that_are_not_known_are_left_alone() -> None:
-    assert columns(bytes([C.LONG]), b"", field(7, b"\0"), field(13, b"\3"), field(99, b"x"))[0].metadata == 0
+    assert columns(bytes([C.LONG]), b"", field(13, b"\3"), field(99, b"x"))[0].metadata == 0
+
+
+def test_shapes_have_their_kind_as_far_as_it_is_known() -> None:
+    found = columns(bytes([C.GEOMETRY, C.LONG, C.GEOMETRY]), b"\4\4", field(7, b"\1\x20"))
+    assert [column.geometry for column in found] == [1, None, None]
 
 
 def test_more_than_250_columns_have_longer_lengths() -> None:
