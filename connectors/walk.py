@@ -146,11 +146,16 @@ class Walk:
             return
         since = self._known_until(snapshot.table_id)
         healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
-        if healed is None or since is None:
+        if healed is None or since is None or self._is_taken(behind_event(mapped)):
             reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
             self._stop(mapped.table, mapped.place, reason, since)
         else:
             self._resume(mapped, healed, since, difference)
+
+    def _is_taken(self, place: Place) -> bool:
+        """Whether a statement stands right before a TABLE_MAP in its transaction, as that of CREATE TABLE ... SELECT does."""
+        taken = any(entry.place == place for entry in self.new_entries)
+        return taken or self.history.recorded(place, self.reached.server) is not None
 
     def _known_until(self, table_id: int) -> LogPosition | None:
         walked = (entry.position for entry in self.new_entries for edit in entry.edits if _makes(edit, table_id))

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from typer.testing import CliRunner, Result
 
 from connectors.cli import app
 from connectors.cli.outcome import ExitCode, exit_code
+from connectors.config import load_config
 from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.sources import make_tracker
 from historian import errors
 from historian.errors import HistorianError
+from historian.store import Store
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "cli.md").read_text()
@@ -274,3 +278,40 @@ def test_a_reader_that_has_enough_ends_it_quietly() -> None:
     assert json.loads(line)["op"] == "+A"
     assert (process.wait(60), process.stderr.read()) == (0, "")
     process.stderr.close()
+
+
+@pytest.fixture
+def fixed(tmp_path: Path) -> Path:
+    """A connector on the example's files that has begun."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"name: shop\nsource: {{type: binlog-files, directory: {BINLOG}}}\n")
+    with closing(make_tracker(load_config(file))) as tracker:
+        assert tracker.history.entries
+    return file
+
+
+@pytest.mark.parametrize(
+    "words,code,said",
+    [
+        (("heal",), 2, "--table TABLE or --lost-log"),
+        (("heal", "--table", "shop.t", "--lost-log"), 2, "--table TABLE or --lost-log"),
+        (("heal", "--table", "orders"), 2, "not a table name"),
+        (("heal", "--table", "shop.orders"), 4, "has not stopped that table"),
+        (("heal", "--lost-log"), 3, "no log is lost"),
+        (("ddl-override", "--table", "shop.orders", "--statement", ""), 4, "has not stopped that table"),
+    ],
+)
+def test_what_cannot_be_healed_is_refused(fixed: Path, words: tuple[str, ...], code: int, said: str) -> None:
+    result = _run(words[0], fixed, *words[1:])
+
+    assert (result.exit_code, said in " ".join(result.output.split())) == (code, True), result.output
+
+
+def test_a_connector_that_runs_or_never_did_is_not_healed(fixed: Path, tmp_path: Path) -> None:
+    never = tmp_path / "never.yaml"
+    never.write_text(f"name: never\nsource: {{type: binlog-files, directory: {BINLOG}}}\n")
+    store = Store.open(load_config(fixed).history.store)
+    with closing(store), store.lease("shop"):
+        running = _run("heal", fixed, "--table", "shop.orders")
+
+    assert (running.exit_code, _run("heal", never, "--table", "shop.orders").exit_code) == (4, 4)

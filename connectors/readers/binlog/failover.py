@@ -10,7 +10,7 @@ from connectors.readers.binlog.sources import event_gtid
 from connectors.readers.binlog.window import Window
 from historian.errors import SourceError
 from historian.plans import LogRange, Place, PlannedTable
-from historian.positions import parse_gtids
+from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
 __all__ = ["translate"]
 
@@ -30,7 +30,9 @@ def translate(
     places = [version.place for table in tables for version in table.versions if version.place is not None]
     places += [table.quarantine.place for table in tables if table.quarantine is not None]
     wanted = {
-        place.gtid for place in places if not before.contains_gtid(place.gtid) and inside.contains_gtid(place.gtid)
+        place.gtid
+        for place in places
+        if place.gtid and not before.contains_gtid(place.gtid) and inside.contains_gtid(place.gtid)
     }
     found = _find(wanted, windows, flavor) if wanted else {}
     here = _Translation(before=before, found=found)
@@ -39,7 +41,7 @@ def translate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Translation:
-    before: object
+    before: GtidSet | MariadbGtids
     found: dict[str, list[tuple[str, int]]]
 
     def place(self, place: Place) -> Place:
@@ -55,16 +57,20 @@ class _Translation:
         file, offset = events[place.ordinal]
         return replace(place, file=file, offset=offset)
 
+    def _is_before(self, place: Place) -> bool:
+        """Whether it lies before the range; so does a capture, which is no event and stands where a plan begins."""
+        return not place.gtid or self.before.contains_gtid(place.gtid)
+
     def table(self, table: PlannedTable) -> PlannedTable:
         versions = []
         for version in table.versions:
-            if version.place is None or self.before.contains_gtid(version.place.gtid):  # type: ignore[attr-defined]
+            if version.place is None or self._is_before(version.place):
                 versions = [replace(version, place=None)]
             elif version.place.gtid in self.found:
                 versions.append(replace(version, place=self.place(version.place)))
         stop = table.quarantine
         if stop is not None:
-            if self.before.contains_gtid(stop.place.gtid):  # type: ignore[attr-defined]
+            if self._is_before(stop.place):
                 stop = replace(stop, place=replace(stop.place, offset=0))
             else:
                 stop = replace(stop, place=self.place(stop.place)) if stop.place.gtid in self.found else None
