@@ -9,6 +9,7 @@ from typing import Protocol
 from historian.edits import DropTable
 from historian.interruptions import ResumeTable
 from historian.plans import Plan, PlannedTable, PlannedVersion
+from historian.prefix import covers
 from historian.schema import Snapshot, TableName
 
 __all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "target_name"]
@@ -83,7 +84,7 @@ def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
-            after[table.table_id] = _without_mirror(known, version)
+            after[table.table_id] = _without_mirror(known, version, plan)
     for table in plan.tables:
         known = after.get(table.table_id)
         if known is not None:
@@ -110,11 +111,15 @@ def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, 
             known = True
 
 
-def _without_mirror(home: Home, version: PlannedVersion) -> Home:
-    """The home after *version*, whose rows may not go into a mirror that lacks some from before."""
+def _without_mirror(home: Home, version: PlannedVersion, plan: Plan) -> Home:
+    """The home after *version*, whose rows may not go into a mirror that lacks some from before.
+
+    The mirror ends with the plan before, so it lacks what this one has of earlier versions too.
+    """
     for edit in version.edits:
         if isinstance(edit, ResumeTable) and edit.unknown_since is not None and home.mirror:
-            why = f"{_MISSING} behind {edit.unknown_since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
+            since = edit.unknown_since if covers(plan.start, edit.unknown_since) else plan.start
+            why = f"{_MISSING} behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
             return replace(home, mirror="", former_mirror=home.mirror, former_why=why)
     return home
 

@@ -102,6 +102,7 @@ def test_a_swap_is_a_change_of_one_table(
     ]
 
 
+@pytest.mark.parametrize("source", ["mysql9", "mariadb118"], indirect=True)
 def test_a_run_that_was_given_up_changes_nothing_and_two_in_a_row_are_two_changes(
     source: Server, database: str, tracked: Tracked
 ) -> None:

@@ -66,13 +66,17 @@ def test_a_mirror_that_lacks_rows_is_left_and_its_place_is_nobody_elses() -> Non
     (table,) = lab.plans[-1].tables
     (version,) = table.versions
     assert version.snapshot is not None
-    since = lab.plans[-1].end
+    since = lab.plans[-1].start
     resume = ResumeTable(table=version.snapshot.name, snapshot=version.snapshot, unknown_since=since, reason="lost")
     resumed = replace(table, versions=(replace(version, edits=(resume,)),))
     after = assign(homes, replace(lab.plans[-1], number=2, tables=(resumed,)), SETTINGS)
     explained = replace(table, versions=(replace(version, edits=(replace(resume, unknown_since=None),)),))
 
     assert assign(homes, replace(lab.plans[-1], number=2, tables=(explained,)), SETTINGS) == homes
+    late = replace(resume, unknown_since=lab.plans[-1].end)
+    inside = replace(table, versions=(replace(version, edits=(late,)),))
+    (home,) = assign(homes, replace(lab.plans[-1], number=2, tables=(inside,)), SETTINGS).values()
+    assert f"behind {lab.plans[-1].start} and up to" in home.former_why, "what the plan has from before the gap too"
     (home,) = after.values()
     assert ("shop_a_changes", "", "shop_a") == (home.changelog, home.mirror, home.former_mirror)
     assert f"behind {since} and up to" in home.former_why
