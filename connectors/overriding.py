@@ -137,7 +137,9 @@ class _Rereading:
         if self.table_id:
             held = _before(self.history, self.table_id, self.before)
             reason = f"what the event at {_text(item.place)} did was said by a person"
-            resumed = (ResumeTable(table=held.name, snapshot=held, unknown_since=None, reason=reason),)
+            resumed = (
+                ResumeTable(table=held.name, snapshot=held, unknown_since=None, loses_rows=False, reason=reason),
+            )
             if held.name != self.name:
                 resumed += (RenameTable(table=held.name, table_id=self.table_id, new=self.name),)
         catalog = self._catalog(resumed)

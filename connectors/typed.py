@@ -112,9 +112,9 @@ class TypedTable:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _check(self, version: PlannedVersion) -> None:
-        missing = next((edit.unknown_since for edit in version.edits if isinstance(edit, ResumeTable)), None)
-        if missing is not None:
-            raise self._stop(version, f"what changed behind {missing} is not known")
+        lost = next((edit for edit in version.edits if isinstance(edit, ResumeTable) and edit.loses_rows), None)
+        if lost is not None:
+            raise self._stop(version, f"what changed behind {lost.unknown_since} is not known")
         gone = next((edit for edit in version.edits if isinstance(edit, (DropTable, TruncateTable))), None)
         if gone is not None:
             raise self._stop(version, f"rows went without row events ({gone.kind})")

@@ -150,7 +150,10 @@ class Walk:
             reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
             self._stop(mapped.table, mapped.place, reason, since)
         else:
-            self._resume(mapped, healed, since, difference)
+            is_new = healed.primary_key != snapshot.primary_key or any(
+                snapshot.column_by_id(column.id) is None for column in healed.columns
+            )
+            self._resume(mapped, healed, since, difference, loses_rows=is_new)
 
     def _is_taken(self, place: Place) -> bool:
         """Whether a statement stands right before a TABLE_MAP in its transaction, as that of CREATE TABLE ... SELECT does."""
@@ -162,12 +165,16 @@ class Walk:
         known = self.proven.get(table_id) or known_until(self.history, self.store, table_id)
         return known or next(walked, None)
 
-    def _resume(self, mapped: TableMapped, healed: Snapshot, since: LogPosition, difference: str) -> None:
+    def _resume(
+        self, mapped: TableMapped, healed: Snapshot, since: LogPosition, difference: str, *, loses_rows: bool
+    ) -> None:
         """Goes on with what FULL metadata says, where a change of the table is not in the log."""
         place = behind_event(mapped)
         reason = f"a change of the table is not in the log; its TABLE_MAP at {_text(mapped.place)} says what it is now"
         _log.warning("%s: %s; unknown behind %s\n%s", mapped.table, reason, since, difference)
-        edit = ResumeTable(table=mapped.table, snapshot=healed, unknown_since=since, reason=reason)
+        edit = ResumeTable(
+            table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
+        )
         self._record(place, (edit,), None)
         self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
 

@@ -17,13 +17,15 @@ class ResumeTable:
 
     Attributes:
         table: its name before.
-        unknown_since: behind it and up to here neither schema nor rows of the table are known; None: nothing is missing.
+        unknown_since: behind it and up to here the table's schema is not known; None: it is.
+        loses_rows: rows from there are missing, or rows from before have columns whose values nobody knows.
         reason: why it had stopped, and who says what it is now.
     """
 
     table: TableName
     snapshot: Snapshot
     unknown_since: LogPosition | None
+    loses_rows: bool = True
     reason: str
     kind: Literal["resume_table"] = "resume_table"
 

@@ -187,7 +187,7 @@ def cuts(edit: Edit, before: Snapshot) -> bool:
         held = before.column_by_id(edit.column.id)
         return held is not None and held.generation_expression != edit.column.generation_expression
     if isinstance(edit, ResumeTable):
-        return edit.unknown_since is not None
+        return edit.loses_rows
     return retracts(edit)
 
 

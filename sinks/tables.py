@@ -117,8 +117,9 @@ def _without_mirror(home: Home, version: PlannedVersion, plan: Plan) -> Home:
     The mirror ends with the plan before, so it lacks what this one has of earlier versions too.
     """
     for edit in version.edits:
-        if isinstance(edit, ResumeTable) and edit.unknown_since is not None and home.mirror:
-            since = edit.unknown_since if covers(plan.start, edit.unknown_since) else plan.start
+        if isinstance(edit, ResumeTable) and edit.loses_rows and home.mirror:
+            known = edit.unknown_since
+            since = known if known is not None and covers(plan.start, known) else plan.start
             why = f"{_MISSING} behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
             return replace(home, mirror="", former_mirror=home.mirror, former_why=why)
     return home

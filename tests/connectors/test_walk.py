@@ -75,7 +75,7 @@ def test_what_was_captured_or_said_between_plans_is_taken_before_the_log_goes_on
     walk.take(_statement(2, "ALTER TABLE shop.t FROBNICATE"))
     (forgot,) = walk.new_entries
     (held,) = (edit.snapshot for edit in start.edits if isinstance(edit, CreateTable))
-    again = ResumeTable(table=held.name, snapshot=held, unknown_since=None, reason="said")
+    again = ResumeTable(table=held.name, snapshot=held, unknown_since=None, loses_rows=False, reason="said")
     said = replace(forgot, number=3, edits=(again,), corrects=True)
     taken = replace(capture(create(2, "u", "x", first=9), number=4), position=position(f"{A}:1-5", 5000))
 

@@ -313,7 +313,7 @@ def test_type_changes_that_may_rewrite_a_value(old: str, new: str) -> None:
 
 def _resume(number: int, *, since: bool = True) -> TimelineEntry:
     snapshot = create(1, "t", "a", "b", key=(1,)).snapshot
-    edit = ResumeTable(table=T, snapshot=snapshot, unknown_since=position() if since else None, reason="")
+    edit = ResumeTable(table=T, snapshot=snapshot, unknown_since=position(), loses_rows=since, reason="")
     return replace(ddl(number, edit))
 
 

@@ -70,7 +70,7 @@ def test_a_mirror_that_lacks_rows_is_left_and_its_place_is_nobody_elses() -> Non
     resume = ResumeTable(table=version.snapshot.name, snapshot=version.snapshot, unknown_since=since, reason="lost")
     resumed = replace(table, versions=(replace(version, edits=(resume,)),))
     after = assign(homes, replace(lab.plans[-1], number=2, tables=(resumed,)), SETTINGS)
-    explained = replace(table, versions=(replace(version, edits=(replace(resume, unknown_since=None),)),))
+    explained = replace(table, versions=(replace(version, edits=(replace(resume, loses_rows=False),)),))
 
     assert assign(homes, replace(lab.plans[-1], number=2, tables=(explained,)), SETTINGS) == homes
     late = replace(resume, unknown_since=lab.plans[-1].end)
