@@ -131,7 +131,8 @@ def test_only_the_composition_knows_sinks() -> None:
         if module.split(".")[0] == "sinks" and not name.startswith("sinks")
     }
 
-    assert set() == {name for name in importers if not name.startswith(("connectors.pipeline", "connectors.cli"))}
+    composition = ("connectors.pipeline", "connectors.rehearsal", "connectors.cli")
+    assert set() == {name for name in importers if not name.startswith(composition)}
 
 
 def _errors() -> Iterator[type[HistorianError]]:

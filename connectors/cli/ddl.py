@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from historian.information_schema import ServerForm
     from historian.schema import Catalog
 
-__all__ = ["ddl"]
+__all__ = ["Flavor", "ddl"]
 
 
 class Flavor(str, Enum):
