@@ -18,7 +18,7 @@ from historian.errors import ConfigError, EditConflict, PositionError, PositionU
 from historian.history import History
 from historian.positions import GtidSet, LogPosition, parse_gtids
 from historian.prefix import covers, holds
-from historian.timeline import Gap, TimelineEntry
+from historian.timeline import Gap, Horizon, TimelineEntry
 
 __all__ = ["FORMAT", "HistoryFile", "read_history", "write_history"]
 
@@ -36,12 +36,14 @@ class HistoryFile:
 
     Attributes:
         resolved: up to where its log has been read for statements.
+        horizon: before which versions were forgotten; None where none were.
     """
 
     connector: str
     resolved: LogPosition
     entries: tuple[TimelineEntry, ...]
     gaps: tuple[Gap, ...] = ()
+    horizon: Horizon | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class _Head:
     format: int
     connector: str
     resolved: LogPosition
+    horizon: Horizon | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ _KINDS: dict[str, Any] = {"history": _Head, "entry": TimelineEntry, "gap": Gap, 
 
 def write_history(history: HistoryFile) -> Iterator[str]:
     """The lines of the file, without line ends; equal histories give equal lines."""
-    head = _Head(format=FORMAT, connector=history.connector, resolved=history.resolved)
+    head = _Head(format=FORMAT, connector=history.connector, resolved=history.resolved, horizon=history.horizon)
     yield _line("history", head)
     yield from (_line("entry", entry) for entry in history.entries)
     yield from (_line("gap", gap) for gap in history.gaps)
@@ -95,6 +98,7 @@ def read_history(lines: Iterable[str], *, where: str = "history") -> HistoryFile
                 resolved=head.resolved,
                 entries=tuple(entry for _, entry in entries),
                 gaps=tuple(gap for _, gap in gaps),
+                horizon=head.horizon,
             )
     shown = problems[:_SHOWN_PROBLEMS]
     if len(problems) > len(shown):
@@ -169,13 +173,21 @@ def _unfit(head: _Head, entries: list[tuple[int, TimelineEntry]], gaps: list[tup
     """Positions that cannot be read, and the first entry that does not follow from those before it."""
     flavor = head.resolved.flavor
     positions = [(1, head.resolved), *((number, entry.position) for number, entry in entries)]
+    if head.horizon is not None:
+        positions.append((1, head.horizon.position))
     positions += [(number, position) for number, gap in gaps for position in (gap.start, gap.end)]
     bad = [f"{why} @ line {number}" for number, position in positions if (why := _bad_position(position, flavor))]
     yield from bad
     if bad:
         return
-    history = History()
-    for number, entry in entries:
+    forgotten = 0 if head.horizon is None else head.horizon.number
+    left = [(number, entry) for number, entry in entries if entry.number <= forgotten]
+    try:
+        history = History.of((entry for _, entry in left), horizon=head.horizon)
+    except EditConflict as error:
+        yield f"{error} @ line {left[0][0]}"
+        return
+    for number, entry in entries[len(left) :]:
         problem = _bad_place(entry, flavor) or _does_not_follow(history, entry) or _not_read(head.resolved, entry)
         if problem is not None:
             # What stands behind it follows from it.

@@ -35,7 +35,11 @@ def export_history(context: typer.Context, file: _Target = Path("-")) -> None:
         if resolved is None:
             raise StoreError("there is no history yet", where=config.name, next_step="`historian run` makes it")
         history = HistoryFile(
-            connector=store.connector(config.name), resolved=resolved, entries=store.entries(), gaps=store.gaps()
+            connector=store.connector(config.name),
+            resolved=resolved,
+            entries=store.entries(),
+            gaps=store.gaps(),
+            horizon=store.history().horizon,
         )
     lines = (f"{line}\n" for line in write_history(history))
     if str(file) == "-":
@@ -66,6 +70,6 @@ def import_history(context: typer.Context, file: _Source = Path("-")) -> None:
     # Statements may hold characters that str.splitlines takes for line ends.
     history = read_history(text.removesuffix("\n").split("\n"), where=str(file))
     with closing(Store.open(config.history.store)) as store, store.lease(config.name):
-        store.restore(config.name, history.connector, history.entries, ())
+        store.restore(config.name, history.connector, history.entries, (), horizon=history.horizon)
         store.record((), history.resolved, history.gaps)
     tell(f"{len(history.entries)} entries and {len(history.gaps)} gaps, read up to {history.resolved}")

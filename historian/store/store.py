@@ -18,7 +18,8 @@ from historian.positions import LogPosition
 from historian.schema import Catalog, TableName
 from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
-from historian.store.facts import fact, horizon, set_fact
+from historian.store.facts import fact, set_fact
+from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import Forgotten, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease
 from historian.store.migration import prepare
@@ -31,8 +32,8 @@ from historian.store.recording import (
     record_resolved,
 )
 from historian.store.tables import counts, gaps, plans, progress, quarantines, streams
-from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline
-from historian.timeline import Gap, TimelineEntry
+from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline, restore_horizon
+from historian.timeline import Gap, Horizon, TimelineEntry
 
 __all__ = ["Store"]
 
@@ -196,7 +197,7 @@ class Store:
         self._transactions.write(work)
 
     def _read_history(self, connection: Connection, empty: Catalog | None = None) -> History:
-        history = History(empty, stored=read_timeline(connection), horizon=horizon(connection))
+        history = History(empty, stored=read_timeline(connection), horizon=held_horizon(connection))
         for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():
             history.add_gap(codec.load(Gap, body))
         resolved = fact(connection, "resolved")
@@ -337,10 +338,21 @@ class Store:
         rows = self._transactions.read(lambda connection: connection.execute(query).all())
         return {(int(table_id), int(column_id)): int(amount) for table_id, column_id, amount in rows}
 
-    def restore(self, name: str, connector: str, entries: Iterable[TimelineEntry], plans: Iterable[Plan]) -> None:
+    def restore(
+        self,
+        name: str,
+        connector: str,
+        entries: Iterable[TimelineEntry],
+        plans: Iterable[Plan],
+        *,
+        horizon: Horizon | None = None,
+    ) -> None:
         """Rebuilds a lost store from what a sink holds of the connector *name*, its identity included.
 
         The log is read again from the end of the last plan.
+
+        Args:
+            horizon: before which versions were forgotten; *entries* has what is left of them.
 
         Raises:
             StoreError: the store is not empty and holds something else.
@@ -349,7 +361,10 @@ class Store:
 
         def work(connection: Connection) -> None:
             self._identity(connection, name, connector, exactly=True)
-            self._append(connection, held_entries)
+            forgotten = 0 if horizon is None else horizon.number
+            if horizon is not None:
+                restore_horizon(connection, horizon, [e for e in held_entries if e.number <= forgotten])
+            self._append(connection, [entry for entry in held_entries if entry.number > forgotten])
             for plan in held_plans:
                 append_plan(connection, plan, restoring=True)
             if held_plans or held_entries:

@@ -13,12 +13,20 @@ from historian.errors import StoreError
 from historian.interruptions import ResumeTable
 from historian.schema import Snapshot, TableName
 from historian.store.contents import loosened, squeezed
-from historian.store.facts import horizon
+from historian.store.facts import horizon, set_fact
 from historian.store.tables import edits, entries, snapshots
 from historian.stored import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
-from historian.timeline import TimelineEntry
+from historian.timeline import Horizon, TimelineEntry
 
-__all__ = ["TimelineWriter", "held_snapshots", "insert_entries", "last_number", "put_snapshots", "read_timeline"]
+__all__ = [
+    "TimelineWriter",
+    "held_snapshots",
+    "insert_entries",
+    "last_number",
+    "put_snapshots",
+    "read_timeline",
+    "restore_horizon",
+]
 
 _GONE = ("drop_table", "forget_table")
 _AT_ONCE = 500
@@ -70,6 +78,25 @@ def insert_entries(connection: Connection, new: Sequence[tuple[TimelineEntry, li
         connection.execute(insert(entries), values)
     if rows:
         connection.execute(insert(edits), rows)
+
+
+def restore_horizon(connection: Connection, forgotten: Horizon, left: Sequence[TimelineEntry]) -> None:
+    """Gives an empty store the begin of a history whose older versions were forgotten; one that has it stays as it is.
+
+    Raises:
+        StoreError: it holds another history.
+    """
+    held = horizon(connection)
+    if held is None and not last_number(connection):
+        insert_entries(connection, [(entry, *edit_rows(entry, lambda _: 0)) for entry in left])
+        set_fact(connection, "horizon", codec.dump(Horizon, forgotten))
+    elif held != forgotten or _entries_upto(connection, forgotten.number) != tuple(left):
+        raise StoreError("the store holds another history", where="horizon", expected=held, found=forgotten)
+
+
+def _entries_upto(connection: Connection, number: int) -> tuple[TimelineEntry, ...]:
+    timeline = read_timeline(connection, 0, number)
+    return tuple(map(timeline.entry, timeline.heads))
 
 
 class TimelineWriter:

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from historian import codec
 from historian.edits import AddColumn, DropTable, Edit, TruncateTable
-from historian.errors import ConfigError
+from historian.errors import ConfigError, StoreError
 from historian.history import History
 from historian.history_file import HistoryFile, read_history, write_history
 from historian.plans import Place
 from historian.positions import LogPosition
 from historian.schema import Column, ColumnType, Database, Snapshot, UniqueKey
 from historian.store import Store
-from historian.timeline import Gap, TimelineEntry
+from historian.timeline import Gap, Horizon, TimelineEntry
 from timelines import INT, A, B, capture, create, position, random_log, statement, table
 
 T = table("t")
@@ -202,8 +202,29 @@ def test_an_imported_history_answers_as_the_exported_one(seed: int, transactions
     ]
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32), st.integers(1, 8))
+def test_a_history_whose_beginning_was_forgotten_travels_too(seed: int, transactions: int) -> None:
+    random = Random(seed)
+    log = random_log(random, transactions)
+    horizon, left = History.of(log.entries, resolved=log.end).cut_at(random.choice(log.transactions).after)
+    kept = (*left, *(entry for entry in log.entries if entry.number > horizon.number))
+    cut = HistoryFile(connector=CONNECTOR, resolved=log.end, entries=kept, horizon=horizon)
+    store = Store.open("sqlite://")
+
+    history = read_history(write_history(cut))
+    for _ in range(2):  # importing again changes nothing
+        store.restore("shop", history.connector, history.entries, (), horizon=history.horizon)
+        store.record((), history.resolved, history.gaps)
+
+    assert cut == history
+    assert (horizon, kept, log.end) == (store.history().horizon, store.entries(), store.resolved())
+    with pytest.raises(StoreError, match="another history"):
+        store.restore("shop", history.connector, kept, (), horizon=replace(horizon, next_table_id=99))
+
+
 KINDS: dict[str, Any] = {kind.__dataclass_fields__["kind"].default: kind for kind in get_args(get_args(Edit)[0])}
-PARTS = (TimelineEntry, Gap, Place, LogPosition, Snapshot, Column, ColumnType, UniqueKey, Database)
+PARTS = (TimelineEntry, Gap, Horizon, Place, LogPosition, Snapshot, Column, ColumnType, UniqueKey, Database)
 
 
 @pytest.mark.parametrize("kind", KINDS)
