@@ -135,7 +135,8 @@ def _change(facts: _Facts, action: ChangeColumn) -> None:
         raise Refused(f"the column {action.old!r} is changed twice")
     facts.plan.defined.append(action)
     facts.plan.changed.add(action.old.lower())
-    facts.plan.keys.extend(action.column.keys())
+    for key in action.column.keys():  # noqa: SIM118 a tuple of keys, not a mapping's
+        _add_key(facts, AddKey(key=replace(key, if_not_exists=action.if_exists)))  # MariaDB takes the one for the other
 
 
 def _changes_added(facts: _Facts, action: ChangeColumn) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from historian.ddl.cursor import Cursor
@@ -22,6 +23,8 @@ _QUERY_STARTS = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE",
 _LEADING = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES"))
 _NO_CLAUSE = CharsetClause()
 _REFUSED_ENGINES = frozenset(("BLACKHOLE", "MERGE", "MRG_MYISAM"))
+_WITHOUT_OPTIONS = frozenset(("ANSI", "ORACLE", "MSSQL"))
+_SPELLED_OUT = re.compile(r"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[^\n]+ \(\n  [`\"]")
 _VERSIONED = "system-versioned tables are not followed"
 
 
@@ -48,8 +51,8 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     if cursor.key == "(" and cursor.following() not in ("SELECT", "WITH", "("):
         _body(cursor, columns, keys)
     charset, select, refused = _options(cursor)
-    if "ANSI" in cursor.context.sql_mode and _is_spelled_out(cursor, columns):
-        refused = "in sql_mode ANSI MySQL logs a table that it spells out itself without its character set"
+    if not cursor.context.sql_mode.isdisjoint(_WITHOUT_OPTIONS) and _is_spelled_out(cursor, columns):
+        refused = "in sql_mode ANSI or ORACLE servers log a table that they spell out without its character set"
     return CreateTable(
         table=table,
         if_not_exists=if_not_exists,
@@ -63,9 +66,9 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
 
 
 def _is_spelled_out(cursor: Cursor, columns: list[ColumnSpec]) -> bool:
-    """Whether MySQL made the statement: of CREATE TABLE ... SELECT, or to add a generated invisible primary key."""
+    """Whether the server made the statement: of CREATE TABLE ... SELECT, or to add a generated invisible primary key."""
     if cursor.context.flavor != "mysql":
-        return False
+        return _SPELLED_OUT.match(cursor.tokens.sql) is not None
     adds_key = bool(columns) and columns[0].name == "my_row_id" and columns[0].invisible
     return adds_key or ("START", "TRANSACTION") in pairwise(cursor.keys)
 

@@ -39,6 +39,8 @@ def built_column(
         raise Refused(
             f"the character set {kind.charset} cannot say all members of {spec.name!r}, which the server changes"
         )
+    if in_primary_key:
+        spec = _with_zero_default(spec, context)
     text, is_expression = default_text(spec.default, kind, context)
     return Column(
         id=column_id,
@@ -80,13 +82,13 @@ def completed_spec(spec: ColumnSpec, context: StatementContext) -> ColumnSpec:
     name = spec.type.name
     if name == "timestamp" and spec.nullable is None and not spec.generated and not has_explicit_timestamps(context):
         spec = replace(spec, nullable=False)
-    if (
-        context.flavor == "mariadb"
-        and name in ("timestamp", "datetime")
-        and spec.nullable is False
-        and spec.on_update is not None
-        and spec.default is None
-    ):
+    return _with_zero_default(spec, context) if spec.nullable is False else spec
+
+
+def _with_zero_default(spec: ColumnSpec, context: StatementContext) -> ColumnSpec:
+    """MariaDB gives a zero default to a column that is never NULL and has ON UPDATE alone."""
+    is_moment = spec.type.name in ("timestamp", "datetime")
+    if context.flavor == "mariadb" and is_moment and spec.on_update is not None and spec.default is None:
         return replace(spec, default=_ZERO)
     return spec
 

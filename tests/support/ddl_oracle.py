@@ -154,6 +154,8 @@ class Oracle:
             snapshot = self.catalog.tables.get(found.table)
             if snapshot is None or _has_hidden_columns(snapshot, self.form.flavor):
                 continue
+            if any("\\x" in member for column in found.columns for member in column.members or ()):
+                continue  # members that are no text in their charset, which the server prints as question marks
             self.mapped += 1
             difference = mismatch(snapshot, found.columns, self.form.flavor)
             if difference is not None:

@@ -337,3 +337,9 @@ def test_json_of_mariadb_is_converted_as_the_text_that_it_is() -> None:
 def test_an_auto_increment_column_keeps_no_default_in_mysql() -> None:
     before = "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"
     assert resolved("ALTER TABLE t ALTER a SET DEFAULT 5", before).edits == ()
+
+
+def test_modify_if_exists_of_mariadb_adds_no_key_of_a_name_that_is_there() -> None:
+    before = "CREATE TABLE t (a INT, b INT, UNIQUE a (a, b))"
+    assert altered("MODIFY IF EXISTS a INT UNIQUE", before, MARIADB)[2:] == ["unique a (a, b)"]
+    assert altered("MODIFY a INT UNIQUE", before, MARIADB)[2:] == ["unique a (a, b)", "unique a_2 (a)"]

@@ -328,3 +328,8 @@ def test_a_table_that_mysql_spells_out_in_ansi_mode_lacks_its_charset() -> None:
     assert (found.kind, found.edits) == ("not_understood", ())
     assert "without its character set" in found.reason
     assert resolve(made, replace(MYSQL, sql_mode=frozenset(("ANSI_QUOTES",))), shop()).kind == "ddl"
+
+
+def test_a_moment_of_mariadb_in_the_primary_key_with_on_update_alone_is_zero() -> None:
+    made = table(after("CREATE TABLE t (c DATETIME(1) ON UPDATE NOW(1), PRIMARY KEY (c))", context=MARIADB))
+    assert made[0] == "c datetime(1) not null default '0000-00-00 00:00:00.0' on update CURRENT_TIMESTAMP(1)"
