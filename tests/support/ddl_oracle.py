@@ -259,7 +259,7 @@ def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor:
     if what != "default" or column.default is None or theirs is None:
         return False
     if column.default_is_expression:
-        return re.fullmatch(r"CURRENT_TIMESTAMP(\(\d\))?", column.default) is None
+        return theirs.startswith("now(") or re.fullmatch(r"CURRENT_TIMESTAMP(\(\d\))?", column.default) is None
     if flavor == "mariadb" and (column.type.name.endswith(("text", "blob")) or _SAID_OTHERWISE.match(theirs)):
         return True
     return column.type.name == "timestamp"
