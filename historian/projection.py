@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from historian.changelog import CHUNK_COLUMNS, physical_name
 from historian.errors import ValueUnrepresentable
-from historian.schema import Column, ColumnType, Snapshot
+from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 from historian.values import initial_scalar
 
@@ -18,19 +18,7 @@ _SYSTEM = [field.name for field in CHUNK_COLUMNS]
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_SHAPES = frozenset(
-    {
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geomcollection",
-        "geometrycollection",
-    }
-)
+_SHAPES = frozenset((*GEOMETRIES, "geometrycollection"))
 
 
 def project(rows: pa.RecordBatch, written: Snapshot, target: Snapshot) -> pa.RecordBatch:

@@ -10,10 +10,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["SEQUENCE", "Catalog", "Column", "ColumnType", "Database", "Snapshot", "TableName", "UniqueKey"]
+__all__ = [
+    "GEOMETRIES",
+    "SEQUENCE",
+    "Catalog",
+    "Column",
+    "ColumnType",
+    "Database",
+    "Snapshot",
+    "TableName",
+    "UniqueKey",
+]
 
 SEQUENCE = "it is a sequence, not a table"
 """The reason by which :attr:`Catalog.unknown` tells MariaDB's sequences, whose row events are no rows."""
+
+
+GEOMETRIES = (
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geomcollection",
+)
+"""Types of shapes in the order of their numbers; MySQL 5.7 and MariaDB call the last one ``geometrycollection``."""
 
 
 class TableName(NamedTuple):

@@ -15,7 +15,7 @@ from historian.interruptions import ResumeTable
 from historian.plans import Place, PlannedTable, PlannedVersion, Quarantine
 from historian.positions import FilePosition, LogPosition
 from historian.prefix import holds
-from historian.schema import ColumnType, Snapshot, TableName
+from historian.schema import GEOMETRIES, ColumnType, Snapshot, TableName
 from historian.versions import Version
 
 if TYPE_CHECKING:
@@ -43,16 +43,7 @@ _OTHER_WIDTHS = {
     "eucjpms": 3,
     "gb18030": 4,
 }
-_GEOMETRIES = {
-    "point",
-    "linestring",
-    "polygon",
-    "multipoint",
-    "multilinestring",
-    "multipolygon",
-    "geomcollection",
-    "geometrycollection",
-}
+_GEOMETRIES = {*GEOMETRIES[1:], "geometrycollection"}
 
 
 def carries(old: ColumnType, new: ColumnType) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from historian.errors import ValueUnrepresentable
-from historian.schema import ColumnType
+from historian.schema import GEOMETRIES, ColumnType
 
 __all__ = ["MAX_DECIMAL_DIGITS", "arrow_type", "is_readable"]
 
@@ -47,17 +47,7 @@ _ARROW: dict[str, Callable[[ColumnType], pa.DataType]] = {
     **dict.fromkeys(("enum", "set", "json"), _always(pa.string())),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _always(pa.binary())),
     **dict.fromkeys(
-        (
-            "geometry",
-            "point",
-            "linestring",
-            "polygon",
-            "multipoint",
-            "multilinestring",
-            "multipolygon",
-            "geomcollection",
-            "geometrycollection",
-        ),
+        (*GEOMETRIES, "geometrycollection"),
         _always(pa.binary()),
     ),
 }

@@ -10,8 +10,9 @@ import typer
 
 from connectors.cli.arguments import Json
 from connectors.cli.outcome import ending
+from connectors.cli.recorded_history import located
 from historian.errors import StoreError
-from historian.positions import LogPosition, parse_position
+from historian.positions import LogPosition
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -40,7 +41,7 @@ def gc(
     if store is None:
         raise StoreError("there is no history yet", where=config.name, next_step="`historian run` makes it")
     try:
-        position = _position(config, before)
+        position = located(config, before)
         forgotten = store.forget(position, _held(config))
     finally:
         store.close()
@@ -48,20 +49,6 @@ def gc(
         typer.echo(json.dumps({**asdict(forgotten), "position": str(forgotten.position)}, indent=2))
     else:
         typer.echo(_told(forgotten, position))
-
-
-def _position(config: PipelineConfig, text: str) -> LogPosition:
-    """The position; a file's place is looked up in the log, since versions are known by GTID where there are any."""
-    from connectors.sources import make_reader
-
-    position = parse_position(text, config.source.flavor)
-    if not position.file:
-        return position
-    reader = make_reader(config.source)
-    try:
-        return reader.locate(position)
-    finally:
-        reader.close()
 
 
 def _held(config: PipelineConfig) -> tuple[int, ...]:

@@ -51,8 +51,7 @@ def table_named(text: str) -> TableName:
 
 def versions_by_table(history: History) -> Iterator[tuple[TableName, tuple[Version, ...]]]:
     """Each name that a table ever had, with what it stood for, oldest first."""
-    names = {version.name for entry in history.entries for version in history.versions_by(entry.number)}
-    for name in sorted(names):
+    for name in sorted(history.tables):
         yield name, history.versions(name)
 
 

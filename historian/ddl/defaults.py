@@ -21,7 +21,7 @@ from historian.ddl.context import StatementContext
 from historian.ddl.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
 from historian.ddl.statements import DefaultSpec
 from historian.ddl.temporal import at_microsecond, in_utc, session_zone, temporal_text, year_text
-from historian.schema import ColumnType
+from historian.schema import GEOMETRIES, ColumnType
 
 __all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
 
@@ -32,16 +32,7 @@ _EVALUATED = ("expression", "now")
 _WITHOUT_DEFAULT = frozenset(
     (
         *("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"),
-        *(
-            "geometry",
-            "point",
-            "linestring",
-            "polygon",
-            "multipoint",
-            "multilinestring",
-            "multipolygon",
-            "geomcollection",
-        ),
+        *GEOMETRIES,
     )
 )
 """Types that MySQL gives no literal default."""

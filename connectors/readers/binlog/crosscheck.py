@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import bytes_per_character, collation
-from connectors.readers.binlog.table_maps import GEOMETRIES, ColumnCode
-from historian.schema import Column, ColumnType, Snapshot
+from connectors.readers.binlog.table_maps import ColumnCode
+from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot
 
 __all__ = ["fits", "logged_type", "mismatch"]
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import bytes_per_character, collation
 from connectors.readers.binlog.crosscheck import fits, mismatch
-from connectors.readers.binlog.table_maps import GEOMETRIES, ColumnCode
-from historian.schema import Column, ColumnType, Snapshot, UniqueKey
+from connectors.readers.binlog.table_maps import ColumnCode
+from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot, UniqueKey
 from historian.segments import carries
 
 __all__ = ["described"]

@@ -13,21 +13,9 @@ from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import collation, python_codec
 from connectors.readers.binlog.events import HEADER_BYTES, packed_integer
 from historian.errors import LogCorrupt
-from historian.schema import TableName
+from historian.schema import GEOMETRIES, TableName
 
-__all__ = ["GEOMETRIES", "ColumnCode", "TableMap", "table_map"]
-
-GEOMETRIES = (
-    "geometry",
-    "point",
-    "linestring",
-    "polygon",
-    "multipoint",
-    "multilinestring",
-    "multipolygon",
-    "geomcollection",
-)
-"""Kinds of shapes by their number."""
+__all__ = ["ColumnCode", "TableMap", "table_map"]
 
 
 class ColumnCode:
