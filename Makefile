@@ -85,7 +85,7 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 	  assert 'build/wheel/venv' in connectors.__file__, connectors.__file__; \
 	  print('the format', pyspark_historian.DefaultSource.name(), 'comes from', pyspark_historian.DefaultSource.__module__)"
 	@cd build/wheel && venv/bin/historian --help >/dev/null
-	@cp -r pyproject.toml tests build/wheel/ && uv pip install --quiet --python build/wheel/venv/bin/python --group test
+	@cp -r pyproject.toml tests docs build/wheel/ && uv pip install --quiet --python build/wheel/venv/bin/python --group test
 	@cd build/wheel && venv/bin/python -m pytest -q tests/historian
 	@echo "wheel-test: $$(ls build/wheel/dist) installs and runs"
 
