@@ -16,12 +16,13 @@ __all__ = ["Order"]
 class Order:
     """Entries in timeline order, by source: a server's (with tag), or a domain of MariaDB."""
 
-    __slots__ = ("_captures", "_count", "_indices", "_numbers", "_ordinals", "_scattered")
+    __slots__ = ("_captures", "_count", "_gtids", "_indices", "_numbers", "_ordinals", "_scattered")
 
     def __init__(self, entries: Iterable[TimelineEntry]) -> None:
         self._count = 0
         self._numbers: dict[str, list[int]] = {}
         self._ordinals: dict[str, list[int]] = {}
+        self._gtids: dict[str, list[str]] = {}
         self._indices: dict[str, list[int]] = {}
         self._captures: list[tuple[int, TimelineEntry]] = []
         self._scattered = False
@@ -35,8 +36,12 @@ class Order:
         elif entry.place.gtid:
             source, number = _parts(entry.place.gtid)
             numbers, ordinals = self._numbers.setdefault(source, []), self._ordinals.setdefault(source, [])
+            gtids = self._gtids.setdefault(source, [])
             # A replica that commits in parallel may log transactions of one source in another order than their numbers'.
             self._scattered |= bool(numbers) and (numbers[-1], ordinals[-1]) > (number, entry.place.ordinal)
+            # Servers of MariaDB that went apart give a domain's number twice.
+            self._scattered |= bool(numbers) and numbers[-1] == number and gtids[-1] != entry.place.gtid
+            gtids.append(entry.place.gtid)
             numbers.append(number)
             ordinals.append(entry.place.ordinal)
             self._indices.setdefault(source, []).append(self._count)
@@ -63,9 +68,8 @@ class Order:
             count = bisect_right(numbers, intervals[0][1]) if intervals else 0
             if source == own_source:
                 begin, end = bisect_left(numbers, own_number), bisect_right(numbers, own_number)
-                if (
-                    begin < end and begin != count
-                ):  # held by position, where the ordinal decides; or with others between
+                # Held by position, where the ordinal decides; or with others between; or another server's number.
+                if begin < end and (begin != count or self._gtids[source][begin].lower() != prefix.gtid):
                     return None
                 if begin < end:
                     ordinals = self._ordinals[source]
