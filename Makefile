@@ -99,7 +99,8 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/history.py
 
 .PHONY: soak
-soak: jvm servers  ## Run the random workload with SEEDS seeds, and STATEMENTS random DDL statements, on each flavour
+soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour
+	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from server_builds import BUILDS
 from servers import Server, server_at, start_server
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from postgres import Postgres
+
+# The same examples in every run, so that a change is judged by itself; `make soak` looks for new ones.
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("random")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres"}
 
