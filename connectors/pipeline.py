@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sinks.base import Sink
 
-__all__ = ["Pipeline", "make_sinks", "open_store", "run"]
+__all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
 
 _Report = Callable[[Plan, Mapping[str, str]], None]
 _POLL_S = 1
@@ -67,7 +67,7 @@ def run(
     with ExitStack() as stack:
         stack.enter_context(_signals(stopping.set))
         if spark is None:
-            spark = _session(config)
+            spark = _session(config.name)
             stack.callback(spark.stop)
             # A Spark context takes SIGINT for itself.
             stack.enter_context(_signals(stopping.set))
@@ -87,6 +87,16 @@ def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, st
         if recovered is not None:
             store.restore(config.name, recovered.connector, recovered.timeline, recovered.plans)
     return store, store.connector(config.name)
+
+
+@contextmanager
+def idle_sinks(config: PipelineConfig, purpose: str) -> Iterator[tuple[Sink, ...]]:
+    """The configured sinks, not opened, to be asked what they hold; in a session of their own, named for *purpose*."""
+    spark = _session(f"{purpose} {config.name}")
+    try:
+        yield make_sinks(config, spark)
+    finally:
+        spark.stop()
 
 
 def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
@@ -244,11 +254,11 @@ def _zero_dates(rows: Iterable[Any]) -> dict[tuple[int, int], int]:
 _IS_MARKER = f"table_id = {MARKER_TABLE_ID}"
 
 
-def _session(config: PipelineConfig) -> SparkSession:
+def _session(name: str) -> SparkSession:
     from connectors.jvm import delta_jars
     from sinks.session import spark_session
 
-    return spark_session(name=f"historian {config.name}", jars=delta_jars())
+    return spark_session(name=f"historian {name}", jars=delta_jars())
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.prefix import covers
 from historian.schema import Snapshot, TableName
 
-__all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "target_name"]
+__all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "target_name", "tells_apart"]
 
 
 class TargetNames(Protocol):
@@ -60,6 +60,11 @@ class Home:
     def directories(self) -> tuple[str, ...]:
         """The directories that it has."""
         return tuple(filter(None, (self.changelog, self.mirror)))
+
+    @property
+    def why_stopped(self) -> str | None:
+        """Why the sink or the connector has stopped the table; None while rows come."""
+        return self.stopped or (f"quarantined: {self.quarantined}" if self.quarantined else None)
 
 
 NO_TARGET = "a table without a key has no mirror, and this lake keeps no changelogs"
@@ -166,6 +171,14 @@ def target_name(pattern: str, name: TableName) -> str:
     """The directory that *pattern* gives to a table; characters that no path should hold become ``_``."""
     plain = pattern.format(database=name.database, table=name.table)
     return "".join(c if c.isalnum() or c in "_-.$" else "_" for c in plain)
+
+
+def tells_apart(pattern: str) -> bool:
+    """Whether *pattern* is one that gives two tables of a database two names."""
+    try:
+        return target_name(pattern, TableName("a", "b")) != target_name(pattern, TableName("a", "c"))
+    except (KeyError, IndexError, ValueError):
+        return False
 
 
 def _directory(pattern: str | None, name: TableName) -> str:

@@ -55,15 +55,10 @@ def _held(config: PipelineConfig) -> tuple[int, ...]:
     """The last plan that each sink holds."""
     if not config.sinks:
         return ()
-    from connectors.jvm import delta_jars
-    from connectors.pipeline import make_sinks
-    from sinks.session import spark_session
+    from connectors.pipeline import idle_sinks
 
-    spark = spark_session(name=f"historian gc {config.name}", jars=delta_jars())
-    try:
-        return tuple(held for sink in make_sinks(config, spark) if (held := sink.held()) is not None)
-    finally:
-        spark.stop()
+    with idle_sinks(config, "gc") as sinks:
+        return tuple(held for sink in sinks if (held := sink.held()) is not None)
 
 
 def _told(forgotten: Forgotten, asked: LogPosition) -> str:

@@ -135,15 +135,10 @@ def _zero_dates(store: Store, history: History) -> list[dict[str, Any]]:
 
 
 def _targets(config: PipelineConfig) -> list[dict[str, Any]]:
-    from connectors.jvm import delta_jars
-    from connectors.pipeline import make_sinks
-    from sinks.session import spark_session
+    from connectors.pipeline import idle_sinks
 
-    spark = spark_session(name=f"historian status {config.name}", jars=delta_jars())
-    try:
-        return [asdict(target) for sink in make_sinks(config, spark) for target in sink.status()]
-    finally:
-        spark.stop()
+    with idle_sinks(config, "status") as sinks:
+        return [asdict(target) for sink in sinks for target in sink.status()]
 
 
 def _print(found: dict[str, Any]) -> None:

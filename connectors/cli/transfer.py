@@ -39,7 +39,7 @@ def export_history(context: typer.Context, file: _Target = Path("-")) -> None:
             resolved=resolved,
             entries=store.entries(),
             gaps=store.gaps(),
-            horizon=store.history().horizon,
+            horizon=store.horizon(),
         )
     lines = (f"{line}\n" for line in write_history(history))
     if str(file) == "-":

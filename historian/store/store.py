@@ -155,6 +155,10 @@ class Store:
         body = self._transactions.read(lambda connection: fact(connection, "resolved"))
         return None if body is None else codec.load(LogPosition, body)
 
+    def horizon(self) -> Horizon | None:
+        """Before which versions were forgotten; None where none were."""
+        return self._transactions.read(held_horizon)
+
     def history(self, empty: Catalog | None = None) -> History:
         """The history of all that is recorded; *empty* carries the server's defaults."""
         return self._transactions.read(lambda connection: self._read_history(connection, empty))

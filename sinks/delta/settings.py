@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from historian.errors import ConfigError
-from historian.schema import TableName
-from sinks.tables import target_name
+from sinks.tables import tells_apart
 
 __all__ = ["DeltaSettings"]
 
@@ -30,14 +29,9 @@ class DeltaSettings:
 
     def __post_init__(self) -> None:
         problems = []
-        probe = TableName("a", "b")
         for key in ("changelog", "mirror"):
             pattern = getattr(self, key)
-            try:
-                named = pattern is None or target_name(pattern, probe) != target_name(pattern, TableName("a", "c"))
-            except (KeyError, IndexError, ValueError):
-                named = False
-            if not named:
+            if pattern is not None and not tells_apart(pattern):
                 problems.append(f"expected a name with {{database}} and {{table}} @ $.{key} (got {pattern!r})")
         if self.changelog is None and self.mirror is None:
             problems.append("expected a changelog, a mirror or both @ $ (got neither)")

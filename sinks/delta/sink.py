@@ -18,7 +18,7 @@ from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
-from sinks.tables import Home, assign
+from sinks.tables import assign
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,9 +164,5 @@ class DeltaSink:
                 kind="changelog" if directory == home.changelog else "mirror",
                 plan=number,
                 position=positions[number],
-                stopped=home.former_why if directory in former else _why(home),
+                stopped=home.former_why if directory in former else home.why_stopped,
             )
-
-
-def _why(home: Home) -> str | None:
-    return home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None)

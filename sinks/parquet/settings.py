@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from historian.errors import ConfigError
-from historian.schema import TableName
-from sinks.tables import target_name
+from sinks.tables import tells_apart
 
 __all__ = ["ParquetSettings"]
 
@@ -26,11 +25,6 @@ class ParquetSettings:
     mirror: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        one, other = TableName("a", "b"), TableName("a", "c")
-        try:
-            named = target_name(self.changelog, one) != target_name(self.changelog, other)
-        except (KeyError, IndexError, ValueError):
-            named = False
-        if not named:
+        if not tells_apart(self.changelog):
             problem = f"expected a name with {{database}} and {{table}} @ $.changelog (got {self.changelog!r})"
             raise ConfigError("a Parquet sink that cannot work", problems=(problem,), where=self.path)

@@ -124,7 +124,7 @@ class ParquetSink:
                 kind="changelog",
                 plan=held.plan.number,
                 position=str(held.plan.end),
-                stopped=home.stopped or (f"quarantined: {home.quarantined}" if home.quarantined else None),
+                stopped=home.why_stopped,
             )
             for home in held.homes
         )

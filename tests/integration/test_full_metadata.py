@@ -23,15 +23,8 @@ def source(request: pytest.FixtureRequest) -> Server:
 
 
 @pytest.fixture
-def database(request: pytest.FixtureRequest, source: Server) -> str:
-    name = f"full_{abs(hash(request.node.name)) % 10**6}"
-    source.sql(f"CREATE DATABASE {name}")
-    return name
-
-
-@pytest.fixture
 def tracked(source: Server, database: str, tmp_path: Path) -> Iterator[Tracked]:
-    """A connector that begins at the log's present end, and has looked at it."""
+    """The same on a server that logs FULL metadata."""
     with _full_metadata(source):
         found = Tracked.of(source, tmp_path, database)
         found.begin()

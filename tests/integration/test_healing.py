@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from connectors.healing import heal, skip_lost_log
@@ -21,21 +19,6 @@ def source(request: pytest.FixtureRequest) -> Server:
     """A server of each kind."""
     server: Server = request.getfixturevalue(request.param)
     return server
-
-
-@pytest.fixture
-def database(request: pytest.FixtureRequest, source: Server) -> str:
-    name = f"healed_{abs(hash(request.node.name)) % 10**6}"
-    source.sql(f"CREATE DATABASE {name}")
-    return name
-
-
-@pytest.fixture
-def tracked(source: Server, database: str, tmp_path: Path) -> Tracked:
-    """A connector that begins at the log's present end, and has looked at it."""
-    found = Tracked.of(source, tmp_path, database)
-    found.begin()
-    return found
 
 
 @pytest.fixture

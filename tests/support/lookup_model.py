@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from historian.edits import CreateTable, DropDatabase, SetDatabase, apply_all
+from historian.edits import apply_all
 from historian.errors import PositionAhead, PositionExpired, PositionUnknown, UnknownTable
 from historian.plans import Place
 from historian.positions import GtidSet, LogPosition, MariadbGtids
 from historian.schema import Catalog, TableName
 from historian.timeline import Gap, TimelineEntry
+from questions import touched_ids
 from timelines import A, B, create, random_edits
 
 __all__ = ["KINDS", "Question", "World", "random_world"]
@@ -84,7 +84,7 @@ class World:
         refused = self._refused(question)
         if refused is not None:
             return refused
-        steps = list(self._steps())
+        steps = touched_ids(self.entries)
         held = [self._holds(question, at) for at in range(len(self.entries))]
         touching = [at for at in range(len(steps)) if self._touches(steps, at, name)]
         last = next((at for at in reversed(touching) if held[at]), None)
@@ -120,19 +120,6 @@ class World:
         if place == question.own:
             return question.ordinal is None or stood.ordinal < question.ordinal
         return place in question.prefix
-
-    def _steps(self) -> Iterator[tuple[Catalog, set[int], set[int]]]:
-        """For each entry the whole catalog after it, ids of tables that it edits, and of those that it creates."""
-        catalog = Catalog()
-        for entry in self.entries:
-            edited, created = set(), set()
-            for edit in entry.edits:
-                if isinstance(edit, CreateTable):
-                    created.add(edit.snapshot.table_id)
-                elif not isinstance(edit, (SetDatabase, DropDatabase)) and edit.table in catalog.tables:
-                    edited.add(catalog.tables[edit.table].table_id)
-                catalog = apply_all((edit,), catalog)
-            yield catalog, edited | created, created
 
     def _touches(self, steps: list[tuple[Catalog, set[int], set[int]]], at: int, name: TableName) -> bool:
         before = steps[at - 1][0] if at else Catalog()
