@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from historian.errors import ChainBroken, SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
+from sinks.chain import check_connector, check_follows
 from sinks.delta import faults
 from sinks.delta.catalog import CatalogTables, catalog_names
 from sinks.delta.kernel import Kernel
@@ -122,23 +122,12 @@ class DeltaSink:
 
     def _opened(self, plan: Plan) -> LakeState:
         state = self._state
-        if state is None or plan.connector != state.connector:
-            raise SinkError(
-                "a plan of a connector that the sink was not opened for",
-                where=self._root,
-                expected=None if state is None else state.connector,
-                found=plan.connector,
-            )
+        check_connector(plan, None if state is None else state.connector, self._root)
+        assert state is not None  # noqa: S101 checked with its connector
         held = 0 if state.last is None else state.last.number
         wanted = held if state.complete or state.last is None else state.last.previous
-        if plan.number > held and plan.previous != wanted:
-            raise ChainBroken(
-                "a plan is missing in the lake",
-                where=self._root,
-                expected=f"a plan that follows plan {wanted}",
-                found=f"plan {plan.number}, which follows plan {plan.previous}",
-                next_step="write the plans in between, or start a new lake",
-            )
+        if plan.number > held:
+            check_follows(plan, wanted, self._root, holder="the lake", elsewhere="start a new lake")
         return state
 
     def _held(self, state: LakeState, directory: str) -> int:

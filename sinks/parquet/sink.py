@@ -12,6 +12,7 @@ from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepres
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
+from sinks.chain import check_connector, check_follows
 from sinks.parquet.files import Retraction, Work, write_chunks, write_retractions
 from sinks.parquet.ledger import HeldPlan, Ledger, Log
 from sinks.parquet.settings import ParquetSettings
@@ -69,25 +70,12 @@ class ParquetSink:
         """See :class:`sinks.base.Sink`."""
         held = self._held
         number = 0 if held is None else held.plan.number
-        if plan.connector != self._connector:
-            raise SinkError(
-                "a plan of a connector that the sink was not opened for",
-                where=self._root,
-                expected=self._connector,
-                found=plan.connector,
-            )
+        check_connector(plan, self._connector, self._root)
         if plan.number <= number:
             if self._ledger.read(plan.number).plan != plan:
                 raise ChainBroken("another plan is held under a plan's number", where=f"{self._root}, {plan.number}")
             return
-        if plan.previous != number:
-            raise ChainBroken(
-                "a plan is missing in the files",
-                where=self._root,
-                expected=f"a plan that follows plan {number}",
-                found=f"plan {plan.number}, which follows plan {plan.previous}",
-                next_step="write the plans in between, or choose another path",
-            )
+        check_follows(plan, number, self._root, holder="the files", elsewhere="choose another path")
         rows, _ = count_rows(chunks)
         check_planned(plan, rows)
         recorded = 0 if held is None else held.plan.version
