@@ -219,7 +219,8 @@ class _Builder:
 
     def _default(self, text: str | None, kind: ColumnType, extra: str) -> tuple[str | None, bool]:
         if text is None:
-            return None, False
+            hides = "DEFAULT_GENERATED" in extra  # an expression that MySQL shows in SHOW CREATE TABLE alone
+            return ("" if hides else None), hides
         if self.flavor == "mariadb":  # prints the clause as it would be written
             return parse_default_text(text, kind, self.context)
         temporal = kind.name in ("datetime", "timestamp")

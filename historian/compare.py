@@ -61,7 +61,7 @@ def _column(expected: Column, found: Column) -> Iterator[tuple[str, object, obje
         yield "", left, right
     if expected.nullable != found.nullable:
         yield "", _nullability(expected), _nullability(found)
-    if not _is_implicit(expected, found) and not _is_untold(expected):
+    if not (_is_implicit(expected, found) or _is_untold(expected) or _is_hidden(found)):
         if _default(expected) != _default(found):
             yield " default", _shown(expected), _shown(found)
         if expected.on_update != found.on_update:
@@ -84,6 +84,11 @@ def _is_implicit(expected: Column, found: Column) -> bool:
 def _is_untold(expected: Column) -> bool:
     """A column that only a TABLE_MAP told of, which says nothing of defaults."""
     return not expected.initial_known and expected.default is None
+
+
+def _is_hidden(found: Column) -> bool:
+    """A default that MySQL marks and does not show: an expression, or one that was dropped."""
+    return found.default == "" and found.default_is_expression
 
 
 def _nullability(column: Column) -> str:

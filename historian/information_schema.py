@@ -115,6 +115,8 @@ def _default(column: Column, server: ServerForm) -> str | None:
         is_null = server.flavor == "mariadb" and column.nullable
         return "NULL" if is_null and not column.auto_increment else None
     text = column.default
+    if column.default_is_expression and not text:
+        return None
     if column.default_is_expression:
         return _moment(text, server) if _PLAIN_NOW.fullmatch(text) else _expression(text, server)
     if server.flavor == "mariadb":

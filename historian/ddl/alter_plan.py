@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from historian.ddl.charsets import built_in_collation
 from historian.ddl.column_types import Charset, charset_clause, most_bytes
 from historian.ddl.context import StatementContext
 from historian.ddl.keys import keys_of
@@ -17,6 +18,7 @@ from historian.ddl.statements import (
     AddKey,
     AlterColumn,
     ChangeColumn,
+    CharsetClause,
     ConvertCharset,
     DropColumn,
     DropKey,
@@ -45,6 +47,7 @@ class AlterPlan:
         keys: that are added, in order, those of column definitions among them.
         convert: charset and collation of CONVERT TO CHARACTER SET.
         inherited: the table's defaults behind the statement.
+        option: charset and collation that a table option of the statement gives.
     """
 
     inherited: Charset
@@ -58,6 +61,7 @@ class AlterPlan:
     drops_primary: bool = False
     renamed_keys: dict[str, str] = field(default_factory=dict)
     convert: Charset | None = None
+    option: Charset | None = None
     name: TableName | None = None
 
 
@@ -73,6 +77,7 @@ class _Facts:
     columns: set[str]
     added: set[str]
     keys: set[str]
+    unique_keys: set[str]
     long_keys: set[str]
     has_primary: bool
     database: Charset
@@ -88,6 +93,7 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
         columns={column.name.lower() for column in old.columns},
         added=set(),
         keys={key.name.lower() for key in keys_of(old)},
+        unique_keys={key.name.lower() for key in old.unique_keys},
         long_keys=_long_keys(old) if context.flavor == "mariadb" else set(),
         has_primary=bool(old.primary_key),
         database=database_defaults(old.name.database, catalog, context),
@@ -96,6 +102,8 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
     )
     for action in actions:
         _TAKE[type(action)](facts, action)
+    if plan.option is not None and context.flavor == "mariadb":
+        plan.inherited = plan.option  # in whatever order the two are said
     return plan
 
 
@@ -184,11 +192,12 @@ def _drop_key(facts: _Facts, action: DropKey) -> None:
     name = action.name.lower()
     if name == _PRIMARY:
         facts.plan.drops_primary = True
-    elif name in facts.keys:
+    elif name in facts.keys and (name in facts.unique_keys or not action.constraint):
         if action.constraint and action.if_exists and name in facts.long_keys:
             raise Refused("MariaDB may not find a long unique key by DROP CONSTRAINT IF EXISTS")
         facts.plan.dropped_keys.add(name)
-    # A name that is no key: a check or foreign key, or a key that a foreign key made and the server took away.
+    # A name that is no key: a check or foreign key, or a key that a foreign key made and the server took away. A key that is
+    # not unique is no constraint.
 
 
 def _rename_key(facts: _Facts, action: RenameKey) -> None:
@@ -200,13 +209,23 @@ def _rename_to(facts: _Facts, action: RenameTo) -> None:
 
 
 def _options(facts: _Facts, action: TableOptions) -> None:
-    facts.plan.inherited = charset_clause(action.charset, facts.plan.inherited, facts.context, facts.database)
+    facts.plan.inherited = _clause(facts, action.charset, facts.database)
+    if action.charset != CharsetClause():
+        facts.plan.option = facts.plan.inherited
 
 
 def _convert(facts: _Facts, action: ConvertCharset) -> None:
     default = facts.database if facts.context.flavor == "mariadb" else facts.current
-    facts.plan.convert = charset_clause(action.charset, facts.plan.inherited, facts.context, default)
-    facts.plan.inherited = facts.plan.convert
+    facts.plan.convert = facts.plan.inherited = _clause(facts, action.charset, default)
+
+
+def _clause(facts: _Facts, clause: CharsetClause, default: Charset) -> Charset:
+    """What a clause of the table says. A second one of MySQL's heeds no setting of the session."""
+    charset, collation = charset_clause(clause, facts.plan.inherited, facts.context, default)
+    is_second = facts.plan.convert is not None or facts.plan.option is not None
+    if is_second and facts.context.flavor == "mysql" and clause.charset and not clause.collation:
+        collation = built_in_collation(charset, facts.context)
+    return charset, collation
 
 
 def _unsupported(_: _Facts, action: Unsupported) -> None:

@@ -12,6 +12,8 @@ Both are texts of one form, so that a column added by a statement and one captur
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import timezone
 from decimal import Decimal
 from typing import NamedTuple
@@ -25,7 +27,8 @@ from historian.schema import GEOMETRIES, ColumnType
 
 __all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
 
-_INTEGERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_INTEGERS = frozenset(_INTEGER_BITS)
 _TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _EVALUATED = ("expression", "now")
@@ -36,6 +39,10 @@ _WITHOUT_DEFAULT = frozenset(
     )
 )
 """Types that MySQL gives no literal default."""
+_RANGED = frozenset(("time", "year", "float", "double"))
+"""Types whose values an expression can exceed, and then the server takes the nearest one or zero."""
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+"""What MySQL takes of a text that is to be a DECIMAL."""
 _FULL_WIDTHS = {"double": 22, "float": 12}
 
 _IMPLIED = {
@@ -95,7 +102,7 @@ def initial_value(
     if default.kind == "now":
         return _now(kind, context)
     if default.kind == "expression":
-        return _UNKNOWN if default.literal is None else _literal_initial(default.literal, kind, context)
+        return _UNKNOWN if default.literal is None else _stored(_literal_initial(default.literal, kind, context), kind)
     return _literal_initial(default, kind, context)
 
 
@@ -111,6 +118,30 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
     if text is not None and kind.name == "timestamp":
         text = in_utc(text, session_zone(context.time_zone))
     return _UNKNOWN if text is None else Initial(text)
+
+
+def _stored(initial: Initial, kind: ColumnType) -> Initial:
+    """The value of an expression as a column keeps it: unlike a literal it may be too long or too large outside strict mode."""
+    text, length = initial.text, kind.length or 0
+    if text is None:
+        return initial
+    if kind.name in ("char", "varchar"):
+        return Initial(text[:length])
+    if kind.name in ("binary", "varbinary"):
+        return Initial(text[: 2 + 2 * length])
+    return initial if _is_in_range(text, kind) else _UNKNOWN
+
+
+def _is_in_range(text: str, kind: ColumnType) -> bool:
+    if kind.name in _INTEGER_BITS:
+        bits = _INTEGER_BITS[kind.name]
+        least = 0 if kind.unsigned else -(1 << bits - 1)
+        return least <= int(text) < least + (1 << bits)
+    if kind.name == "decimal":
+        return abs(Decimal(text)) < Decimal(10) ** ((kind.precision or 10) - (kind.scale or 0))
+    if kind.name == "bit":
+        return len(text) - len("b''") <= (kind.length or 1)
+    return kind.name not in _RANGED
 
 
 def implied_value(kind: ColumnType) -> str:
@@ -141,6 +172,9 @@ def _now(kind: ColumnType, context: StatementContext) -> Initial:
 def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> str | None:
     """A literal as a value of that type; None where it does not fit what is known of the type."""
     name = kind.name
+    if name == "decimal" and default.kind == "string" and context.flavor == "mysql":
+        begins = _NUMBER.match(default.text.strip())
+        default = replace(default, text=begins[0] if begins else "0")
     if name in _INTEGERS or name in ("decimal", "float", "double"):
         return _number_text(default, kind)
     if name == "bit":

@@ -203,6 +203,10 @@ def _with_attribute(column: Column, action: AlterColumn, context: StatementConte
     if column.auto_increment and context.flavor == "mysql":
         return column  # it has no default, and MySQL says nothing
     text, is_expression = default_text(action.default, column.type, context)
+    if context.flavor == "mariadb" and column.on_update and column.default == column.on_update:
+        column = replace(
+            column, on_update=None
+        )  # MariaDB keeps both clauses as one attribute, which another default ends
     return replace(column, default=text, default_is_expression=is_expression)
 
 

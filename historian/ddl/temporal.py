@@ -6,6 +6,8 @@ import re
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
+from historian.ddl.numbers import as_decimal, integer_text
+
 __all__ = ["at_microsecond", "in_utc", "session_zone", "temporal_text", "year_text"]
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
@@ -67,8 +69,10 @@ def year_text(text: str, *, is_number: bool) -> str | None:
     >>> year_text("70", is_number=True), year_text("0", is_number=True), year_text("0", is_number=False)
     ('1970', '0000', '2000')
     """
-    if not text.isdigit():
+    number = as_decimal(text)
+    if number is None or number < 0:
         return None
+    text = integer_text(number) if "." in text else text
     year = int(text)
     if len(text) == 4 or year > 99:
         return f"{year:04d}"
@@ -106,12 +110,12 @@ def _date_text(kind: str, text: str, fraction: int, rounds: bool) -> str | None:
     year, month, day, hour, minute, second = numbers
     if month > 12 or day > 31 or hour > 23 or minute > 59 or second > 59 or year > 9999:
         return None
-    if kind == "date":
-        return f"{year:04d}-{month:02d}-{day:02d}"
     more, shown = _fraction(digits, fraction, rounds)
     if more:
         later = datetime(year, month, day, hour, minute, second) + timedelta(seconds=1)  # noqa: DTZ001 no zone
         year, month, day, hour, minute, second = later.timetuple()[:6]
+    if kind == "date":
+        return f"{year:04d}-{month:02d}-{day:02d}"
     return f"{year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{second:02d}{shown}"
 
 
@@ -130,8 +134,7 @@ def _cut(digits: str) -> tuple[list[int], bool]:
 def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
     dated = _PARTS.match(text)
     if dated and dated.group(4):
-        moment = _date_text("datetime", text, fraction, rounds)
-        return None if moment is None else moment[11:]
+        return _time_of_day(text, fraction, rounds)
     found = _CLOCK.fullmatch(text)
     if found is None:
         return None
@@ -139,8 +142,7 @@ def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: 
     if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
         whole = int(first)
         if whole >= _LEAST_MOMENT:
-            moment = _date_text("datetime", text, fraction, rounds)
-            return None if moment is None else moment[11:]
+            return _time_of_day(text, fraction, rounds)
         hours, minutes, seconds = whole // 10000, whole // 100 % 100, whole % 100
     else:
         hours, minutes, seconds = int(days or 0) * 24 + int(first), int(second or 0), int(third or 0)
@@ -149,6 +151,12 @@ def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: 
     more, shown = _fraction(digits or "", fraction, rounds)
     total = hours * 3600 + minutes * 60 + seconds + more
     return f"{sign}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}{shown}"
+
+
+def _time_of_day(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
+    """The time in a date and time; rounded up it can be 24:00:00."""
+    moment = _date_text("datetime", text, _MICROSECONDS, rounds)
+    return None if moment is None else _clock_text(moment[11:], fraction, rounds)
 
 
 def _fraction(digits: str, wanted: int, rounds: bool) -> tuple[int, str]:  # noqa: FBT001 private

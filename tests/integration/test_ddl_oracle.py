@@ -35,7 +35,9 @@ def test_the_computed_schema_is_the_servers_after_each_statement(
     while left:
         oracle = Oracle(server, seed)
         for _ in range(min(left, ROUND)):
-            findings += [f"seed {seed}: {finding}" for finding in oracle.step()]
+            for finding in oracle.step():
+                findings.append(f"seed {seed}: {finding}")
+                print(findings[-1], flush=True)
         oracle.close()
         for what in counts:
             counts[what] += getattr(oracle, what)

@@ -29,6 +29,9 @@ _PRINTED = """SELECT table_schema, table_name, column_name, column_type, is_null
 collation_name, column_key, extra FROM information_schema.columns WHERE table_schema IN %s
 ORDER BY table_schema, table_name, ordinal_position"""
 
+_DESCENDING = """SELECT DISTINCT table_schema, table_name FROM information_schema.statistics
+WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
+
 _LONGEST_KEY_BYTES = 1000
 _HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
@@ -58,6 +61,7 @@ class Oracle:
         self.grammar.is_old = server.name == "mysql57"
         self.writer = server.connect(init_command="SET sql_mode = ''")
         self.mapped = 0
+        self.printed: set[str] = set()
         self.form = ServerForm(flavor=server.flavor, version=_number(server.version))
         self.compared = 0
         self.accepted = self.rejected = self.refused = self.values = 0
@@ -127,7 +131,9 @@ class Oracle:
             self.catalog = found
             return
         findings += _catalog_differences(self.catalog, found)
-        findings += self._printed_differences()
+        printed = set(self._printed_differences())
+        findings += sorted(printed - self.printed)
+        self.printed = printed
         if not findings:
             findings += self._initial_values(edits)
         findings += self._mapped_differences(sql)
@@ -179,12 +185,16 @@ class Oracle:
                         "extra": extra,
                     }
                 )
+            cursor.execute(_DESCENDING, [DATABASES])
+            descending = {TableName(*row) for row in cursor.fetchall()} if self.form.flavor == "mariadb" else set()
         for name in self._tables(self.catalog):
             snapshot = self.catalog.tables[name]
             ours = table_form(snapshot, self.form)["columns"]
             for column, left, right in zip(snapshot.columns, ours, printed.get(name, ()), strict=False):
                 self.compared += 1
                 for what, value in right.items():
+                    if what == "key" and name in descending and not snapshot.primary_key:
+                        continue
                     if left[what] != value and not _is_free(what, value, column, snapshot, self.form.flavor):
                         yield f"{name}.{column.name} {what}: we print {left[what]!r}, the server {value!r}"
 
@@ -251,15 +261,25 @@ def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor:
         return len(candidates) > 1 and any(column.id in key.columns for key in candidates)
     if column.type.name == "timestamp" and not column.nullable and what in ("default", "extra"):
         return True  # see historian.compare
-    if what == "extra" and column.on_update and column.default is None:
-        theirs = theirs.removeprefix("DEFAULT_GENERATED ")  # stays when such a default is dropped
-        return theirs == f"on update {column.on_update}"
+    if what == "extra" and column.default is None and theirs.startswith("DEFAULT_GENERATED"):
+        ours = f"on update {column.on_update}" if column.on_update else ""
+        return theirs.removeprefix("DEFAULT_GENERATED").lstrip() == ours  # stays when such a default is dropped
     if what == "type" and "x'" in theirs:
         return True  # members that are no text
-    if what != "default" or column.default is None or theirs is None:
-        return False
+    return what == "default" and _is_free_default(theirs, column, flavor)
+
+
+def _is_free_default(theirs: Any, column: Column, flavor: str) -> bool:
+    if column.default is None:
+        return flavor == "mariadb" and column.nullable and theirs is None
     if column.default_is_expression:
+        if theirs is None:
+            return flavor == "mysql"
         return theirs.startswith("now(") or re.fullmatch(r"CURRENT_TIMESTAMP(\(\d\))?", column.default) is None
+    if theirs is None:
+        return False
+    if column.type.name in _BYTES and not column.default.isascii():
+        return True
     if flavor == "mariadb" and (column.type.name.endswith(("text", "blob")) or _SAID_OTHERWISE.match(theirs)):
         return True
     return column.type.name == "timestamp"

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ddl_text import MARIADB, MYSQL, MYSQL57, after, edits_of, resolved, table
@@ -343,3 +345,34 @@ def test_modify_if_exists_of_mariadb_adds_no_key_of_a_name_that_is_there() -> No
     before = "CREATE TABLE t (a INT, b INT, UNIQUE a (a, b))"
     assert altered("MODIFY IF EXISTS a INT UNIQUE", before, MARIADB)[2:] == ["unique a (a, b)"]
     assert altered("MODIFY a INT UNIQUE", before, MARIADB)[2:] == ["unique a (a, b)", "unique a_2 (a)"]
+
+
+def test_another_default_ends_on_update_in_mariadb_where_both_were_one_attribute() -> None:
+    before = (
+        "CREATE TABLE t (a DATETIME DEFAULT NOW() ON UPDATE NOW(), b DATETIME DEFAULT '2020-01-01' ON UPDATE NOW())"
+    )
+    for actions in ("ALTER a DROP DEFAULT, ALTER b DROP DEFAULT", "ALTER a SET DEFAULT NULL, ALTER b SET DEFAULT NULL"):
+        kept = "b datetime on update CURRENT_TIMESTAMP"
+        assert altered(actions, before, MARIADB) == ["a datetime", kept]
+        assert altered(actions, before, MYSQL) == ["a datetime on update CURRENT_TIMESTAMP", kept]
+
+
+def test_a_table_option_wins_over_convert_in_mariadb() -> None:
+    before = "CREATE TABLE t (a CHAR(1)) CHARSET utf8mb4"
+    convert, option = "CONVERT TO CHARACTER SET utf8mb3 COLLATE utf8mb3_bin", "DEFAULT CHARSET=latin1"
+    for actions in (f"{option}, {convert}", f"{convert}, {option}"):
+        catalog = after(before, f"ALTER TABLE t {actions}", "ALTER TABLE t ADD b CHAR(1)", context=MARIADB)
+        assert table(catalog) == ["a char(1) utf8mb3_bin", "b char(1) latin1_swedish_ci"]
+
+
+def test_a_second_charset_of_mysql_heeds_no_setting_of_the_session() -> None:
+    context = replace(MYSQL, utf8mb4_collation="utf8mb4_general_ci")
+    before = "CREATE TABLE t (a CHAR(1)) CHARSET latin1"
+    assert altered("CONVERT TO CHARSET utf8mb4", before, context) == ["a char(1) utf8mb4_general_ci"]
+    twice = "CONVERT TO CHARSET DEFAULT, CONVERT TO CHARSET utf8mb4"
+    assert altered(twice, before, context) == ["a char(1) utf8mb4_0900_ai_ci"]
+
+
+def test_a_key_that_is_not_unique_is_no_constraint() -> None:
+    before = "CREATE TABLE t (a INT, b INT, KEY k (a), UNIQUE u (b))"
+    assert altered("DROP CONSTRAINT IF EXISTS k, DROP CONSTRAINT u", before, MARIADB)[2:] == ["key k (a)"]

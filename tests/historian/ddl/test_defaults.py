@@ -67,6 +67,11 @@ def added(definition: str, context: StatementContext = MYSQL) -> Column:
         ("VARBINARY(3) DEFAULT 0x00FF", "0x00FF"),
         ("ENUM('x','y') DEFAULT 'Y'", "y"),
         ("SET('x','y','z') DEFAULT 'Z,x,z'", "x,z"),
+        ("YEAR DEFAULT 1.5", "2002"),
+        ("TIME(1) DEFAULT '2021-12-31 23:59:59.987'", "24:00:00.0"),
+        ("DATE DEFAULT '2021-12-31 23:59:59.9'", "2022-01-01"),
+        ("DECIMAL(6,2) DEFAULT '1e1z'", "10.00"),
+        ("DECIMAL(6,2) DEFAULT 'x'", "0.00"),
     ],
 )
 def test_literals_take_the_form_of_the_type_as_default_and_in_rows(definition: str, default: str) -> None:
@@ -75,8 +80,34 @@ def test_literals_take_the_form_of_the_type_as_default_and_in_rows(definition: s
     assert (column.initial, column.initial_known) == (default, True)
 
 
+@pytest.mark.parametrize(
+    "definition,initial,known",
+    [
+        ("CHAR(2) DEFAULT ('abc')", "ab", True),
+        ("VARCHAR(2) DEFAULT (12345)", "12", True),
+        ("BINARY(2) DEFAULT ('abc')", "0x6162", True),
+        ("TINYINT DEFAULT (127)", "127", True),
+        ("TINYINT DEFAULT (128)", None, False),
+        ("TINYINT UNSIGNED DEFAULT (-1)", None, False),
+        ("DECIMAL(4,2) DEFAULT (99.99)", "99.99", True),
+        ("DECIMAL(4,2) DEFAULT (100)", None, False),
+        ("BIT(2) DEFAULT (3)", "b'11'", True),
+        ("BIT(2) DEFAULT (4)", None, False),
+        ("YEAR DEFAULT (3000)", None, False),
+        ("DATE DEFAULT ('2020-01-02')", "2020-01-02", True),
+    ],
+)
+def test_an_expressions_value_is_cut_to_the_column_or_only_the_server_knows_it(
+    definition: str, initial: str | None, known: bool
+) -> None:
+    column = added(definition)
+    assert (column.initial, column.initial_known) == (initial, known)
+
+
 def test_mariadb_cuts_fractions_that_mysql_rounds() -> None:
     assert added("DATETIME DEFAULT '2020-01-02 03:04:05.6'", MARIADB).default == "2020-01-02 03:04:05"
+    assert added("TIME(1) DEFAULT '2020-01-02 23:59:59.987'", MARIADB).default == "23:59:59.9"
+    assert added("DATE DEFAULT '2020-01-02 23:59:59.9'", MARIADB).default == "2020-01-02"
 
 
 def test_a_float_shows_six_digits_and_holds_more() -> None:
