@@ -99,7 +99,7 @@ def with_promoted_timestamp(
     """All columns behind a statement, with the defaults that TIMESTAMPs get without being asked.
 
     Without ``explicit_defaults_for_timestamp``, of those that the statement defines, are NOT NULL and have no default,
-    the one that is the table's first gets CURRENT_TIMESTAMP for default and ON UPDATE, others a zero default.
+    the one that is the table's first of any kind gets CURRENT_TIMESTAMP for default and ON UPDATE, others a zero default.
 
     Args:
         defined: ids of columns that the statement defines.
@@ -110,11 +110,11 @@ def with_promoted_timestamp(
         return result
     first = True
     for at, column in enumerate(result):
-        if column.type.name != "timestamp" or column.nullable or column.generated:
+        if column.type.name != "timestamp":
             continue
         promoted = first and column.on_update is None
         first = False
-        if column.default is None and column.id in defined:
+        if column.default is None and column.id in defined and not (column.nullable or column.generated):
             now = DefaultSpec(kind="now", fraction=column.type.fraction)
             result[at] = _with_default(column, now if promoted else _ZERO, context, is_added=column.id in added)
     return result

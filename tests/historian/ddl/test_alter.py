@@ -321,6 +321,9 @@ def test_a_timestamp_that_is_added_without_explicit_defaults() -> None:
     first = altered("ADD b TIMESTAMP FIRST", before, MYSQL57)[0]
     assert first == "b timestamp not null default CURRENT_TIMESTAMP on update CURRENT_TIMESTAMP"
     assert altered("ADD b TIMESTAMP", before, MYSQL)[2] == "b timestamp"
+    for other in ("TIMESTAMP NULL", "TIMESTAMP NULL ON UPDATE NOW()", "TIMESTAMP AS ('2020-01-01') VIRTUAL NULL"):
+        behind = altered("ADD b TIMESTAMP", f"CREATE TABLE t (a {other})", MYSQL57)[1]
+        assert behind == "b timestamp not null default '0000-00-00 00:00:00'"
 
 
 def test_the_place_of_a_generated_invisible_key_is_not_guessed() -> None:
