@@ -211,13 +211,15 @@ def test_the_order_of_table_charset_options_counts_in_mysql_57_only() -> None:
 
 
 def test_timestamps_before_explicit_defaults() -> None:
-    assert made("i INT, a TIMESTAMP NULL, b TIMESTAMP(3), c TIMESTAMP, d TIMESTAMP DEFAULT '2020-1-2'", MYSQL57) == [
+    assert made("i INT, b TIMESTAMP(3), a TIMESTAMP NULL, c TIMESTAMP, d TIMESTAMP DEFAULT '2020-1-2'", MYSQL57) == [
         "i int",
-        "a timestamp",
         "b timestamp(3) not null default CURRENT_TIMESTAMP(3) on update CURRENT_TIMESTAMP(3)",
+        "a timestamp",
         "c timestamp not null default '0000-00-00 00:00:00'",
         "d timestamp not null default '2020-01-02 00:00:00'",
     ]
+    behind_another = made("a TIMESTAMP NULL, b TIMESTAMP", MYSQL57)
+    assert behind_another == ["a timestamp", "b timestamp not null default '0000-00-00 00:00:00'"]
     assert made("b TIMESTAMP(3), c TIMESTAMP NOT NULL", MYSQL) == ["b timestamp(3)", "c timestamp not null"]
 
 
