@@ -220,7 +220,11 @@ def _in_order(snapshot: Snapshot) -> list[UniqueKey]:
 
 def _stands_in(key: UniqueKey, snapshot: Snapshot, server: ServerForm) -> bool:
     """Whether servers take the key for the primary one where there is none."""
-    sizes = {column.id: _key_bytes(column, server) for column in snapshot.columns if not column.nullable}
+    sizes = {
+        column.id: _key_bytes(column, server)
+        for column in snapshot.columns
+        if not column.nullable and column.generated != "virtual"
+    }
     if key.prefixes or not sizes.keys() >= set(key.columns):
         return False
     return sum(sizes[column] for column in key.columns) <= _LONGEST_KEY_BYTES

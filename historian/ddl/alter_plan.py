@@ -126,10 +126,10 @@ def _is_there(facts: _Facts, name: str, *, if_exists: bool) -> bool:
 
 def _add(facts: _Facts, action: AddColumn) -> None:
     name = action.column.name.lower()
-    if action.if_not_exists and (name in facts.columns or name in facts.added):
-        return
-    facts.plan.defined.append(action)
-    facts.added.add(name)
+    if not (action.if_not_exists and (name in facts.columns or name in facts.added)):
+        facts.plan.defined.append(action)
+        facts.added.add(name)
+    # MariaDB adds the keys of a definition that it passes over, if no key has their name.
     for key in action.column.keys():  # noqa: SIM118 a tuple of keys, not a mapping's
         _add_key(facts, AddKey(key=replace(key, if_not_exists=action.if_not_exists)))
 

@@ -58,7 +58,8 @@ def altered_table(
         raise Refused("two columns would have the same name")
     if not columns:
         raise Refused("no column would be left")
-    if context.flavor == "mysql" and any(_is_generated_key(column, old) for column in columns[1:]):
+    generated = {column.id for column in old.columns if _is_generated_key(column, old)}
+    if context.flavor == "mysql" and any(column.id in generated for column in columns[1:]):
         raise Refused(
             f"the place of {_GENERATED_KEY}, a generated invisible primary key, depends on a setting that is not in the log"
         )

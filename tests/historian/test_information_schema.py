@@ -158,3 +158,9 @@ def test_mysql_prints_no_charset_for_members_of_bytes() -> None:
     assert one("a ENUM('x') CHARSET binary", "charset", MYSQL) is None
     assert one("a ENUM('x') CHARSET binary DEFAULT 'x'", "default", MYSQL) == "0x78"
     assert one("a ENUM('x') CHARSET binary", "charset", MARIADB) == "binary"
+
+
+def test_a_key_over_a_virtual_column_does_not_stand_for_the_primary_key() -> None:
+    for how, expected in (("VIRTUAL", ["MUL", ""]), ("STORED", ["PRI", "PRI"])):
+        found = forms(f"a INT NOT NULL, b INT AS (a + 1) {how} NOT NULL, UNIQUE u (a, b)")
+        assert [column["key"] for column in found] == expected

@@ -34,6 +34,7 @@ WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
 
 _LONGEST_KEY_BYTES = 1000
 _HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
+_BEYOND_ASCII = re.compile(r"0x(?:..)*[89A-F].(?:..)*")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
 _REFUSED = (
@@ -257,7 +258,7 @@ def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor:
     """Whether a difference is one of those that docs/cli.md names."""
     if what == "key" and not snapshot.primary_key:
         nullable = {other.id for other in snapshot.columns if other.nullable}
-        candidates = [key for key in snapshot.unique_keys if nullable.isdisjoint(key.columns)]
+        candidates = [key for key in snapshot.unique_keys if flavor == "mariadb" or nullable.isdisjoint(key.columns)]
         return len(candidates) > 1 and any(column.id in key.columns for key in candidates)
     if column.type.name == "timestamp" and not column.nullable and what in ("default", "extra"):
         return True  # see historian.compare
@@ -278,7 +279,7 @@ def _is_free_default(theirs: Any, column: Column, flavor: str) -> bool:
         return theirs.startswith("now(") or re.fullmatch(r"CURRENT_TIMESTAMP(\(\d\))?", column.default) is None
     if theirs is None:
         return False
-    if column.type.name in _BYTES and not column.default.isascii():
+    if column.type.name in _BYTES and _BEYOND_ASCII.fullmatch(column.default):
         return True
     if flavor == "mariadb" and (column.type.name.endswith(("text", "blob")) or _SAID_OTHERWISE.match(theirs)):
         return True

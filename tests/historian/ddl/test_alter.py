@@ -328,9 +328,10 @@ def test_a_timestamp_that_is_added_without_explicit_defaults() -> None:
 
 def test_the_place_of_a_generated_invisible_key_is_not_guessed() -> None:
     made = "CREATE TABLE t (my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, a INT)"
-    first = resolved("ALTER TABLE t ADD b INT FIRST", made)
-    assert (first.kind, first.edits) == ("not_understood", ())
-    assert "depends on a setting that is not in the log" in first.reason
+    for actions in ("ADD b INT FIRST", "ADD b INT FIRST, ALTER my_row_id SET VISIBLE"):
+        first = resolved(f"ALTER TABLE t {actions}", made)
+        assert (first.kind, first.edits) == ("not_understood", ())
+        assert "depends on a setting that is not in the log" in first.reason
     assert resolved("ALTER TABLE t ADD b INT", made).kind == "ddl"
 
 
@@ -379,3 +380,9 @@ def test_a_second_charset_of_mysql_heeds_no_setting_of_the_session() -> None:
 def test_a_key_that_is_not_unique_is_no_constraint() -> None:
     before = "CREATE TABLE t (a INT, b INT, KEY k (a), UNIQUE u (b))"
     assert altered("DROP CONSTRAINT IF EXISTS k, DROP CONSTRAINT u", before, MARIADB)[2:] == ["key k (a)"]
+
+
+def test_a_column_that_is_there_already_brings_its_key_in_mariadb() -> None:
+    before = "CREATE TABLE t (a INT, UNIQUE k (a))"
+    assert altered("ADD IF NOT EXISTS a CHAR(1) UNIQUE", before, MARIADB) == ["a int", "unique k (a)", "unique a (a)"]
+    assert altered("ADD IF NOT EXISTS a INT UNIQUE", before.replace("k", "a"), MARIADB) == ["a int", "unique a (a)"]
