@@ -97,6 +97,12 @@ def mysql57(_servers: _Servers) -> Server:
 
 
 @pytest.fixture(scope="session")
+def mariadb105(_servers: _Servers) -> Server:
+    """MariaDB 10.5."""
+    return _servers["mariadb105"]
+
+
+@pytest.fixture(scope="session")
 def mariadb1011(_servers: _Servers) -> Server:
     """MariaDB 10.11."""
     return _servers["mariadb1011"]

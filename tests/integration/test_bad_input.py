@@ -21,7 +21,7 @@ from connectors.sources import make_tracker
 from servers import Server
 
 SINK = "sinks: [{type: delta, path: lake}]\n"
-KINDS = ["mysql9", "mysql8", "mysql57", "mariadb1011", "mariadb118"]
+KINDS = ["mysql9", "mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"]
 
 
 def _run(*arguments: str | Path) -> Result:
@@ -128,7 +128,7 @@ def test_a_run_on_a_server_that_logs_statements_is_refused(database: Server, tmp
     assert re.search(r"mend: SET (GLOBAL|PERSIST) binlog_format = ROW;", result.stderr)
 
 
-@pytest.mark.parametrize("name", ["mysql8", "mysql57", "mariadb1011", "mariadb118"])
+@pytest.mark.parametrize("name", ["mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"])
 def test_a_run_with_a_captured_child_of_a_cascade_is_refused(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -337,7 +337,7 @@ PARTIAL_JSON = (
 # Server, statements, the kind and text of the event as the server lists them, and what is said of it.
 NOT_READ = [
     *((name, XA, ("Query", "XA START"), "the log holds an XA statement") for name in ("mysql57", "mysql8", "mysql9")),
-    *((name, XA, ("Gtid", "XA START"), "the log holds an XA transaction") for name in ("mariadb1011", "mariadb118")),
+    *((name, XA, ("Gtid", "XA START"), "the log holds an XA transaction") for name in KINDS[3:]),
     *(
         (name, PARTIAL_JSON, ("Update_rows_partial", ""), "the log holds a PARTIAL_UPDATE_ROWS event of bad_it.t")
         for name in ("mysql8", "mysql9")

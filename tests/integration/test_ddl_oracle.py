@@ -17,7 +17,7 @@ from servers import Server
 
 STATEMENTS = int(os.environ.get("DDL_STATEMENTS", "500"))
 SEED = int(os.environ.get("DDL_SEED", "1"))
-SHARES = {"mysql9": 0.5, "mysql8": 0.3, "mysql57": 0.2, "mariadb118": 0.6, "mariadb1011": 0.4}
+SHARES = {"mysql9": 0.5, "mysql8": 0.3, "mysql57": 0.2, "mariadb118": 0.5, "mariadb1011": 0.3, "mariadb105": 0.2}
 """Of a flavor's statements."""
 ROUND = 500
 """Statements between two new beginnings, so that no state grows old."""

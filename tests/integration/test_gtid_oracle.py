@@ -200,7 +200,7 @@ def test_what_a_server_has_purged_is_missing_from_the_positions_that_it_refuses(
         assert bool(subset) == (missing_from(purged, position) is None), position
 
 
-MARIADB = ["mariadb1011", "mariadb118"]
+MARIADB = ["mariadb105", "mariadb1011", "mariadb118"]
 MARIADB_BITS = (*" \t\n\v\f\r+-,x;0", "1", "00", "+1", " +", "+ ", "4294967296", "18446744073709551616")
 
 

@@ -20,7 +20,7 @@ from workload.seeds import seeds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FLAVORS = {"mysql": ("mysql9", "mysql8", "mysql57"), "mariadb": ("mariadb1011", "mariadb118")}
+FLAVORS = {"mysql": ("mysql9", "mysql8", "mysql57"), "mariadb": ("mariadb105", "mariadb1011", "mariadb118")}
 RUNS = 4
 
 

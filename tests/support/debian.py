@@ -48,8 +48,8 @@ def unpack(release: str, packages: Sequence[str], root: Path, work: Path, *, alo
         work: an empty directory for lists and downloads; the caller removes it.
         alone: names of packages that come without their dependencies.
     """
-    environment = _private_apt(release, work)
-    _run(["apt-get", "-qq", "update"], environment)
+    environment = _private_apt(work)
+    _update(release, work, environment)
     wanted = [*_closure(packages, environment), *alone]
     downloads = work / "debs"
     downloads.mkdir()
@@ -68,26 +68,48 @@ def program_in(root: Path, program: str) -> list[str]:
     return [str(loader), "--library-path", ":".join(map(str, libraries)), str(root / program)]
 
 
-def _private_apt(release: str, work: Path) -> dict[str, str]:
+def _private_apt(work: Path) -> dict[str, str]:
     """The environment in which apt-get uses lists, caches and status under ``work`` only."""
-    if not KEYRING.exists():
-        raise DebianError(f"{KEYRING} is missing; install debian-archive-keyring")
     for directory in ("state/lists/partial", "cache/archives/partial"):
         (work / directory).mkdir(parents=True)
     (work / "state/status").touch()
+    configuration = work / "apt.conf"
+    configuration.write_text(CONFIGURATION.format(work=work), encoding="utf-8")
+    return {**os.environ, "APT_CONFIG": str(configuration), "LC_ALL": "C"}
+
+
+def _update(release: str, work: Path, environment: dict[str, str]) -> None:
+    """Fetches the release's lists, from the first archive that has them."""
+    failed: list[DebianError] = []
+    for sources in _sources(release):
+        (work / "sources.list").write_text(sources, encoding="utf-8")
+        try:
+            _run(["apt-get", "-qq", "update"], environment)
+        except DebianError as error:
+            failed.append(error)
+        else:
+            return
+    raise failed[0]
+
+
+def _sources(release: str) -> list[str]:
+    """Lists of sources to try in turn: a release that has ended loses its security updates, then moves away."""
+    if not KEYRING.exists():
+        raise DebianError(f"{KEYRING} is missing; install debian-archive-keyring")
     sites = _sites()
     if "debian" not in sites:
         raise DebianError(
             f"apt's own settings name no archive that ends in /debian (they name {sorted(sites.values())}); the test "
             f"servers come from Debian's packages: run on Debian, or let HISTORIAN_TEST_* name running servers"
         )
-    sources = [f"deb [signed-by={KEYRING}] {sites['debian']} {release} main"]
+    main = f"deb [signed-by={KEYRING}] {sites['debian']} {release} main\n"
+    secured = main
     if release != "sid" and "debian-security" in sites:
-        sources.append(f"deb [signed-by={KEYRING}] {sites['debian-security']} {release}-security main")
-    (work / "sources.list").write_text("\n".join(sources) + "\n", encoding="utf-8")
-    configuration = work / "apt.conf"
-    configuration.write_text(CONFIGURATION.format(work=work), encoding="utf-8")
-    return {**os.environ, "APT_CONFIG": str(configuration), "LC_ALL": "C"}
+        secured += f"deb [signed-by={KEYRING}] {sites['debian-security']} {release}-security main\n"
+    # Debian keeps ended releases on a host of its own, beside the one that its mirrors are reached by.
+    return list(
+        dict.fromkeys((secured, main, secured.replace("//deb.", "//archive."), main.replace("//deb.", "//archive.")))
+    )
 
 
 def _sites() -> dict[str, str]:

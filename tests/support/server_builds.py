@@ -67,14 +67,15 @@ class Build:
         return ["env", f"LD_LIBRARY_PATH={root / 'libraries'}", str(root / program)]
 
 
-def _mariadb(name: str, series: tuple[int, int], release: str) -> Build:
+def _mariadb(name: str, series: tuple[int, int], release: str, suffix: str = "") -> Build:
     return Build(
         name=name,
         flavor="mariadb",
         series=series,
         release=release,
-        packages=("mariadb-server-core", "mariadb-client-core"),
-        alone=("mariadb-server", "mariadb-client"),  # the SQL that makes system tables, and mariadb-binlog
+        packages=(f"mariadb-server-core{suffix}", f"mariadb-client-core{suffix}"),
+        # The SQL that makes system tables, and mariadb-binlog.
+        alone=(f"mariadb-server{suffix}", f"mariadb-client{suffix}"),
     )
 
 
@@ -112,6 +113,7 @@ BUILDS: dict[str, Build] = {
                 sha256="dc49b0574decaaa4fa8100d500344e83824a04190768fba21f44e88a677b3a1e",
             ),
         ),
+        _mariadb("mariadb105", (10, 5), "bullseye", "-10.5"),
         _mariadb("mariadb1011", (10, 11), "bookworm"),
         _mariadb("mariadb118", (11, 8), "trixie"),
     )

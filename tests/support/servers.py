@@ -128,7 +128,7 @@ def start_server(name: str, directory: Path, *options: str) -> Server:
     """Starts a server and waits until it takes connections.
 
     Args:
-        name: mysql9, mysql8, mysql57, mariadb1011 or mariadb118.
+        name: mysql9, mysql8, mysql57, mariadb105, mariadb1011 or mariadb118.
         directory: where its data, log and socket go; made if missing. Data that is there already is used.
         options: lines of an option file, such as ``gtid_mode=OFF``; they win over the defaults.
     """

@@ -21,7 +21,8 @@ def spelled(name: str) -> str:
 
 
 def test_every_collation_of_a_server_is_known(server: Server) -> None:
-    rows = server.sql(FULL_COLLATIONS if server.flavor == "mariadb" else COLLATIONS)
+    short_names = server.name in ("mariadb1011", "mariadb118")  # uca1400_ai_ci, whatever the character set
+    rows = server.sql(FULL_COLLATIONS if short_names else COLLATIONS)
     assert len(rows) > 200
     for number, name, charset in rows:
         assert collation(number, server.flavor) == (spelled(name), spelled(charset))

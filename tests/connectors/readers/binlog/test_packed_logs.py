@@ -44,7 +44,7 @@ MARIADB_ON = "SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len 
 MARIADB_OFF = "SET GLOBAL log_bin_compress = OFF"
 
 
-@pytest.fixture(scope="module", params=["mysql8", "mysql9", "mariadb1011", "mariadb118"])
+@pytest.fixture(scope="module", params=["mysql8", "mysql9", "mariadb105", "mariadb1011", "mariadb118"])
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that these tests may restart."""
     server = start_server(request.param, tmp_path_factory.mktemp(request.param), "max_allowed_packet=256M")
@@ -95,7 +95,7 @@ def change(execute: Callable[[str], Any], random: Random) -> None:
             rows = ",".join(
                 f"({key}, REPEAT('\u00e9{key}', {random.randrange(60)}), {random.uniform(-1e9, 1e9):.6f},"
                 f" '2024-02-29 01:02:03.{random.randrange(10**6):06d}',"
-                f" {random.choice(['NULL', '0x00ff', 'REPEAT(0x00, 5000)', 'RANDOM_BYTES(700)'])},"
+                f" {random.choice(['NULL', '0x00ff', 'REPEAT(0x00, 5000)', f'0x{random.randbytes(700).hex()}'])},"
                 f" {random.choice([0, 2**64 - 1])})"
                 for key in range(first, first + random.randint(1, 40))
             )

@@ -290,6 +290,7 @@ HIDDEN = {
     "mysql8": ", inv INT INVISIBLE, KEY k ((i + 1))",
 }
 HIDDEN |= {
+    "mariadb105": ", inv INT INVISIBLE, i6 INET6",
     "mariadb1011": ", inv INT INVISIBLE, u UUID, i6 INET6, i4 INET4",
     "mariadb118": ", inv INT INVISIBLE, ve VECTOR(3)",
 }
@@ -371,7 +372,7 @@ ROW = f"INSERT INTO refused.t VALUES (1, 'v', '{DOCUMENT}', 'b')"
 XA = ("XA START 'x'", ROW, "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
 MYSQL = ["mysql57", "mysql8", "mysql9"]
 MYSQL8 = ["mysql8", "mysql9"]
-MARIADB = ["mariadb1011", "mariadb118"]
+MARIADB = ["mariadb105", "mariadb1011", "mariadb118"]
 PARTIAL_JSON = (
     ROW,
     "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
@@ -537,6 +538,7 @@ def test_domains_are_read_each_on_its_own(fresh_server: Callable[..., Server]) -
         ("mysql8", (), ()),
         ("mysql9", ("binlog_transaction_compression=ON",), ()),
         ("mysql8", (), ("binlog_transaction_compression=ON",)),
+        ("mariadb105", ("log_bin_compress=ON", "log_bin_compress_min_len=10"), ()),
         ("mariadb1011", (), ("log_bin_compress=ON", "log_bin_compress_min_len=10")),
     ],
 )
