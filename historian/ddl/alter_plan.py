@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from historian.ddl.charsets import built_in_collation
-from historian.ddl.column_types import Charset, charset_clause, most_bytes
+from historian.ddl.column_types import Charset, charset_clause, most_bytes, resolves_default_charset
 from historian.ddl.context import StatementContext
 from historian.ddl.keys import keys_of
 from historian.ddl.refused import Refused
@@ -69,8 +69,8 @@ class AlterPlan:
 class _Facts:
     """What the actions are judged by.
 
-    ``database``: defaults of the table's; ``current``: of the session's, which is what DEFAULT means to MySQL in
-    CONVERT TO CHARACTER SET DEFAULT.
+    ``database``: defaults of the table's; ``current``: of the session's, which is what DEFAULT means to MySQL,
+    and to MariaDB before 10.9, in CONVERT TO CHARACTER SET DEFAULT.
     """
 
     plan: AlterPlan
@@ -215,7 +215,7 @@ def _options(facts: _Facts, action: TableOptions) -> None:
 
 
 def _convert(facts: _Facts, action: ConvertCharset) -> None:
-    default = facts.database if facts.context.flavor == "mariadb" else facts.current
+    default = facts.database if resolves_default_charset(facts.context) else facts.current
     facts.plan.convert = facts.plan.inherited = _clause(facts, action.charset, default)
 
 

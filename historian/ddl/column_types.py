@@ -28,6 +28,7 @@ __all__ = [
     "most_bytes",
     "natural_width",
     "resized_type",
+    "resolves_default_charset",
     "sized_text",
 ]
 
@@ -171,17 +172,22 @@ def resized_type(old: ColumnType, new: ColumnType) -> ColumnType | None:
     return replace(new, name=sized_text(characters, family, maximum_bytes(new.charset or "")))
 
 
+def resolves_default_charset(context: StatementContext) -> bool:
+    """Whether CHARACTER SET DEFAULT has MariaDB's own meaning, which came with 10.9; before it is much as in MySQL."""
+    return context.flavor == "mariadb" and not 0 < context.version < 100900
+
+
 def charset_clause(
     clause: CharsetClause, inherited: Charset, context: StatementContext, default: Charset | None = None
 ) -> Charset:
     """Charset and collation of a column, table or database: what its clause says over what it inherits.
 
-    *default*: what DEFAULT stands for; MariaDB takes the charset of it alone.
+    *default*: what DEFAULT stands for; MariaDB takes the charset of it alone since 10.9.
     """
     charset, collation = inherited
     if clause.charset == "" and default is not None:
         charset, collation = default
-        if context.flavor == "mariadb":
+        if resolves_default_charset(context):
             collation = built_in_collation(charset, context)
     elif clause.charset:
         charset, collation = clause.charset, default_collation(clause.charset, context)

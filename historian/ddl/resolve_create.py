@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from historian.ddl.column_types import Charset, charset_clause
+from historian.ddl.column_types import Charset, charset_clause, resolves_default_charset
 from historian.ddl.context import StatementContext
 from historian.ddl.keys import added_keys, as_snapshot_keys, primary_columns
 from historian.ddl.refused import Refused
@@ -43,6 +43,8 @@ def made_database(
     """The database that CREATE or ALTER DATABASE makes; *old* where it was there."""
     server = _server_defaults(catalog, context)
     inherited = server if old is None else (old.charset, old.collation)
+    if old is not None and context.flavor == "mariadb" and not resolves_default_charset(context):
+        server = inherited  # ALTER DATABASE ... CHARACTER SET DEFAULT changes nothing
     charset, collation = charset_clause(clause, inherited, context, server)
     return Database(name=name, charset=charset, collation=collation)
 

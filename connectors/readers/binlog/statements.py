@@ -71,7 +71,8 @@ _GENERATED_KEY = re.compile(
     rb""" \(\n  [`"]my_row_id[`"] bigint unsigned NOT NULL AUTO_INCREMENT /\*!80023 INVISIBLE \*/,\n"""
 )
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
-"""MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8."""
+"""MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8 and by later releases of older lines."""
+_EXPLICIT_DEFAULTS_SINCE = {1003: 36, 1004: 26, 1005: 17, 1006: 9, 1007: 5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +224,8 @@ def _utf8mb4_collation(variables: _Variables, flavor: str) -> str:
 def _explicit_defaults(variables: _Variables, written_by: FormatDescription) -> bool | None:
     if written_by.flavor == "mariadb":
         flags = variables.number(0)
-        if written_by.version < 100800 or flags is None:
+        line, release = divmod(written_by.version, 100)
+        if flags is None or (line < 1008 and release < _EXPLICIT_DEFAULTS_SINCE.get(line, 100)):
             return None
         return bool(flags & _OPTION_EXPLICIT_DEFAULTS)
     number = variables.number(16)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ddl_text import MARIADB, MYSQL, MYSQL57, after, edits_of, resolved, table
@@ -81,6 +83,42 @@ def test_alter_database_means_the_default_one_where_it_names_none() -> None:
     catalog = after("ALTER DATABASE CHARACTER SET latin1", "ALTER SCHEMA `shop` DEFAULT COLLATE latin1_bin")
     assert catalog.databases["shop"].collation == "latin1_bin"
     assert resolved("ALTER DATABASE shop READ ONLY = 1").edits == ()
+
+
+@pytest.mark.parametrize(
+    "version, collation", [(100529, "koi8r_general_ci"), (101119, "latin2_general_ci"), (0, "latin2_general_ci")]
+)
+def test_a_database_keeps_its_charset_by_default_before_mariadb_109(version: int, collation: str) -> None:
+    old = replace(MARIADB, version=version)
+    catalog = Catalog(charset="latin2", collation="latin2_bin")
+    made = "CREATE DATABASE d CHARACTER SET koi8r"
+    assert (
+        after(made, "ALTER DATABASE d CHARACTER SET DEFAULT", context=old, catalog=catalog).databases["d"].collation
+        == collation
+    )
+
+
+def test_before_mariadb_109_a_default_charset_comes_with_its_collation() -> None:
+    catalog = Catalog(charset="latin2", collation="latin2_bin")
+    for version, collation in ((100529, "latin2_bin"), (101119, "latin2_general_ci")):
+        context = replace(MARIADB, version=version)
+        made = after("CREATE DATABASE d CHARACTER SET DEFAULT", context=context, catalog=catalog).databases["d"]
+        assert made.collation == collation
+
+
+def test_before_mariadb_109_convert_takes_the_charset_of_the_sessions_database() -> None:
+    catalog = Catalog(charset="latin2", collation="latin2_bin")
+    for version, collation in ((100529, "koi8r_bin"), (101119, "greek_general_ci")):
+        context = replace(MARIADB, version=version)
+        found = after(
+            "CREATE DATABASE shop COLLATE koi8r_bin",
+            "CREATE DATABASE d COLLATE greek_bin",
+            "CREATE TABLE d.t (a TEXT CHARACTER SET latin1)",
+            "ALTER TABLE d.t CONVERT TO CHARACTER SET DEFAULT",
+            context=context,
+            catalog=catalog,
+        )
+        assert found.tables[TableName("d", "t")].collation == collation
 
 
 def test_system_tables_are_nobodys_business() -> None:

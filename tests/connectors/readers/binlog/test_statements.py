@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,15 @@ def test_mariadb_variables_come_in_any_order() -> None:
     assert context.explicit_defaults_for_timestamp is True
     assert context.time_us == TIMESTAMP * 1_000_000 + 7
     assert context.time_zone == "UTC"
+
+
+@pytest.mark.parametrize(
+    "version, says", [(100516, False), (100517, True), (100608, False), (100609, True), (100800, True)]
+)
+def test_mariadb_says_whether_timestamps_have_defaults_since_a_release_of_each_line(version: int, says: bool) -> None:
+    written_by = replace(MARIADB, version=version)
+    context = logged_statement(query(b"DROP TABLE t", b"\x00" + struct.pack("<I", 1 << 24)), written_by).context
+    assert context.explicit_defaults_for_timestamp is (True if says else None)
 
 
 def test_flags_of_an_alter_in_phases_carry_a_number() -> None:
