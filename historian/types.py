@@ -44,12 +44,9 @@ _ARROW: dict[str, Callable[[ColumnType], pa.DataType]] = {
     "time": _always(pa.int64()),
     "year": _always(pa.int16()),
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _always(pa.string())),
-    **dict.fromkeys(("enum", "set", "json"), _always(pa.string())),
+    **dict.fromkeys(("enum", "set", "json", "uuid", "inet4", "inet6"), _always(pa.string())),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _always(pa.binary())),
-    **dict.fromkeys(
-        (*GEOMETRIES, "geometrycollection"),
-        _always(pa.binary()),
-    ),
+    **dict.fromkeys((*GEOMETRIES, "geometrycollection", "vector"), _always(pa.binary())),
 }
 
 
@@ -63,7 +60,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 
     Unsigned integers take the next wider signed type, since Spark and Delta have no unsigned ones; TIME is microseconds
     as int64 (it exceeds a day and can be negative); YEAR is an int16; BIT(n) big-endian bytes, BIT(1) a boolean;
-    GEOMETRY the server's own bytes: SRID, then WKB. Zero dates have no Arrow value: the decoder counts them and gives
+    GEOMETRY the server's own bytes: SRID, then WKB; VECTOR too: four bytes a number. Zero dates have no Arrow value: the decoder counts them and gives
     NULL.
 
     Raises:

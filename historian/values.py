@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
+import uuid
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
@@ -13,10 +15,11 @@ from historian.errors import ValueUnrepresentable
 from historian.schema import Column, ColumnType
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
-__all__ = ["Value", "initial_scalar", "initial_value"]
+__all__ = ["Value", "inet6_text", "initial_scalar", "initial_value"]
 
 Value = bool | int | float | Decimal | str | bytes | date | datetime | None
 
+_ZEROS = re.compile("0+")
 _BITS = re.compile(r"b'([01]*)'|0b([01]+)|0x([0-9A-Fa-f]*)|([0-9]+)")
 _HEX = re.compile(r"0x((?:[0-9A-Fa-f]{2})*)")
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
@@ -63,6 +66,25 @@ def initial_scalar(column: Column) -> pa.Scalar:
         raise ValueUnrepresentable(
             "a column's initial value does not fit its type", where=column.name, expected=column.type, found=value
         ) from error
+
+
+def inet6_text(packed: bytes) -> str:
+    """An INET6 as MariaDB prints it: the longest run of zero words as ``::``, the first of equals, be it a single one.
+
+    The last 32 bits are printed as an IPv4 address behind ``::`` and ``::ffff:`` (``Inet6::to_string``, sql_type_inet.cc).
+    """
+    words = [int.from_bytes(packed[at : at + 2], "big") for at in range(0, 16, 2)]
+    runs = [
+        (match.end() - match.start(), -match.start()) for match in _ZEROS.finditer("".join("x0"[w == 0] for w in words))
+    ]
+    length, start = max(runs, default=(0, 1))
+    start = -start
+    if start == 0 and (length == 6 or (length == 5 and words[5] == 0xFFFF)):
+        return ("::" if length == 6 else "::ffff:") + str(ipaddress.IPv4Address(packed[12:]))
+    texts = [f"{word:x}" for word in words]
+    if not length:
+        return ":".join(texts)
+    return f"{':'.join(texts[:start])}::{':'.join(texts[start + length :])}"
 
 
 def _integer(text: str, _: ColumnType) -> int:
@@ -139,6 +161,18 @@ def _text(text: str, _: ColumnType) -> str:
     return text
 
 
+def _uuid(text: str, _: ColumnType) -> str:
+    return str(uuid.UUID(text))
+
+
+def _inet4(text: str, _: ColumnType) -> str:
+    return str(ipaddress.IPv4Address(text))
+
+
+def _inet6(text: str, _: ColumnType) -> str:
+    return inet6_text(ipaddress.IPv6Address(text).packed)
+
+
 _READ: dict[str, Callable[[str, ColumnType], Value]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "year"), _integer),
     "bigint": _unsigned_or_signed,
@@ -154,5 +188,8 @@ _READ: dict[str, Callable[[str, ColumnType], Value]] = {
     **dict.fromkeys(
         ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"), _binary
     ),
-    **dict.fromkeys(("geomcollection", "geometrycollection"), _binary),
+    **dict.fromkeys(("geomcollection", "geometrycollection", "vector"), _binary),
+    "uuid": _uuid,
+    "inet4": _inet4,
+    "inet6": _inet6,
 }

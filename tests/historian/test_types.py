@@ -33,6 +33,10 @@ CASES = [
     (ColumnType(name="json"), pa.string(), "json"),
     (ColumnType(name="binary", length=16), pa.binary(), "binary(16)"),
     (ColumnType(name="geomcollection"), pa.binary(), "geomcollection"),
+    (ColumnType(name="vector", length=3), pa.binary(), "vector(3)"),
+    (ColumnType(name="uuid"), pa.string(), "uuid"),
+    (ColumnType(name="inet4"), pa.string(), "inet4"),
+    (ColumnType(name="inet6"), pa.string(), "inet6"),
 ]
 
 
@@ -42,8 +46,8 @@ def test_type_has_an_arrow_type_and_prints_as_the_servers(kind: ColumnType, arro
 
 
 def test_a_type_that_is_not_read_is_refused_by_name() -> None:
-    vector = ColumnType(name="vector", length=3)
+    xml = ColumnType(name="xmltype")
 
-    assert not is_readable(vector)
-    with pytest.raises(ValueUnrepresentable, match=r"not read yet \(vector\(3\)\)"):
-        arrow_type(vector)
+    assert not is_readable(xml)
+    with pytest.raises(ValueUnrepresentable, match=r"not read yet \(xmltype\)"):
+        arrow_type(xml)

@@ -60,6 +60,12 @@ CASES: list[tuple[Column, Value]] = [
     (column("varbinary", "0x00ff", length=3), b"\x00\xff"),
     (column("blob", "é"), "é".encode()),
     (column("point", "0x"), b""),
+    (column("vector", "0x0000803F", length=1), b"\0\0\x80?"),
+    (column("uuid", "123E4567e89b12d3a456426655440000"), "123e4567-e89b-12d3-a456-426655440000"),
+    (column("inet4", "10.0.0.1"), "10.0.0.1"),
+    (column("inet6", "2001:DB8:0::1"), "2001:db8::1"),
+    (column("inet6", "1:0:2:3:4:5:6:7"), "1::2:3:4:5:6:7"),
+    (column("inet6", "::ffff:1.2.3.4"), "::ffff:1.2.3.4"),
 ]
 
 
@@ -86,6 +92,8 @@ def test_a_float_is_rounded_to_what_the_server_stores() -> None:
         column("datetime", "2024-02-29"),
         column("time", "12:60:00"),
         column("time", "noon"),
+        column("uuid", "none"),
+        column("inet6", "1:2"),
         column("bit", "b'111'", length=2),
         column("bit", "two", length=2),
     ],

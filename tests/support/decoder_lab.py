@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.readers.binlog.decoder import RangeDecoder
 from historian.changelog import Op, physical_name
 from historian.chunks import Chunk
+from historian.ddl.captured_types import parse_column_type
 from historian.plans import PlannedTable, PlannedVersion
 from historian.schema import Column, ColumnType, Snapshot, TableName
 from log_windows import file_windows, window_of
@@ -34,6 +35,8 @@ KEY = """
 def _type(row: Sequence[Any]) -> ColumnType:
     name, text, length, precision, scale, fraction, charset, collation = row[1:9]
     name = name.lower()
+    if name == "vector":
+        return parse_column_type(text)
     if name == "bit":
         length = precision
     elif name in {"enum", "set"}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -11,7 +12,16 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-__all__ = ["CHARSETS", "UNICODE", "Case", "cases", "charset_cases"]
+__all__ = [
+    "CHARSETS",
+    "UNICODE",
+    "Case",
+    "cases",
+    "charset_cases",
+    "mariadb_cases",
+    "temporal_cases",
+    "vector_cases",
+]
 
 Values = Sequence[Any]
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
@@ -262,6 +272,55 @@ def _text(draw: random.Random) -> list[Case]:
         Case(type="LONGTEXT CHARACTER SET utf8mb4", values=["", "é" * 70000]),
         Case(type="VARCHAR(0) CHARACTER SET utf8mb4", values=[""]),
     ]
+
+
+def mariadb_cases(seed: int) -> list[Case]:
+    """Types that only MariaDB has: addresses, UUIDs, columns that it keeps compressed."""
+    draw = random.Random(seed)
+    ids = [str(uuid.UUID(int=n)) for n in (0, 1, 2**128 - 1, 0x123E4567E89B12D3A456426655440000)]
+    ids += [str(uuid.UUID(int=draw.getrandbits(128), version=draw.choice((1, 3, 4, 5)))) for _ in range(20)]
+    ids += [str(uuid.UUID(int=draw.getrandbits(128))) for _ in range(20)]
+    six = ["::", "::1", "::1.2.3.4", "::ffff:192.0.2.1", "1::", "0:1::", "1:0:2:3:4:5:6:0", "::fffe:1.2.3.4", "::1:0:0"]
+    six += [":".join(f"{draw.choice((0, 0, draw.getrandbits(16))):x}" for _ in range(8)) for _ in range(200)]
+    four = [
+        "0.0.0.0",
+        "255.255.255.255",
+        "1.2.3.0",
+        *(".".join(str(draw.randrange(256)) for _ in range(4)) for _ in "abc"),
+    ]
+    found = [Case(type="UUID", values=ids), Case(type="INET6", values=six), Case(type="INET4", values=four)]
+    texts = ["", "a", " ", "é" * 60, "x" * 127, "".join(map(chr, draw.choices(range(0x20, 0xD7FF), k=300)))]
+    raw = [b"", b"\0", b"\x8a", draw.randbytes(120), bytes(250), b"".join(draw.choices((b"ab", b"c"), k=120))]
+    for name in ("TINYTEXT", "VARCHAR(250)", "VARCHAR(400)", "TEXT", "MEDIUMTEXT", "LONGTEXT"):
+        fitting = [t for t in texts if name != "TINYTEXT" or len(t.encode()) < 250]
+        fitting = [t for t in fitting if "250" not in name or len(t) <= 250]
+        longer = (
+            ["é" * 30000, "".join(draw.choices("abc", k=65000))] if name.endswith("TEXT") and name != "TINYTEXT" else []
+        )
+        found.append(Case(type=f"{name} COMPRESSED CHARACTER SET utf8mb4", values=[*fitting, *longer]))
+    found.append(Case(type="VARCHAR(200) COMPRESSED CHARACTER SET latin1", values=["", "é", "é" * 200]))
+    found.append(Case(type="VARCHAR(200) COMPRESSED CHARACTER SET ucs2", values=["", "é", "é" * 200]))
+    for name in ("TINYBLOB", "VARBINARY(250)", "VARBINARY(256)", "BLOB", "MEDIUMBLOB", "LONGBLOB"):
+        longer = [draw.randbytes(60000), bytes(65000)] if name in ("BLOB", "MEDIUMBLOB", "LONGBLOB") else []
+        longer += [bytes(300000)] if name in ("MEDIUMBLOB", "LONGBLOB") else []
+        found.append(Case(type=f"{name} COMPRESSED", values=[*raw, *longer], read="HEX(v)", expect=bytes.fromhex))
+    return found
+
+
+def vector_cases(seed: int, function: str) -> list[Case]:
+    """VECTOR, whose texts the server's *function* reads."""
+    draw = random.Random(seed)
+    found = []
+    for size in (1, 3, 63, 64, 500):
+        values = [[0.0] * size, [-1.5] * size, *([draw.uniform(-1e9, 1e9) for _ in range(size)] for _ in range(5))]
+        written = [_sql(f"{function}('[{','.join(f'{number:.9g}' for number in each)}]')") for each in values]
+        found.append(Case(type=f"VECTOR({size})", values=written, read="HEX(v)", expect=bytes.fromhex))
+    return found
+
+
+def temporal_cases(seed: int) -> list[Case]:
+    """DATE, TIME, DATETIME and TIMESTAMP."""
+    return _temporal(random.Random(seed))
 
 
 def _sql(text: str) -> bytes:

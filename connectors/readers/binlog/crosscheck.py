@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import bytes_per_character, collation
-from connectors.readers.binlog.table_maps import ColumnCode
+from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot
 
 __all__ = ["fits", "logged_type", "mismatch"]
@@ -101,14 +101,6 @@ _UNSIGNED_MATTERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigin
 _BINARY = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 
 _NAMES = {number: name for name, number in vars(ColumnCode).items() if name.isupper()}
-_HINTS = {
-    **dict.fromkeys(
-        (_C.TIMESTAMP, _C.TIME, _C.DATETIME),
-        "columns in the format of before MySQL 5.6 are not read: SET GLOBAL mysql56_temporal_format = ON, then "
-        "ALTER TABLE ... FORCE",
-    ),
-    **dict.fromkeys((_C.BLOB_COMPRESSED, _C.VARCHAR_COMPRESSED), "compressed columns are not read"),
-}
 
 
 def logged_type(kind: ColumnType, flavor: str) -> tuple[int, int] | None:
@@ -122,8 +114,20 @@ def fits(column: Column, mapped: MappedColumn, flavor: str) -> bool:
     return not any(_differences(column.type, mapped, flavor))
 
 
+def _plain(mapped: MappedColumn, kind: ColumnType) -> _Logged:
+    """Type and metadata that the column would have if its values stood in the log as they usually do.
+
+    How a column is stored is no part of its schema: no statement needs to tell when that changes.
+    """
+    if mapped.type in OLD_TEMPORAL:
+        return OLD_TEMPORAL[mapped.type], kind.fraction
+    if mapped.type == _C.VARCHAR_COMPRESSED:
+        return _C.VARCHAR, mapped.metadata - 1  # the byte in front of the data counts
+    return COMPRESSED.get(mapped.type, mapped.type), mapped.metadata
+
+
 def _differences(kind: ColumnType, mapped: MappedColumn, flavor: str) -> Iterator[bool]:
-    yield (mapped.type, mapped.metadata) != logged_type(kind, flavor)
+    yield _plain(mapped, kind) != logged_type(kind, flavor)
     if mapped.unsigned is not None and kind.name in _UNSIGNED_MATTERS:
         yield mapped.unsigned != kind.unsigned
     if mapped.charset is not None and (kind.charset is not None or kind.name in _BINARY):
@@ -153,7 +157,6 @@ def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str)
     lines += [f"  {'  ' if pair.fits else '! '}{number}. {pair}" for number, pair in enumerate(pairs, 1)]
     if key is not None:
         lines.append(f"  ! {key}")
-    lines += sorted({_HINTS[column.type] for column in columns if column.type in _HINTS})
     if flavor == "mariadb" and len(columns) > len(snapshot.columns):
         lines.append(
             "MariaDB logs hidden columns of UNIQUE keys over BLOB or TEXT, and of system versioning; they are not read"
@@ -193,7 +196,7 @@ class _Pair:
         ]
         if self._recorded is not None:
             expected = logged_type(self._recorded.type, self._flavor)
-            if expected != (mapped.type, mapped.metadata):
+            if expected != _plain(mapped, self._recorded.type):
                 words.append(f"(expected {'no such type' if expected is None else _logged_text(expected)})")
         return " ".join(filter(None, words))
 

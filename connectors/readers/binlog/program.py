@@ -14,7 +14,10 @@ from connectors.readers.binlog.charsets import text_finish
 from connectors.readers.binlog.json_arrow import json_finish
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.rows_arrow import Finish
-from connectors.readers.binlog.table_maps import ColumnCode
+from connectors.readers.binlog.rows_compressed import unpacked
+from connectors.readers.binlog.rows_fixed import FIXED_TEXTS, fixed_text
+from connectors.readers.binlog.rows_old_temporal import old_temporal, old_temporal_text, old_width
+from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, ColumnType, Snapshot, TableName
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
@@ -122,6 +125,8 @@ _TEMPORAL = {
 
 def _temporal(case: _Case) -> Step:
     name = case.type.name
+    if case.wire.type in OLD_TEMPORAL:
+        return _old_temporal(case)
     kind, size, width = _TEMPORAL[name]
     digits = case.wire.metadata
     fraction = (digits + 1) // 2
@@ -134,9 +139,18 @@ def _temporal(case: _Case) -> Step:
     return Step(kind=kind, size=size + fraction, meta=fraction, width=width, arrow=arrow_type(case.type), finish=finish)
 
 
+def _old_temporal(case: _Case) -> Step:
+    """The log does not say how many fractional digits there are; the schema does."""
+    name, digits = case.type.name, case.type.fraction
+    kind, size = old_width(name, digits)
+    if case.style.as_text:
+        return Step(kind=kind, size=size, width=8, arrow=pa.string(), finish=old_temporal_text(name, digits))
+    return Step(kind=kind, size=size, width=8, arrow=arrow_type(case.type), finish=old_temporal(name, digits))
+
+
 def _prefix(wire: MappedColumn) -> tuple[int, int]:
     """Bytes of the length prefix, and of the longest value where the TABLE_MAP says it."""
-    if wire.type == _C.VARCHAR:
+    if wire.type in (_C.VARCHAR, _C.VARCHAR_COMPRESSED):
         longest = wire.metadata
     elif wire.type == _C.STRING:
         # Two bits of the length hide, inverted, in the type's byte.
@@ -147,16 +161,22 @@ def _prefix(wire: MappedColumn) -> tuple[int, int]:
 
 
 def _varying(case: _Case) -> Step:
-    """Text, bytes, JSON and geometry: a length prefix and data."""
+    """Text, bytes, JSON, geometry and the like: a length prefix and data."""
     name, kind = case.type.name, arrow_type(case.type)
     size, longest = _prefix(case.wire)
     finish: Finish = arrow.plain
     if case.wire.type == _C.JSON:
         finish = json_finish(bare=case.style.bare_json)
+    elif name in FIXED_TEXTS:
+        finish = fixed_text(name)
     elif pa.types.is_string(kind):
         # MariaDB's JSON is text.
         finish = text_finish(case.type.charset or ("utf8mb4" if name == "json" else "binary"))
-    return Step(kind=at.TEXT, size=size, meta=longest if name == "binary" else 0, width=0, arrow=kind, finish=finish)
+    if case.wire.type in COMPRESSED:
+        finish = unpacked(finish)
+    # Zero bytes at the end of these stay out of the log.
+    padded = longest if name == "binary" or name in FIXED_TEXTS else 0
+    return Step(kind=at.TEXT, size=size, meta=padded, width=0, arrow=kind, finish=finish)
 
 
 def _members(case: _Case) -> Step:

@@ -15,7 +15,7 @@ from connectors.readers.binlog.events import HEADER_BYTES, packed_integer
 from historian.errors import LogCorrupt
 from historian.schema import GEOMETRIES, TableName
 
-__all__ = ["ColumnCode", "TableMap", "table_map"]
+__all__ = ["COMPRESSED", "OLD_TEMPORAL", "ColumnCode", "TableMap", "table_map"]
 
 
 class ColumnCode:
@@ -30,6 +30,10 @@ class ColumnCode:
 
 
 _C = ColumnCode
+COMPRESSED = {_C.BLOB_COMPRESSED: _C.BLOB, _C.VARCHAR_COMPRESSED: _C.VARCHAR}
+"""Types whose values MariaDB keeps compressed, and those of the same values without that."""
+OLD_TEMPORAL = {_C.TIME: _C.TIME2, _C.DATETIME: _C.DATETIME2, _C.TIMESTAMP: _C.TIMESTAMP2}
+"""Types in the form of before MySQL 5.6, and those of the same values in the newer one."""
 _ONE_BYTE = frozenset(
     (
         *(_C.FLOAT, _C.DOUBLE, _C.TIMESTAMP2, _C.DATETIME2, _C.TIME2, _C.VECTOR, _C.JSON, _C.GEOMETRY),

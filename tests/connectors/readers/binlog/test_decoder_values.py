@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from decoder_lab import capture, changes, decode, log_end, planned
-from decoder_values import CHARSETS, UNICODE, Case, cases, charset_cases
+from decoder_values import (
+    CHARSETS,
+    UNICODE,
+    Case,
+    cases,
+    charset_cases,
+    mariadb_cases,
+    temporal_cases,
+    vector_cases,
+)
 
 if TYPE_CHECKING:
     from servers import Server
@@ -23,6 +32,12 @@ CASES_A_TABLE = 10
 
 @pytest.fixture
 def cursor(server: Server) -> Iterator[Any]:
+    with database(server) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def database(server: Server) -> Iterator[Any]:
     with contextlib.closing(server.connect()) as connection, connection.cursor() as found:
         found.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
         found.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
@@ -67,12 +82,12 @@ def bits_of(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(struct.pack("<d", cell) if isinstance(cell, float) else repr(cell) for cell in row)
 
 
-def check(server: Server, cursor: Any, wanted: list[Case], *, as_text: bool = False) -> None:
+def check(server: Server, cursor: Any, wanted: list[Case], *, as_text: bool = False, prefix: str = "t") -> None:
     since = log_end(server)
     groups = [wanted[first : first + CASES_A_TABLE] for first in range(0, len(wanted), CASES_A_TABLE)]
     cursor.execute("BEGIN")
-    read = [fill(cursor, group, f"t{number}") for number, group in enumerate(groups)]
-    snapshots = [capture(server, DATABASE, f"t{number}") for number in range(len(groups))]
+    read = [fill(cursor, group, f"{prefix}{number}") for number, group in enumerate(groups)]
+    snapshots = [capture(server, DATABASE, f"{prefix}{number}") for number in range(len(groups))]
     chunks = decode(server, planned(*snapshots), since, as_text=as_text)
     for number, (group, rows, snapshot) in enumerate(zip(groups, read, snapshots, strict=True), 1):
         expects = [(as_text and case.text) or case.expect for case in group]
@@ -90,6 +105,40 @@ def check(server: Server, cursor: Any, wanted: list[Case], *, as_text: bool = Fa
 
 def test_every_type_decodes_to_what_the_server_selects(server: Server, cursor: Any) -> None:
     check(server, cursor, cases(SEED))
+
+
+@pytest.fixture(params=["mariadb1011", "mariadb118"])
+def mariadb(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+def test_types_of_mariadb_decode_to_what_the_server_selects(mariadb: Server) -> None:
+    with database(mariadb) as cursor:
+        check(mariadb, cursor, mariadb_cases(SEED))
+        cursor.execute("SET SESSION column_compression_zlib_wrap = ON, column_compression_threshold = 10")
+        check(mariadb, cursor, [case for case in mariadb_cases(SEED + 1) if "COMPRESSED" in case.type], prefix="w")
+
+
+@pytest.mark.parametrize(
+    "name,function", [("mysql9", "STRING_TO_VECTOR"), ("mariadb118", "VEC_FromText")], ids=["mysql9", "mariadb118"]
+)
+def test_vectors_are_the_bytes_that_the_server_selects(
+    name: str, function: str, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    with database(server) as cursor:
+        check(server, cursor, vector_cases(SEED, function))
+
+
+def test_temporal_columns_of_before_mysql_5_6_decode_to_what_the_server_selects(mariadb: Server) -> None:
+    with database(mariadb) as cursor:
+        cursor.execute("SET GLOBAL mysql56_temporal_format = OFF")
+        try:
+            check(mariadb, cursor, temporal_cases(SEED))
+            check(mariadb, cursor, temporal_cases(SEED + 1), as_text=True, prefix="x")
+        finally:
+            cursor.execute("SET GLOBAL mysql56_temporal_format = ON")
 
 
 def test_temporal_columns_as_text_are_the_servers_own_text(server: Server, cursor: Any) -> None:
