@@ -234,7 +234,21 @@ CHARSETS = (
         "swe7",
         "tis620",
     ),
-    *("cp932", "euckr", "gb2312", "gbk", "sjis", "ucs2", "utf16", "utf16le", "utf32", "gb18030"),
+    *(
+        "big5",
+        "cp932",
+        "eucjpms",
+        "euckr",
+        "gb2312",
+        "gbk",
+        "sjis",
+        "ujis",
+        "ucs2",
+        "utf16",
+        "utf16le",
+        "utf32",
+        "gb18030",
+    ),
     *("ascii", "utf8", "utf8mb4"),
 )
 UNICODE = {"ucs2", "utf16", "utf16le", "utf32", "gb18030", "utf8", "utf8mb4"}

@@ -63,6 +63,49 @@ def _ujis(piece: bytes) -> str:
     return piece.decode("euc_jp", "historian.ujis").replace("\uff3c", "\\")
 
 
+_EUCJPMS_ADDED = (
+    "ⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ\uff07\uff02㈱№℡炻仼僴凬匇匤\ufa0e咊坙\ufa0f\ufa10增寬峵嵓\ufa11德悅愠敎昻晥\ufa12\uf929栁"
+    "\ufa13\ufa14橫櫢淸淲瀨\ufa15\ufa16甁皂皞\ufa17礰\ufa18\ufa19\ufa1a\ufa1b竧\ufa1c\ufa1d綠緖"
+    "\ufa1e荢\ufa1f薰\ufa20\ufa21蠇\ufa22譿賴赶\ufa23\ufa24\ufa25郞\ufa26鄕\ufa27\ufa28閒"
+    "\uf9dc\ufa29霻靍靑\ufa2a\ufa2b\ufa2c馞髙魲\ufa2d黑"
+)
+"""Characters of IBM's in the second plane, from 8F F3 F3 on."""
+_EUCJPMS_CHANGED = {b"\x8f\xa2\xb7": "\uff5e", b"\x8f\xa2\xc3": "\uffe4"}
+_ADDED_FIRST = 0xF3 * 94 + 0xF3 - 0xA1
+
+
+def _eucjpms(piece: bytes) -> str:
+    if piece.isascii():
+        return piece.decode("ascii")
+    found, at = [], 0
+    while at < len(piece):
+        lead = piece[at]
+        size = 1 if lead < 0x80 else 3 if lead == 0x8F else 2
+        found.append(_eucjpms_character(piece[at : at + size], size))
+        at += size
+    return "".join(found)
+
+
+def _eucjpms_character(code: bytes, size: int) -> str:
+    if len(code) < size:
+        raise UnicodeError(code)
+    if size == 1 or code[0] == 0x8E:
+        return code.decode("euc_jp")
+    row, cell = code[-2], code[-1]
+    if 0xF5 <= row <= 0xFE or size == 3:
+        at = row * 94 + cell - 0xA1 - _ADDED_FIRST
+        if row in (0xF3, 0xF4) and 0xA1 <= cell <= 0xFE and at >= 0:
+            return _EUCJPMS_ADDED[at]
+        return _EUCJPMS_CHANGED.get(code) or code.decode("euc_jp", "historian.ujis")
+    if not (0xA1 <= row <= 0xFE and 0xA1 <= cell <= 0xFE):
+        raise UnicodeError(code)
+    # The first plane is that of cp932, by another arithmetic.
+    lead, trail = (row - 0xA1) // 2 + 0x81, cell - 0xA1
+    lead += 0x40 if lead > 0x9F else 0
+    trail += 0x9F if row % 2 == 0 else 0x40 + (trail >= 0x3F)
+    return bytes((lead, trail)).decode("cp932")
+
+
 _BIG5_ADDED = dict(zip(range(0xD6, 0xDD), "碁銹裏墻恒粧嫺", strict=True))
 _BIG5_NONE = frozenset(bytes.fromhex(code) for code in ("a15a", "a1c3", "a1c5", "a1fe", "a240", "a2cc", "a2ce"))
 
@@ -103,6 +146,7 @@ MULTI_BYTE: dict[str, Callable[[bytes], str]] = {
     "sjis": _sjis,
     "cp932": _cp932,
     "ujis": _ujis,
+    "eucjpms": _eucjpms,
     "big5": _big5,
 }
 """By the server's name of the set: bytes to text; raises UnicodeError for bytes that are no characters."""
