@@ -5,11 +5,12 @@ The stream is Open Data Fabric's: ``offset, op, system_time, event_time``, here 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 import pyarrow as pa
 
-__all__ = ["CHUNK_COLUMNS", "SYSTEM_COLUMNS", "Op", "column_id", "physical_name"]
+__all__ = ["CHUNK_COLUMNS", "SYSTEM_COLUMNS", "Op", "column_id", "data_columns", "physical_name"]
 
 
 class Op(IntEnum):
@@ -43,6 +44,11 @@ MariaDB: ``domain-server``); ``sequence`` is that number. A transaction without 
 ``sequence`` the offset of its first event in ``Chunk.file``. ``ordinal`` counts a transaction's events, the GTID event
 being 0.
 """
+
+
+def data_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """The data columns among a changelog table's *names*, in order: all but :data:`SYSTEM_COLUMNS`."""
+    return tuple(name for name in names if name not in SYSTEM_COLUMNS)
 
 
 def physical_name(column_id: int) -> str:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from historian.changelog import Op
 from historian.errors import HistorianError
-from historian.fold import rows_by_key
+from historian.fold import key_numbers, rows_by_key
 
 __all__ = [
     "from_retract_stream",
@@ -50,7 +50,7 @@ def from_retract_stream(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     A row deleted and inserted again with nothing in between comes back as a correction.
     """
     ops = _ops(rows)
-    ids = _key_numbers(rows, key)
+    ids = key_numbers(rows, key)
     pair = (ops[:-1] == Op.RETRACT) & (ops[1:] == Op.APPEND) & (ids[:-1] == ids[1:])
     corrected = ops.copy()
     corrected[:-1][pair] = Op.CORRECT_FROM
@@ -186,14 +186,6 @@ def _with_data(rows: pa.Table, images: pa.Table, data: Sequence[str]) -> pa.Tabl
         at = rows.column_names.index(name)
         rows = rows.set_column(at, rows.schema.field(at), images.column(name))
     return rows
-
-
-def _key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each row a number that rows of the same key share."""
-    order, first = rows_by_key(rows, key)
-    numbers = np.empty(rows.num_rows, dtype=np.int64)
-    numbers[order.to_numpy()] = np.cumsum(first.to_numpy(zero_copy_only=False))
-    return numbers
 
 
 def _check_pairs(ops: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from historian.changelog import Op
 from historian.errors import HistorianError
 
-__all__ = ["BAG_COUNT", "fold_bag", "net_changes", "rows_by_key"]
+__all__ = ["BAG_COUNT", "fold_bag", "key_numbers", "net_changes", "rows_by_key"]
 
 BAG_COUNT = "__count"
 """Column of a bag: how often its row is there."""
@@ -67,6 +67,14 @@ def rows_by_key(rows: pa.RecordBatch | pa.Table, key: Sequence[str]) -> tuple[pa
     first = np.zeros(len(order), dtype=bool)
     first[lists.offsets.to_numpy()[:-1]] = True
     return order, pa.array(first)
+
+
+def key_numbers(rows: pa.RecordBatch | pa.Table, key: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """For each row a number that rows of the same key share: 0 for the first key met, and on without a gap."""
+    order, first = rows_by_key(rows, key)
+    numbers = np.empty(rows.num_rows, dtype=np.int64)
+    numbers[order.to_numpy()] = np.cumsum(first.to_numpy(zero_copy_only=False)) - 1
+    return numbers
 
 
 def _grouped(rows: pa.RecordBatch | pa.Table, key: Sequence[str]) -> pa.TableGroupBy:
