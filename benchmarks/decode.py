@@ -1,63 +1,46 @@
 """Our binlog reader against mysql-replication, on one live MySQL 9 server and the same binlog files, in turn.
 
-Ours is ``BinlogServerReader.read``: dump over the connection, rows as Arrow chunks. Theirs is ``BinLogStreamReader``
-with row events only, rows as dictionaries; it reads a shorter part from the start of the same file, and rates are
-compared. The rows of that part are compared value by value, and the whole by count and sums with what the server holds.
-Both connect without TLS.
+mysql-replication reads a shorter part from the start of the same file, and rates are compared. The rows of that part
+are compared value by value, and the whole by count and sums with what the server holds.
 
-``wide_updates``: updates of ten mixed columns, rates in row images (an update is two). ``small_transactions``: one row
-each. ``compressed``: the same transactions with ``binlog_transaction_compression``, against ours without.
+``wide_updates``: updates of ten mixed columns, rates in row images (an update is two). ``socket_drain``: the same
+against taking the same bytes from the connection and doing nothing. ``cpu_s_per_m``: the same, seconds of CPU of this
+process a million images. ``small_transactions``: one row each. ``compressed``: the same transactions with
+``binlog_transaction_compression``, against ours without.
 Run: ``python benchmarks/decode.py [--rounds 3] [--updates 1000000] [--transactions 200000] [--other 40000]``.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import logging
+import resource
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timezone
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
+import pyarrow as pa
 import pyarrow.compute as pc
+from binlog_work import Work, check_count, in_own_file, in_turn, ours, plain, report, row_count, theirs, values
+from drain import Drain
+from orders import create_orders, fill_orders, updated_orders
 
-from connectors.readers.binlog.connection import ServerAddress, TlsSettings
-from connectors.readers.binlog.reader import BinlogServerReader
-from decoder_lab import capture, log_end, planned
+from decoder_lab import capture
 from historian.changelog import physical_name
-from historian.plans import LogRange
 from servers import start_server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from historian.chunks import Chunk
     from historian.schema import Snapshot
     from servers import Server
 
-ORDERS = """
-CREATE TABLE bench.orders (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer INT NOT NULL, status VARCHAR(20) NOT NULL,
-    amount DECIMAL(12,2) NOT NULL, created DATETIME(3) NOT NULL, updated TIMESTAMP(6) NOT NULL, note VARCHAR(200),
-    quantity SMALLINT NOT NULL, weight DOUBLE NOT NULL, flag TINYINT NOT NULL)
-"""
-FILL = """
-INSERT INTO bench.orders WITH RECURSIVE s (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM s WHERE n + 1 < {last})
-SELECT n, n % 1000, ELT(1 + n % 3, 'new', 'paid', 'shipped'), n / 7, '2020-01-01' + INTERVAL n * 1000 MICROSECOND,
-    '2021-01-01 00:00:00.123456' + INTERVAL n SECOND, IF(n % 5 = 0, NULL, CONCAT('note for order number ', n)), n % 100,
-    n / 3, n % 2 FROM s
-"""
-UPDATE = """
-UPDATE bench.orders SET status = 'done', amount = amount + 1, quantity = quantity + 1,
-    updated = updated + INTERVAL 1 DAY
-WHERE id >= {first} AND id < {last}
-"""
 SMALL = "CREATE TABLE bench.small (id INT NOT NULL PRIMARY KEY, name VARCHAR(30) NOT NULL, amount INT NOT NULL)"
 TRANSACTIONS = """
 CREATE PROCEDURE bench.fill (count INT) BEGIN
@@ -65,106 +48,27 @@ CREATE PROCEDURE bench.fill (count INT) BEGIN
     WHILE i < count DO INSERT INTO bench.small VALUES (i, CONCAT('name ', i), i * 7); SET i = i + 1; END WHILE;
 END
 """
-STEP = 100_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A part of the log: rows of one table in one file, and sums over them that the server computed."""
-
-    name: str
-    unit: str
-    range: LogRange
-    snapshot: Snapshot
-    rows: int
-    sums: tuple[str, ...]
-
-
-def ours(server: Server, work: Work) -> tuple[float, list[Chunk]]:
-    """Seconds to read the work's rows, and the chunks."""
-    address = ServerAddress(
-        host=server.host, port=server.port, user=server.user, password=server.password, tls=TlsSettings(mode="disabled")
-    )
-    with contextlib.closing(BinlogServerReader(address, flavor="mysql")) as reader:
-        begin = time.perf_counter()
-        chunks = list(reader.read(work.range, planned(work.snapshot)))
-        return time.perf_counter() - begin, chunks
-
-
-def theirs(server: Server, work: Work, limit: int) -> tuple[float, list[dict[str, Any]]]:
-    """Seconds to read the first *limit* rows or more, and the rows."""
-    from pymysqlreplication import BinLogStreamReader
-    from pymysqlreplication.row_event import UpdateRowsEvent, WriteRowsEvent
-
-    settings = {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "passwd": server.password,
-        "ssl_disabled": True,
-    }
-    found: list[dict[str, Any]] = []
-    begin = time.perf_counter()
-    stream = BinLogStreamReader(
-        connection_settings=settings,
-        server_id=4711,
-        only_events=[UpdateRowsEvent, WriteRowsEvent],
-        log_file=work.range.file,
-        log_pos=work.range.start,
-        resume_stream=True,
-        enable_logging=False,
-    )
-    with contextlib.closing(stream):
-        for event in stream:
-            for row in event.rows:
-                if "values" in row:
-                    found.append(row["values"])
-                else:
-                    found += (row["before_values"], row["after_values"])
-            if len(found) >= limit:
-                break
-    return time.perf_counter() - begin, found
-
-
-def values(chunks: list[Chunk], snapshot: Snapshot) -> Iterator[tuple[Any, ...]]:
-    """The rows of chunks, as tuples of the data columns."""
-    names = [physical_name(column.id) for column in snapshot.columns]
-    for chunk in chunks:
-        yield from zip(*(chunk.rows.column(name).to_pylist() for name in names), strict=True)
-
-
-def plain(value: Any) -> Any:
-    """A value of either reader: without the zone that only ours says."""
-    return value.astimezone(timezone.utc).replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
 
 
 def compare(chunks: list[Chunk], other: list[dict[str, Any]], work: Work) -> None:
     """Stops where rows, counts or sums differ."""
-    count = sum(chunk.rows.num_rows for chunk in chunks)
-    if count != work.rows:
-        raise SystemExit(f"{work.name}: expected {work.rows} rows, found {count}")
+    check_count(chunks, work)
     for number, (mine, row) in enumerate(zip(values(chunks, work.snapshot), other)):  # noqa: B905 - theirs is shorter
         if tuple(map(plain, mine)) != tuple(map(plain, row.values())):
             raise SystemExit(f"{work.name}: row {number} differs:\n  ours   {mine}\n  theirs {tuple(row.values())}")
     for column, expected in zip(work.snapshot.columns, work.sums, strict=True):
         name = physical_name(column.id)
         # The rows after the change: every second one of an update.
-        after = [chunk.rows.filter(pc.is_in(chunk.rows["op"], _codes(0, 3))).column(name) for chunk in chunks]
+        after = [
+            chunk.rows.filter(pc.is_in(chunk.rows["op"], pa.array([0, 3], pa.uint8()))).column(name) for chunk in chunks
+        ]
         found = sum(_checksum(part) for part in after)
         if str(found) != expected:
             raise SystemExit(f"{work.name}: column {column.name} sums to {found}, expected {expected}")
 
 
-def _codes(*codes: int) -> Any:
-    import pyarrow as pa
-
-    return pa.array(codes, pa.uint8())
-
-
 def _checksum(column: Any) -> int:
     """Of a column: the lengths of texts, whole parts of numbers, microseconds of times, summed."""
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_string(kind):
         column = pc.binary_length(column)
@@ -191,100 +95,84 @@ def sums(server: Server, snapshot: Snapshot) -> tuple[str, ...]:
         return tuple(str(value) for value in cursor.fetchone())
 
 
-def record(server: Server, updates: int, transactions: int) -> list[Work]:
-    """Writes both works, each into a binlog file of its own."""
+def record(server: Server, updates: int, transactions: int) -> tuple[Work, Work, Work]:
+    """Writes the works, each into a binlog file of its own: wide updates, small transactions, these compressed."""
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        cursor.execute("SET SESSION cte_max_recursion_depth = 4294967295")
-        cursor.execute(ORDERS)
-        for first in range(0, updates, STEP):
-            cursor.execute(FILL.format(first=first, last=min(updates, first + STEP)))
+        create_orders(cursor)
+        fill_orders(cursor, updates)
         cursor.execute(SMALL)
         cursor.execute(TRANSACTIONS)
-        wide = _in_own_file(
-            server, lambda: [cursor.execute(UPDATE.format(first=n, last=n + STEP)) for n in range(0, updates, STEP)]
-        )
-        small = _in_own_file(server, lambda: [cursor.execute("CALL bench.fill(%s)", (transactions,))])
+        wide = updated_orders(server, cursor, updates)
+        ranges = [in_own_file(server, lambda: cursor.execute("CALL bench.fill(%s)", (transactions,)))]
         cursor.execute("DELETE FROM bench.small")
         cursor.execute("SET SESSION binlog_transaction_compression = ON")
-        compressed = _in_own_file(server, lambda: [cursor.execute("CALL bench.fill(%s)", (transactions,))])
-    orders, narrow = capture(server, "bench", "orders"), capture(server, "bench", "small")
-    return [
+        ranges.append(in_own_file(server, lambda: cursor.execute("CALL bench.fill(%s)", (transactions,))))
+    narrow = capture(server, "bench", "small")
+    small, packed = (
         Work(
-            name="wide_updates",
-            unit="images/s",
-            range=wide,
-            snapshot=orders,
-            rows=2 * updates,
-            sums=sums(server, orders),
-        ),
-        Work(
-            name="small_transactions",
+            name=name,
             unit="transactions/s",
-            range=small,
+            range=part,
             snapshot=narrow,
             rows=transactions,
             sums=sums(server, narrow),
-        ),
-        Work(
-            name="compressed",
-            unit="transactions/s",
-            range=compressed,
-            snapshot=narrow,
-            rows=transactions,
-            sums=sums(server, narrow),
-        ),
-    ]
+        )
+        for name, part in zip(("small_transactions", "compressed"), ranges, strict=True)
+    )
+    return replace(wide, sums=sums(server, wide.snapshot)), small, packed
 
 
-def _in_own_file(server: Server, write: Any) -> LogRange:
-    server.sql("FLUSH BINARY LOGS")
-    file = log_end(server)[0]
-    write()
-    return LogRange(file=file, start=4, end=log_end(server)[1])
+def rate(server: Server, work: Work) -> Callable[[], float]:
+    """Measures rows a second of ours."""
+
+    def measured() -> float:
+        seconds, chunks = ours(server, work)
+        return row_count(chunks) / seconds
+
+    return measured
 
 
 def measure(server: Server, work: Work, rounds: int, limit: int) -> dict[str, Any]:
-    """Medians of *rounds* in turn, after one round that is compared and not counted."""
-    _, chunks = ours(server, work)
-    _, other = theirs(server, work, limit)
-    compare(chunks, other, work)
-    del chunks, other
-    mine, their = [], []
-    for _ in range(rounds):
-        seconds, chunks = ours(server, work)
-        mine.append(sum(chunk.rows.num_rows for chunk in chunks) / seconds)
-        del chunks
+    """Against mysql-replication, after one round that is compared and not counted."""
+
+    def their_rate() -> float:
         seconds, rows = theirs(server, work, limit)
-        their.append(len(rows) / seconds)
-        print(f"{work.name}: ours {mine[-1]:,.0f} {work.unit}, mysql-replication {their[-1]:,.0f}", flush=True)
-    result = {"name": work.name, "ours": round(statistics.median(mine)), "other": round(statistics.median(their))}
-    return {**result, "ratio": round(result["ours"] / result["other"], 1)}
+        return len(rows) / seconds
+
+    compare(ours(server, work)[1], theirs(server, work, limit)[1], work)
+    return in_turn(work.name, work.unit, rounds, rate(server, work), their_rate)
 
 
-def measure_compressed(server: Server, plain: Work, packed: Work, rounds: int) -> dict[str, Any]:
-    """Medians of *rounds* in turn of the same transactions without and with compression."""
-    expected, found = (list(values(ours(server, work)[1], work.snapshot)) for work in (plain, packed))
+def measure_drain(server: Server, work: Work, rounds: int) -> dict[str, Any]:
+    """Against taking the same bytes from the connection."""
+    drain = Drain(server, work.range)
+    return in_turn("socket_drain", work.unit, rounds, rate(server, work), lambda: work.rows / drain.seconds())
+
+
+def measure_compressed(server: Server, small: Work, packed: Work, rounds: int) -> dict[str, Any]:
+    """The same transactions with and without compression."""
+    expected, found = (list(values(ours(server, work)[1], work.snapshot)) for work in (small, packed))
     if expected != found:
-        raise SystemExit(f"{packed.name}: rows differ from those of {plain.name}")
-    rates: dict[str, list[float]] = {plain.name: [], packed.name: []}
+        raise SystemExit(f"{packed.name}: rows differ from those of {small.name}")
+    return in_turn(packed.name, packed.unit, rounds, rate(server, packed), rate(server, small))
+
+
+def measure_cpu(server: Server, work: Work, rounds: int) -> dict[str, Any]:
+    """CPU seconds of this process a million rows."""
+    found = []
     for _ in range(rounds):
-        for work in (plain, packed):
-            seconds, chunks = ours(server, work)
-            rates[work.name].append(sum(chunk.rows.num_rows for chunk in chunks) / seconds)
-            del chunks
-        print(
-            f"compressed: {rates[packed.name][-1]:,.0f} {packed.unit}, plain {rates[plain.name][-1]:,.0f}", flush=True
-        )
-    result = {name: round(statistics.median(found)) for name, found in rates.items()}
-    ratio = round(result[packed.name] / result[plain.name], 2)
-    return {"name": packed.name, "ours": result[packed.name], "other": result[plain.name], "ratio": ratio}
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        check_count(ours(server, work)[1], work)
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        found.append(spent_s / work.rows * 1e6)
+    return {"name": "cpu_s_per_m", "value": round(statistics.median(found), 3), "unit": "s of CPU a million images"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--updates", type=int, default=1_000_000, help="a multiple of 100000")
+    parser.add_argument("--updates", type=int, default=1_000_000)
     parser.add_argument("--transactions", type=int, default=200_000)
     parser.add_argument("--other", type=int, default=40_000, help="rows that mysql-replication reads")
     options = parser.parse_args()
@@ -294,13 +182,16 @@ def main() -> None:
         server = start_server("mysql9", Path(directory) / "server")
         try:
             wide, small, packed = record(server, options.updates, options.transactions)
-            results = [measure(server, work, options.rounds, options.other) for work in (wide, small)]
-            results.append(measure_compressed(server, small, packed, options.rounds))
+            results = [
+                measure(server, wide, options.rounds, options.other),
+                measure_drain(server, wide, options.rounds),
+                measure_cpu(server, wide, options.rounds),
+                measure(server, small, options.rounds, options.other),
+                measure_compressed(server, small, packed, options.rounds),
+            ]
         finally:
             server.kill()
-    for result in results:
-        print("{name}: {ours:,} against {other:,}, {ratio} times".format(**result))
-    print(json.dumps({"results": results}))
+    report(results)
 
 
 if __name__ == "__main__":

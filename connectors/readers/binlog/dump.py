@@ -6,6 +6,7 @@ page_protocol_com_binlog_dump_gtid.html; MariaDB's variables: https://mariadb.co
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import struct
@@ -129,6 +130,10 @@ class Dump:
         """Ends the connection, and with it the dump."""
         # Without COM_QUIT: the server is busy sending, and notices the closed socket.
         connection: Any = self._connection
+        if connection._sock is not None:  # noqa: SLF001
+            # A thread that waits for bytes is not woken by the end of its socket, but by that of the stream.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(connection._sock, socket.SHUT_RDWR)  # noqa: SLF001
         connection._force_close()  # noqa: SLF001
 
     def _flags(self) -> int:

@@ -1,4 +1,4 @@
-"""A buffer that log bytes are read into, and the windows made of the whole events in it."""
+"""Buffers that log bytes are read into, and the windows made of the whole events in them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,46 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.binlog.events import event_name
-from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum
+from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum, first_wrong_folded
 from connectors.readers.binlog.kernels.finding import AT, COUNT, FIND_WORDS, NEEDED, OFFSET
+from connectors.readers.binlog.kernels.folding import CAN_FOLD
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CHECKSUM_BYTES", "WINDOW_BYTES", "Gatherer", "check_sum"]
+__all__ = ["CHECKSUM_BYTES", "FRAMES", "WINDOW_BYTES", "Gatherer", "check_sum"]
 
-WINDOW_BYTES = 8 << 20
+WINDOW_BYTES = 2 << 20
 """About how many bytes of log a window holds; one larger event makes it larger."""
 
+FRAMES = 3
+"""Windows that may be there at a time: one in use, one ready, one being filled."""
+
 CHECKSUM_BYTES = 4
-_EVENTS = 1 << 17
+_FRAME_BYTES = WINDOW_BYTES + (WINDOW_BYTES >> 1)
+_EVENTS = 1 << 16
 _ZLIB_PAYS_FROM_BYTES = 1024
 
 
+class _Frame:
+    """The memory of one window: bytes, and the index of events in them."""
+
+    def __init__(self, size: int) -> None:
+        self.index: NDArray[np.int64] = np.empty((3, _EVENTS), np.int64)
+        self.resize(size)
+
+    def resize(self, size: int) -> None:
+        """Takes other memory for the bytes."""
+        self.buffer: NDArray[np.uint8] = np.empty(size, np.uint8)
+        self.bytes = memoryview(self.buffer)  # type: ignore[arg-type]
+        starts, ends, offsets = (part.ctypes.data for part in self.index)
+        self.addresses = (self.buffer.ctypes.data, starts, ends, offsets)
+
+
 class Gatherer:
-    """Owns one buffer and the index of events in it; the windows it gives are views that the next ones overwrite.
+    """Owns a few frames that windows are made in, in turn: one stays valid while the next FRAMES - 1 are made.
 
     Attributes:
         state: words of :mod:`kernels.finding`.
@@ -38,18 +58,22 @@ class Gatherer:
     """
 
     def __init__(self, file: str, offset: int) -> None:
-        self.buffer: NDArray[np.uint8] = np.empty(WINDOW_BYTES + (WINDOW_BYTES >> 1), np.uint8)
-        self.starts: NDArray[np.int64] = np.empty(_EVENTS, np.int64)
-        self.ends: NDArray[np.int64] = np.empty(_EVENTS, np.int64)
-        self.offsets: NDArray[np.int64] = np.empty(_EVENTS, np.int64)
+        self._frames = [_Frame(_FRAME_BYTES)]
+        self._number = 0
+        self._is_given = False
         self.state: NDArray[np.int64] = np.zeros(FIND_WORDS, np.int64)
         self.state[OFFSET] = offset
+        self._state_address = self.state.ctypes.data
         self.file = file
         self.fill = 0
         self.checksum_bytes = 0
         self.server_version = 0
         self.given = offset
-        self._look_up_addresses()
+
+    @property
+    def buffer(self) -> NDArray[np.uint8]:
+        """The bytes of the frame that is being filled."""
+        return self._frames[self._number].buffer
 
     @property
     def offset(self) -> int:
@@ -64,30 +88,43 @@ class Gatherer:
 
     def arguments(self) -> tuple[int, int, int, int, int, int, int, int]:
         """What the kernels of :mod:`kernels.finding` take."""
-        state, buffer, starts, ends, offsets = self._addresses
-        return state, buffer, self.fill, starts, ends, offsets, _EVENTS, self.checksum_bytes
+        self._turn()
+        buffer, starts, ends, offsets = self._frames[self._number].addresses
+        return self._state_address, buffer, self.fill, starts, ends, offsets, _EVENTS, self.checksum_bytes
 
-    def _look_up_addresses(self) -> None:
-        arrays = (self.state, self.buffer, self.starts, self.ends, self.offsets)
-        state, buffer, starts, ends, offsets = (array.ctypes.data for array in arrays)
-        self._addresses = state, buffer, starts, ends, offsets
-        self._bytes = memoryview(self.buffer)  # type: ignore[arg-type]
+    def _turn(self) -> None:
+        """Goes on in the next frame where this one's window was given away."""
+        if not self._is_given:
+            return
+        self._is_given = False
+        begin, needed = int(self.state[AT]), int(self.state[NEEDED])
+        rest = self.buffer[begin : self.fill]
+        self._number = (self._number + 1) % FRAMES
+        if self._number == len(self._frames):
+            self._frames.append(_Frame(_FRAME_BYTES))
+        # One large event must not leave all frames large.
+        size = _FRAME_BYTES if max(needed, len(rest)) <= WINDOW_BYTES else max(needed, len(rest)) + WINDOW_BYTES
+        if len(self.buffer) != size:
+            self._frames[self._number].resize(size)
+        self._move(rest)
+
+    def _move(self, rest: NDArray[np.uint8]) -> None:
+        """Puts the bytes that are in no event yet to the front of the frame."""
+        self.buffer[: len(rest)] = rest
+        self.fill = len(rest)
+        self.state[AT] = 0
 
     def room(self) -> memoryview:
-        """Where further bytes go; never empty. Call it only while no window is in use."""
+        """Where further bytes go; never empty."""
+        self._turn()
+        frame = self._frames[self._number]
         begin, needed = int(self.state[AT]), int(self.state[NEEDED])
-        if not self.state[COUNT]:
-            rest = self.buffer[begin : self.fill]
-            if needed > len(self.buffer):
-                larger = np.empty(needed + WINDOW_BYTES, np.uint8)
-                larger[: len(rest)] = rest
-                self.buffer = larger
-                self._look_up_addresses()
-            else:
-                self.buffer[: len(rest)] = rest
-            self.fill = len(rest)
-            self.state[AT] = 0
-        return self._bytes[self.fill :]
+        if not self.state[COUNT] and (begin or needed > len(frame.buffer)):
+            rest = frame.buffer[begin : self.fill]
+            if needed > len(frame.buffer):
+                frame.resize(needed + WINDOW_BYTES)
+            self._move(rest)
+        return frame.bytes[self.fill :]
 
     def is_full(self) -> bool:
         """Whether what was found should be taken as a window before more is read."""
@@ -110,20 +147,23 @@ class Gatherer:
         """
         count = int(self.state[COUNT])
         self.state[COUNT] = 0
-        if end is not None:
-            count = int(np.searchsorted(self.offsets[:count], end))
+        frame = self._frames[self._number]
+        starts, ends, offsets = frame.index[:, :count]
+        if end is not None and count and offsets[-1] >= end:
+            count = int(np.searchsorted(offsets, end))
         if not count:
             return None
+        self._is_given = True
         window = Window(
-            buffer=self.buffer,
-            starts=self.starts[:count],
-            ends=self.ends[:count],
-            offsets=self.offsets[:count],
+            buffer=frame.buffer,
+            starts=starts[:count],
+            ends=ends[:count],
+            offsets=offsets[:count],
             file=self.file,
             server_version=self.server_version,
         )
         last = count - 1
-        self.given = int(self.offsets[last] + self.ends[last] - self.starts[last]) + self.checksum_bytes
+        self.given = int(offsets[last] + ends[last] - starts[last]) + self.checksum_bytes
         if self.checksum_bytes:
             _verify(window)
         return window
@@ -141,16 +181,16 @@ class Gatherer:
 
 def _verify(window: Window) -> None:
     starts, ends, buffer = window.starts, window.ends, window.buffer
-    wrong = first_wrong_checksum(
-        CRC_TABLES.ctypes.data,
-        buffer.ctypes.data,
-        starts.ctypes.data,
-        ends.ctypes.data,
-        len(starts),
-        _ZLIB_PAYS_FROM_BYTES,
-    )
+    addresses = (CRC_TABLES.ctypes.data, buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data)
+    if CAN_FOLD:
+        scratch = np.empty(2, np.int64)
+        wrong = first_wrong_folded(*addresses, len(starts), scratch.ctypes.data)
+    else:
+        wrong = first_wrong_checksum(*addresses, len(starts), _ZLIB_PAYS_FROM_BYTES)
     if wrong >= 0:
         raise _wrong_checksum(window, wrong)
+    if CAN_FOLD:
+        return
     view = memoryview(buffer)  # type: ignore[arg-type]
     for index in np.flatnonzero(ends - starts >= _ZLIB_PAYS_FROM_BYTES).tolist():
         start, end = int(starts[index]), int(ends[index])

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from connectors.readers.base import Bound, LogMark, Scanned
+from connectors.readers.binlog.ahead import ahead
 from connectors.readers.binlog.decoder import RangeDecoder
 from connectors.readers.binlog.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.events import FormatDescription
@@ -284,7 +285,8 @@ class BinlogReader(ABC):
 
     def _range(self, planned: LogRange) -> Windows:
         with closing(self._stream(planned.file, planned.start)) as stream:
-            yield from stream.windows(end=planned.end)
+            with closing(ahead(stream.windows(end=planned.end), stream.close)) as windows:
+                yield from windows
             reached = stream.offset
         if reached != planned.end:
             raise LogCorrupt(

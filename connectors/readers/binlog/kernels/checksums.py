@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from connectors.readers.binlog.kernels.folding import FOLD_FROM_BYTES, fold
 from connectors.readers.binlog.kernels.jit import kernel
 from connectors.readers.binlog.kernels.memory import load_i64, load_u8, load_u32, shift_right
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CRC_TABLES", "first_wrong_checksum"]
+__all__ = ["CRC_TABLES", "first_wrong_checksum", "first_wrong_folded"]
 
 
 def _tables() -> NDArray[np.uint32]:
@@ -51,15 +52,14 @@ def _eight(tables, word, k):
 
 
 @kernel
-def _crc32(tables, at, end):
-    register = 0xFFFFFFFF
+def _remainder(tables, at, end, register):
     while end - at >= 16:
         register = _eight(tables, load_i64(at) ^ register, 8) ^ _eight(tables, load_i64(at + 8), 0)
         at += 16
     while at < end:
         register = _lookup(tables, 0, (register ^ load_u8(at)) & 0xFF) ^ (register >> 8)
         at += 1
-    return register ^ 0xFFFFFFFF
+    return register
 
 
 @kernel
@@ -73,6 +73,23 @@ def first_wrong_checksum(tables, buffer, starts, ends, count, limit):
     for index in range(count):
         start = buffer + load_i64(starts + 8 * index)
         end = buffer + load_i64(ends + 8 * index)
-        if end - start < limit and _crc32(tables, start, end) != load_u32(end):
+        if end - start < limit and _remainder(tables, start, end, 0xFFFFFFFF) ^ 0xFFFFFFFF != load_u32(end):
+            return index
+    return -1
+
+
+@kernel
+def first_wrong_folded(tables, buffer, starts, ends, count, scratch):
+    """Like :func:`first_wrong_checksum` for events of any size, where CAN_FOLD; *scratch*: address of 16 bytes."""
+    for index in range(count):
+        start = buffer + load_i64(starts + 8 * index)
+        end = buffer + load_i64(ends + 8 * index)
+        register = 0xFFFFFFFF
+        if end - start >= FOLD_FROM_BYTES:
+            blocks = (end - start) >> 4
+            fold(start, blocks, register, scratch)
+            register = _remainder(tables, scratch, scratch + 16, 0)
+            start += 16 * blocks
+        if _remainder(tables, start, end, register) ^ 0xFFFFFFFF != load_u32(end):
             return index
     return -1

@@ -8,25 +8,37 @@ import zlib
 import numpy as np
 import pytest
 
+from connectors.readers.binlog import gather
 from connectors.readers.binlog.gather import Gatherer
-from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum
+from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum, first_wrong_folded
 from connectors.readers.binlog.kernels.finding import find_in_file
+from connectors.readers.binlog.kernels.folding import CAN_FOLD
 from historian.errors import LogCorrupt
 from log_files import placed
 from row_events import event
 
 
-def first_wrong(parts: list[bytes], *, limit: int = 1 << 30) -> int:
+def first_wrong(parts: list[bytes], *, folded: bool) -> int:
     data = np.frombuffer(b"".join(part + zlib.crc32(part).to_bytes(4, "little") for part in parts), np.uint8).copy()
     ends = np.cumsum([len(part) + 4 for part in parts]) - 4
     starts = np.concatenate([[0], ends[:-1] + 4])
     arrays = (CRC_TABLES, data, starts.astype(np.int64), ends.astype(np.int64))
-    return int(first_wrong_checksum(*(array.ctypes.data for array in arrays), len(parts), limit))
+    addresses = [array.ctypes.data for array in arrays]
+    if folded:
+        scratch = np.zeros(2, np.int64)
+        return int(first_wrong_folded(*addresses, len(parts), scratch.ctypes.data))
+    return int(first_wrong_checksum(*addresses, len(parts), 1 << 30))
 
 
-def test_the_sum_is_zlibs_at_any_length() -> None:
+# On a processor that cannot fold, the tables alone are tried, and used.
+WAYS = [False, True] if CAN_FOLD else [False]
+
+
+@pytest.mark.parametrize("folded", WAYS)
+def test_the_sum_is_zlibs_at_any_length(folded: bool) -> None:
     generator = random.Random(7)
-    assert first_wrong([generator.randbytes(size) for size in range(200)]) == -1
+    sizes = [*range(300), 4096, 8191, 100_003]
+    assert first_wrong([generator.randbytes(size) for size in sizes], folded=folded) == -1
 
 
 def gatherer_of(events: list[bytes]) -> Gatherer:
@@ -41,8 +53,10 @@ def gatherer_of(events: list[bytes]) -> Gatherer:
     return gatherer
 
 
+@pytest.mark.parametrize("folds", WAYS)
 @pytest.mark.parametrize("size", [1, 1000, 5000])
-def test_any_flipped_bit_is_found_and_placed(size: int) -> None:
+def test_any_flipped_bit_is_found_and_placed(size: int, folds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "CAN_FOLD", folds)
     events = [event(29, bytes([5]) + bytes(8)), event(29, bytes(size)), event(29, b"end")]
     lengths = [len(raw) + 4 for raw in events]
     begin = lengths[0]

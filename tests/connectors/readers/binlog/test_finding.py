@@ -11,7 +11,6 @@ from connectors.readers.binlog.gather import WINDOW_BYTES, Gatherer
 from connectors.readers.binlog.kernels.finding import (
     BAD_POSITION,
     BAD_SIZE,
-    COUNT,
     END,
     ERROR,
     EVENT_END,
@@ -107,7 +106,7 @@ def test_an_event_larger_than_the_buffer_or_a_packet_is_whole(size: int, step: i
 
 def test_more_events_than_the_index_holds_come_in_several_windows() -> None:
     raw = placed(event(29, b""), 0, checksum=False)[:13] + bytes(6)
-    count = 300_000
+    count = 150_000
     gatherer = Gatherer("binlog.000001", 4)
     data = raw * count
     room = gatherer.room()
@@ -152,7 +151,9 @@ def test_events_without_place_stand_behind_the_one_before() -> None:
     gatherer.room()[: len(data)] = data
     gatherer.fill = len(data)
     find_in_packets(*gatherer.arguments())
-    assert gatherer.offsets[: gatherer.state[COUNT]].tolist() == [4, 4 + 24]
+    window = gatherer.window()
+    assert window is not None
+    assert window.offsets.tolist() == [4, 4 + 24]
 
 
 @pytest.mark.parametrize("offset", [(1 << 32) - 60, (1 << 32) + 5000, 3 * (1 << 32) - 22])

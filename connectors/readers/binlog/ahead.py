@@ -1,0 +1,52 @@
+"""Windows made in a thread of their own, so that one is decoded while the next one is read and verified."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+
+from connectors.readers.binlog.gather import FRAMES
+from connectors.readers.binlog.window import Window
+
+__all__ = ["ahead"]
+
+_READY = FRAMES - 2
+
+
+def ahead(windows: Iterator[Window], stop: Callable[[], None]) -> Generator[Window, None, None]:
+    """*windows*, one by one, each valid until the next one is asked for.
+
+    Reading and the kernels release the interpreter's lock, so both sides run at the same time. An error of the other side
+    is raised here. Where the generator is closed early, *stop* makes the other side end that may be waiting for bytes.
+    """
+    ready: queue.Queue[Window | BaseException | None] = queue.Queue(_READY)
+    is_over = threading.Event()
+
+    def make() -> None:
+        last: BaseException | None = None
+        try:
+            for window in windows:
+                ready.put(window)
+                if is_over.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - raised by who takes the windows
+            last = error
+        ready.put(last)
+
+    maker = threading.Thread(target=make, name="historian-windows", daemon=True)
+    maker.start()
+    try:
+        while (found := ready.get()) is not None:
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+    finally:
+        is_over.set()
+        if maker.is_alive():
+            stop()
+        while maker.is_alive():
+            # It may be about to hand over one more, or its last word.
+            while not ready.empty():
+                ready.get_nowait()
+            maker.join(0.001)
