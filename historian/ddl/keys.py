@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from historian.ddl.statements import KeySpec
-from historian.schema import Column, ColumnType, Snapshot, UniqueKey
+from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot, UniqueKey
 
 __all__ = ["Key", "added_keys", "as_snapshot_keys", "keys_of", "primary_columns", "takes_part"]
 
@@ -59,7 +59,7 @@ def takes_part(kind: ColumnType, prefix: int) -> bool:
     """Whether a key part of that length is less than the whole column."""
     if kind.name in _IN_PARTS:
         return prefix < (kind.length or 0)
-    return kind.name.endswith(("text", "blob"))
+    return kind.name.endswith(("text", "blob")) or kind.name in (*GEOMETRIES, "geometrycollection")
 
 
 def primary_columns(specs: Iterable[KeySpec]) -> tuple[str, ...] | None:

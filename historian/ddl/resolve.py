@@ -42,6 +42,8 @@ SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema
 """Databases whose tables are never tracked."""
 
 _DML_TOKENS = 2000
+_REFERENCED = (1217, 1451)
+"""Errors of a DROP that leaves those of its tables that a foreign key refers to, and does not say which."""
 _GLANCE_TOKENS = 2
 """Enough for most statements."""
 
@@ -116,7 +118,7 @@ def _failed(statement: Statement, catalog: Catalog, context: StatementContext) -
 
     DROP TABLE drops the tables that are there; MariaDB's CREATE OR REPLACE has dropped the old table.
     """
-    if isinstance(statement, DropTables):
+    if isinstance(statement, DropTables) and context.error_code not in _REFERENCED:
         return _drop_tables(replace(statement, if_exists=True), catalog, context)
     if isinstance(statement, CreateTable) and statement.or_replace:
         return _drop_tables(DropTables(tables=(statement.table,), if_exists=True), catalog, context)
@@ -131,7 +133,7 @@ def _tables_of(statement: Statement) -> tuple[TableName, ...]:
         return tuple(name for pair in statement.pairs for name in pair)
     if isinstance(statement, (CreateTable, AlterTable, TruncateTable)):
         return (statement.table,)
-    return ()
+    return statement.tables if isinstance(statement, DropTables) else ()
 
 
 def _tracked(tables: tuple[TableName, ...]) -> tuple[TableName, ...]:

@@ -164,3 +164,7 @@ def test_a_key_over_a_virtual_column_does_not_stand_for_the_primary_key() -> Non
     for how, expected in (("VIRTUAL", ["MUL", ""]), ("STORED", ["PRI", "PRI"])):
         found = forms(f"a INT NOT NULL, b INT AS (a + 1) {how} NOT NULL, UNIQUE u (a, b)")
         assert [column["key"] for column in found] == expected
+
+
+def test_a_key_over_a_part_of_a_geometry_does_not_stand_for_the_primary_key() -> None:
+    assert forms("a GEOMETRYCOLLECTION NOT NULL, UNIQUE u (a(3))", MYSQL57)[0]["key"] == "UNI"

@@ -196,3 +196,10 @@ def test_statements_that_failed_half_way() -> None:
         (T,),
         "it failed with error 1051 half-way",
     )
+
+
+def test_a_drop_that_a_foreign_key_stopped_tells_not_what_it_dropped() -> None:
+    failed = StatementContext(database="shop", version=50722, error_code=1217)
+    dropped = resolve("DROP TABLE t, u", failed, after("CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)"))
+    assert (dropped.kind, dropped.edits) == ("not_understood", ())
+    assert dropped.tables == (TableName("shop", "t"), TableName("shop", "u"))
