@@ -173,7 +173,11 @@ class RangeDecoder:
 
     def _bind(self, event: bytes, offset: int, ordinal: int) -> Iterator[Chunk]:
         """Resolves a TABLE_MAP's table and tells the kernel."""
-        described = table_map(event, self._flavor)
+        try:
+            described = table_map(event, self._flavor)
+        except SourceError as error:
+            error.where = error.where or f"TABLE_MAP at {self._file}:{offset}"
+            raise
         found = self._bindings.resolve(described.table, self._file or "", offset, ordinal)
         if found is None:
             self._bindings.bind(described.number, event, slot=-1)

@@ -190,7 +190,21 @@ def previous_gtids(event: bytes | memoryview) -> GtidSet:
 
     The encoding is that of ``Gtid_set::encode`` (MySQL, sql/rpl_gtid_set.cc): since 8.3 the count's top byte is 1 where
     tags follow.
+
+    Raises:
+        LogCorrupt: lengths that do not fit.
     """
+    try:
+        return _previous_gtids(event)
+    except (IndexError, ValueError, struct.error) as error:
+        raise _misfit(event) from error
+
+
+def _misfit(event: bytes | memoryview) -> LogCorrupt:
+    return LogCorrupt(f"a {event_name(event[4])} event does not fit its length", found=f"{len(event)} bytes")
+
+
+def _previous_gtids(event: bytes | memoryview) -> GtidSet:
     body = memoryview(event)[HEADER_BYTES:]
     count = int.from_bytes(body[:8], "little")
     tagged = count >> 56 == 1
@@ -216,9 +230,15 @@ def previous_gtids(event: bytes | memoryview) -> GtidSet:
 
 
 def gtid_list(event: bytes | memoryview) -> MariadbGtids:
-    """The last GTID of each domain in a GTID_LIST event; a domain's latest stands last of its entries."""
+    """The last GTID of each domain in a GTID_LIST event; a domain's latest stands last of its entries.
+
+    Raises:
+        LogCorrupt: lengths that do not fit.
+    """
     body = memoryview(event)[HEADER_BYTES:]
     count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
+    if len(body) < 4 + 16 * count:
+        raise _misfit(event)
     latest: dict[int, tuple[int, int, int]] = {}
     for domain, server, sequence in struct.iter_unpack("<IIQ", body[4 : 4 + 16 * count]):
         latest[domain] = (domain, server, sequence)

@@ -6,9 +6,10 @@ The file format is a magic of four bytes, then events that follow each other; th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from connectors.readers.binlog.events import (
     FLAG_IN_USE,
@@ -34,6 +35,7 @@ FIRST_EVENT = len(MAGIC)
 _ENCRYPTED_MAGIC = b"\xfdbin"
 _MAX_HEAD_EVENT_BYTES = 64 << 20
 _FLAGS_AT = 17
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +138,12 @@ def read_head(file: LogFile) -> FileHead:
                 expected="a whole FORMAT_DESCRIPTION event",
                 found="the end of the file" if event is None else f"a {event_name(event[4])} event",
             )
-        described = format_description(event)
-        if described.checksum:
-            # The server sums the event as it is once the file is closed, when it is no longer in use.
-            closed = event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] & ~FLAG_IN_USE]) + event[_FLAGS_AT + 1 :]
-            check_sum(closed, f"{file.name}:{at}")
+        # This event has a checksum whether the others have one or not: it is what says so. The server sums it as it is
+        # once the file is closed, when it is no longer in use.
+        check_sum(
+            event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] & ~FLAG_IN_USE]) + event[_FLAGS_AT + 1 :], f"{file.name}:{at}"
+        )
+        described = _read(format_description, event, file, at)
         at = first = at + len(event)
         gtids: GtidSet | MariadbGtids | None = None
         for _ in range(3):
@@ -149,18 +152,25 @@ def read_head(file: LogFile) -> FileHead:
                 break
             if described.checksum:
                 check_sum(event, f"{file.name}:{at}")
-            at += len(event)
             body = event[:-CHECKSUM_BYTES] if described.checksum else event
             if event[4] == EventType.START_ENCRYPTION:
                 raise _encrypted(str(file.path))
             if event[4] == EventType.PREVIOUS_GTIDS:
-                gtids = previous_gtids(body)
+                gtids = _read(previous_gtids, body, file, at)
             elif event[4] == EventType.GTID_LIST:
-                gtids = gtid_list(body)
-            else:
-                continue
-            break
+                gtids = _read(gtid_list, body, file, at)
+            if gtids is not None:
+                break
+            at += len(event)
         return FileHead(format=described, gtids=gtids, first_event=first)
+
+
+def _read(parse: Callable[[bytes], _Parsed], event: bytes, file: LogFile, at: int) -> _Parsed:
+    try:
+        return parse(event)
+    except SourceError as error:
+        error.where = error.where or f"{event_name(event[4])} at {file.name}:{at}"
+        raise
 
 
 def _encrypted(where: str) -> SourceError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
 from connectors.readers.binlog.dump import Dump
-from connectors.readers.binlog.events import FormatDescription
+from connectors.readers.binlog.events import FormatDescription, event_name
 from connectors.readers.binlog.failover import translate
 from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, WindowStream
@@ -97,7 +97,7 @@ class BinlogFilesReader(BinlogReader):
                 "the last binlog file ends inside a transaction",
                 where=f"{place.file}:{place.offset}",
                 expected="the transaction's end",
-                found=f"the end of the file at {scanner.fed_to}",
+                found=f"the end of the file at {scanner.fed_to}, behind a {event_name(scanner.last_event)} event",
                 next_step="copy the whole file from the server",
             )
 

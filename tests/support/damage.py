@@ -1,0 +1,185 @@
+"""Recorded binlog files, damaged in any byte and read again, in memory that ends at a page that nobody may touch.
+
+    python damage.py RECORDING SEED CASES
+
+reads that many damaged copies of a pickled :class:`Recording` and prints what was wrong with what came of them. It is run
+as a process of its own, since one that reads outside its buffers ends there; the last line that it printed then says
+over which case. A case that takes too long ends it, too.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import pickle
+import random
+import re
+import resource
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from connectors.readers.binlog import files, log_reader
+from connectors.readers.binlog.events import EventType
+from connectors.readers.binlog.gather import Gatherer
+from connectors.readers.binlog.reader import BinlogFilesReader
+from guarded import guarded_room, one_by_one
+from historian.errors import HistorianError, ValueUnrepresentable
+from historian.plans import LogRange, PlannedTable
+
+__all__ = ["Damage", "Recording", "damages", "read", "run", "scan"]
+
+CASE_S = 20
+MEMORY_BYTES = 8 << 30
+FIRST_EVENT = 4
+_EVENT = re.compile("|".join([*(kind.name for kind in EventType), r"type \d+", "event"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A file of a log, tables whose rows are in it, and where its last transaction ends."""
+
+    name: str
+    file: str
+    data: bytes
+    flavor: str
+    tables: tuple[PlannedTable, ...]
+    end: int
+    checksum: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What was done to a file, and the file."""
+
+    what: str
+    data: bytes
+    is_cut: bool = False
+
+
+def damages(data: bytes, seed: int, count: int) -> list[Damage]:
+    """*count* damaged copies: a byte flipped, set, repeated or cut, or the file cut off."""
+    draw = random.Random(seed)
+    found = []
+    while len(found) < count:
+        at = draw.randrange(len(data))
+        kind = draw.choice(("flip", "flip", "set", "set", "repeat", "cut", "cut off"))
+        if kind == "flip":
+            bit = draw.randrange(8)
+            what, new = f"bit {bit} of byte {at} flipped", bytes((data[at] ^ 1 << bit,))
+        elif kind == "set":
+            value = draw.choice((0, 1, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF, draw.randrange(256)))
+            if value == data[at]:
+                continue
+            what, new = f"byte {at} set to {value}", bytes((value,))
+        elif kind == "repeat":
+            times = draw.choice((2, 2, 3, 300))
+            what, new = f"byte {at} repeated to {times}", data[at : at + 1] * times
+        elif kind == "cut":
+            what, new = f"byte {at} cut out", b""
+        else:
+            found.append(Damage(what=f"cut off at byte {at}", data=data[:at], is_cut=True))
+            continue
+        found.append(Damage(what=what, data=data[:at] + new + data[at + 1 :]))
+    return found
+
+
+def scan(path: Path) -> list[Any]:
+    """What a tracker sees of the file."""
+    reader = BinlogFilesReader([path])
+    return list(reader.scan(reader.start(), captured=lambda _: True))
+
+
+def read(path: Path, recording: Recording) -> list[Any]:
+    """The rows of the recording's tables."""
+    reader = BinlogFilesReader([path])
+    planned = LogRange(file=recording.file, start=FIRST_EVENT, end=recording.end, server="", after="", upto="")
+    chunks = reader.read(planned, recording.tables)
+    return [(chunk.table_id, chunk.first_position, chunk.last_position, chunk.sources, chunk.rows) for chunk in chunks]
+
+
+def _guard(stack: ExitStack) -> None:
+    """Has all memory that log bytes are read from end at a guarding page."""
+    windows, unpacked = files.FileStream.windows, log_reader.unpacked
+    size = [0]
+
+    class GuardedGatherer(Gatherer):
+        def __init__(self, file: str, offset: int) -> None:
+            super().__init__(file, offset)
+            self.buffer = guarded_room(max(1, size[0] - offset))
+            self._look_up_addresses()
+
+    def guarded_windows(self: files.FileStream, **options: Any) -> Any:
+        size[0] = self._files[0].path.stat().st_size
+        return one_by_one(windows(self, **options))
+
+    stack.enter_context(patch.object(files, "Gatherer", GuardedGatherer))
+    stack.enter_context(patch.object(files.FileStream, "windows", guarded_windows))
+    stack.enter_context(patch.object(log_reader, "unpacked", lambda found, **how: one_by_one(unpacked(found, **how))))
+
+
+def run(recording: Recording, seed: int, count: int, directory: Path) -> tuple[list[str], Counter[str]]:
+    """Reads *count* damaged copies; what was wrong, and how often what came of it."""
+    path = directory / recording.file
+    path.write_bytes(recording.data)
+    ways = {"scan": partial(scan, path), "read": partial(read, path, recording)}
+    right = {name: way() for name, way in ways.items()}
+    wrong: list[str] = []
+    outcomes: Counter[str] = Counter()
+    for number, damage in enumerate(damages(recording.data, seed, count)):
+        print(f"{recording.name}, seed {seed}, case {number}: {damage.what}", flush=True)
+        path.write_bytes(damage.data)
+        for name, way in ways.items():
+            faulthandler.dump_traceback_later(CASE_S, exit=True)
+            try:
+                found = way()
+            except HistorianError as error:
+                outcomes[f"{name}: {type(error).__name__}"] += 1
+                problem = _unclear(error, path)
+            except Exception:  # noqa: BLE001 whatever it is, it is none of ours
+                problem = traceback.format_exc()
+            else:
+                same = _same(found, right[name], prefix=damage.is_cut and name == "scan")
+                outcomes[f"{name}: {'right' if same else 'wrong'}"] += 1
+                problem = "" if same or not recording.checksum else "wrong, with checksums"
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+            if problem:
+                wrong.append(f"{recording.name}, {damage.what}, {name}: {problem}")
+    return wrong, outcomes
+
+
+def _same(found: list[Any], right: list[Any], *, prefix: bool) -> bool:
+    return found == right[: len(found)] if prefix else found == right
+
+
+def _unclear(error: HistorianError, path: Path) -> str:
+    """What the error does not say."""
+    text = str(error)
+    if isinstance(error, ValueUnrepresentable) and re.search("row .* of its chunk, transaction ", text):
+        return ""  # a value that is no text or document: found when its chunk is full
+    if not re.search(rf"{re.escape(path.name)}(:|, offset )\d+", text):
+        return f"no file and offset in {text!r}"
+    return "" if _EVENT.search(text) else f"no event in {text!r}"
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable()
+    recording = pickle.loads(Path(sys.argv[1]).read_bytes())
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as directory:
+        _guard(stack)
+        wrong, outcomes = run(recording, int(sys.argv[2]), int(sys.argv[3]), Path(directory))
+    print(json.dumps({"wrong": wrong, "outcomes": outcomes}))
+
+
+if __name__ == "__main__":
+    main()
