@@ -196,7 +196,8 @@ class TableBuilder:
 def _any_bits(bitmaps: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The bits that stand in any row. Rows are folded first, since numpy is slow at many short ones."""
     whole = len(bitmaps) // _FOLDED_ROWS
-    folded = np.bitwise_or.reduce(bitmaps[: whole * _FOLDED_ROWS].reshape(whole, -1), axis=0)
+    folded_bytes = _FOLDED_ROWS * bitmaps.shape[1]
+    folded = np.bitwise_or.reduce(bitmaps[: whole * _FOLDED_ROWS].reshape(whole, folded_bytes), axis=0)
     rest = bitmaps[whole * _FOLDED_ROWS :]
     some: NDArray[np.uint8] = np.bitwise_or.reduce(np.concatenate([folded.reshape(-1, bitmaps.shape[1]), rest]), axis=0)
     return some
