@@ -47,8 +47,13 @@ being 0.
 
 
 def data_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """The data columns among a changelog table's *names*, in order: all but :data:`SYSTEM_COLUMNS`."""
-    return tuple(name for name in names if name not in SYSTEM_COLUMNS)
+    """The data columns among a changelog's *names*, in order: all but :data:`SYSTEM_COLUMNS`.
+
+    Rows without ``offset`` are typed rows of the source, whose ``position`` and ``ordinal`` are no data either.
+    """
+    every = tuple(names)
+    system = SYSTEM_COLUMNS if "offset" in every else (*SYSTEM_COLUMNS, "position", "ordinal")
+    return tuple(name for name in every if name not in system)
 
 
 def physical_name(column_id: int) -> str:

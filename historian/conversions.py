@@ -11,15 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from historian.changelog import Op
+from historian.changelog import Op, data_columns
 from historian.errors import HistorianError
 from historian.fold import key_numbers, rows_by_key
 
 __all__ = [
+    "from_append_stream",
     "from_retract_stream",
     "from_row_kinds",
     "from_single_events",
     "from_upsert_stream",
+    "to_append_stream",
+    "to_odf",
     "to_retract_stream",
     "to_row_kinds",
     "to_single_events",
@@ -64,24 +67,25 @@ def to_upsert_stream(rows: pa.Table) -> pa.Table:
     return _with_op(kept, _mapped(kept, (Op.APPEND, Op.RETRACT, Op.CORRECT_FROM, Op.APPEND)))
 
 
-def from_upsert_stream(rows: pa.Table, key: Sequence[str], data: Sequence[str], former: pa.Table) -> pa.Table:
+def from_upsert_stream(
+    rows: pa.Table, key: Sequence[str], former: pa.Table | None = None, *, first_offset: int = 0
+) -> pa.Table:
     """The changelog of upserts (+A) and deletes (-R, of which only the key counts), before images filled in.
 
-    A delete of a key that is not there says nothing and goes.
+    A delete of a key that is not there says nothing and goes. Where there is a column ``offset``, it is given anew.
 
     Args:
         rows: the upsert stream in order.
         key: names of the key's columns.
-        data: names of all data columns, the key's included.
-        former: the rows of *data* that were there before, each key once.
+        former: the rows of the data columns that were there before, each key once; None: there were none.
+        first_offset: of the changelog's first row.
     """
+    data = data_columns(rows.column_names)
+    former = rows.slice(0, 0) if former is None else former
     held = former.num_rows
     every = pa.concat_tables([former.select(list(data)), rows.select(list(data))])
     order, first = rows_by_key(every, key)
-    previous = np.full(every.num_rows, -1)
-    numbers = order.to_numpy()
-    previous[numbers[1:]] = np.where(first.to_numpy(zero_copy_only=False)[1:], -1, numbers[:-1])
-    previous = previous[held:]
+    previous = _previous(order, first)[held:]
     deletes = _ops(rows) == Op.RETRACT
     # What stood before is gone where it was deleted, or never was.
     was_deleted = np.concatenate([np.zeros(held, dtype=bool), deletes])
@@ -98,16 +102,17 @@ def from_upsert_stream(rows: pa.Table, key: Sequence[str], data: Sequence[str], 
     from_rows = starts[updates[kept]]
     out_ops[from_rows] = Op.CORRECT_FROM
     out_image[from_rows] = previous[updates]
-    return _with_data(_with_op(rows.take(pa.array(source)), out_ops), every.take(pa.array(out_image)), data)
+    changes = _with_data(_with_op(rows.take(pa.array(source)), out_ops), every.take(pa.array(out_image)), data)
+    return _numbered(changes, first_offset)
 
 
-def to_single_events(rows: pa.Table, data: Sequence[str]) -> pa.Table:
-    """One row an event: ``event`` (create, update, delete), the system columns, and *data* as ``before`` and ``after``.
+def to_single_events(rows: pa.Table) -> pa.Table:
+    """One row an event: ``event`` (create, update, delete), the system columns, and the data as ``before`` and ``after``.
 
     Raises:
         HistorianError: a -C without its +C directly behind it, or the other way round.
     """
-    ops = _ops(rows)
+    ops, data = _ops(rows), data_columns(rows.column_names)
     _check_pairs(ops)
     ends = np.flatnonzero(ops != Op.CORRECT_FROM)
     images = _structs(rows, data)
@@ -150,6 +155,69 @@ def from_single_events(events: pa.Table) -> pa.Table:
     return pa.table([*columns, *images.flatten()], names=["op", *system, *(field.name for field in images.type)])
 
 
+def to_append_stream(rows: pa.Table) -> pa.Table:
+    """The rows of a changelog that only ever appends, without ``op``.
+
+    Raises:
+        HistorianError: there is a row other than +A, which appending cannot say.
+    """
+    others = sorted({Op(code).sign for code in np.unique(_ops(rows))} - {Op.APPEND.sign})
+    if others:
+        raise HistorianError(
+            "a changelog that takes rows back is no append stream",
+            expected=Op.APPEND.sign,
+            found=", ".join(others),
+            next_step="single events or row kinds say every change in rows that are only ever appended",
+        )
+    return rows.drop_columns(["op"])
+
+
+def from_append_stream(rows: pa.Table) -> pa.Table:
+    """The changelog of rows that are only ever appended: ``op`` +A, behind ``offset`` where there is one."""
+    if "op" in rows.column_names:
+        raise HistorianError("an append stream has no op", found=", ".join(rows.column_names))
+    ops = pa.repeat(pa.scalar(int(Op.APPEND), pa.uint8()), rows.num_rows)
+    return rows.add_column(int(rows.column_names[:1] == ["offset"]), "op", ops)
+
+
+def to_odf(rows: pa.Table, key: Sequence[str], former: pa.Table | None = None) -> pa.Table:
+    """A changelog of the binlog profile in the strict one of Open Data Fabric.
+
+    Without ``schema_version``; times cut to milliseconds; -R and -C with the event time of the row they take back.
+
+    Args:
+        rows: a changelog that begins with its table, or behind *former*.
+        key: names of the key's columns.
+        former: the rows before, each key once, with ``event_time``.
+
+    Raises:
+        HistorianError: a row is taken back whose event time is not known.
+    """
+    ms = pa.timestamp("ms", tz="UTC")
+    for name in ("system_time", "event_time"):
+        whole = pc.floor_temporal(rows.column(name), unit="millisecond").cast(ms)
+        rows = rows.set_column(rows.column_names.index(name), name, whole)
+    held = 0 if former is None else former.num_rows
+    keys, times = rows.select(list(key)), rows.column("event_time")
+    if former is not None:
+        keys = pa.concat_tables([former.select(list(key)), keys])
+        before = pc.floor_temporal(former.column("event_time"), unit="millisecond").cast(ms)
+        times = pa.chunked_array([*before.chunks, *times.chunks], ms)
+    order, first = rows_by_key(keys, key)
+    previous = _previous(order, first)[held:]
+    takes = np.isin(_ops(rows), (Op.RETRACT, Op.CORRECT_FROM))
+    if (takes & (previous < 0)).any():
+        raise HistorianError(
+            "a row is taken back that did not come before",
+            where=f"row {int(np.flatnonzero(takes & (previous < 0))[0])}",
+            expected="a changelog that begins with its table, or the rows before it",
+        )
+    source = np.where(takes, previous, np.arange(held, keys.num_rows))
+    event_time = times.take(pa.array(source))
+    rows = rows.set_column(rows.column_names.index("event_time"), "event_time", event_time)
+    return rows.drop_columns(["schema_version"]) if "schema_version" in rows.column_names else rows
+
+
 def to_row_kinds(rows: pa.Table) -> pa.Table:
     """The same rows with Flink's ``row_kind`` (+I, -D, -U, +U) in place of ``op``."""
     kinds = pa.array(_ROW_KINDS).take(pa.array(_ops(rows)))
@@ -164,6 +232,23 @@ def from_row_kinds(rows: pa.Table) -> pa.Table:
         found = rows.column(ROW_KIND).unique().to_pylist()
         raise HistorianError("not a row kind of Flink", expected=_ROW_KINDS, found=found)
     return rows.set_column(rows.column_names.index(ROW_KIND), "op", ops.cast(pa.uint8()))
+
+
+def _numbered(rows: pa.Table, first_offset: int) -> pa.Table:
+    """*rows* with ascending offsets, where they have offsets."""
+    if "offset" not in rows.column_names:
+        return rows
+    at = rows.column_names.index("offset")
+    offsets = pa.array(np.arange(first_offset, first_offset + rows.num_rows))
+    return rows.set_column(at, rows.schema.field(at), offsets.cast(rows.schema.field(at).type))
+
+
+def _previous(order: pa.Array, first: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """For each row the one before it of the same key, or -1; *order* and *first* as ``rows_by_key`` gives them."""
+    numbers = order.to_numpy()
+    previous = np.full(len(numbers), -1, dtype=np.int64)
+    previous[numbers[1:]] = np.where(first.to_numpy(zero_copy_only=False)[1:], -1, numbers[:-1])
+    return previous
 
 
 def _ops(rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -9,19 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from changelogs import random_changelog
 from changes import DATA, KEY, SCHEMA, Row, batch, plain, rows_of
 from historian.changelog import Op
+from historian.changelog_state import project_changelog
 from historian.conversions import (
+    from_append_stream,
     from_retract_stream,
     from_row_kinds,
     from_single_events,
     from_upsert_stream,
+    to_append_stream,
+    to_odf,
     to_retract_stream,
     to_row_kinds,
     to_single_events,
     to_upsert_stream,
 )
 from historian.errors import HistorianError
+from historian.validation import Profile, check
 
 seeds = st.integers(0, 2**32)
 steps = st.integers(0, 30)
@@ -57,7 +63,7 @@ def test_an_upsert_stream_has_the_last_word_only() -> None:
 
 def test_single_events_hold_both_images() -> None:
     events = to_single_events(
-        table((0, "a", None, b"1"), (2, "a", None, b"1"), (3, "a", None, b"2"), (1, "a", None, b"2")), DATA
+        table((0, "a", None, b"1"), (2, "a", None, b"1"), (3, "a", None, b"2"), (1, "a", None, b"2"))
     )
 
     assert ["event", "offset", "before", "after"] == events.column_names
@@ -79,7 +85,7 @@ def test_upserts_and_deletes_get_their_before_images() -> None:
         (0, "a", None, b"3"), (1, "b"), (1, "b"), (0, "b", None, b"4"), (0, "c", None, b"5"), (1, "x"), (1, "c")
     )
 
-    changes = from_upsert_stream(upserts, KEY, DATA, former)
+    changes = from_upsert_stream(upserts, KEY, former)
 
     assert [
         (Op.CORRECT_FROM, "a", b"1"),
@@ -113,9 +119,9 @@ def test_retract_stream_comes_back(seed: int, count: int) -> None:
 def test_upsert_stream_comes_back_with_the_former_rows(seed: int, count: int, before: int) -> None:
     rows, former = changelog(seed, count, before=before)
 
-    again = from_upsert_stream(to_upsert_stream(rows), KEY, DATA, former)
+    again = from_upsert_stream(to_upsert_stream(rows), KEY, former)
 
-    assert plain(rows) == plain(again)
+    assert plain(rows, *SCHEMA.names) == plain(again, *SCHEMA.names)
     assert SCHEMA == again.schema
 
 
@@ -124,7 +130,7 @@ def test_upsert_stream_comes_back_with_the_former_rows(seed: int, count: int, be
 def test_single_events_come_back(seed: int, count: int) -> None:
     rows, _ = changelog(seed, count)
 
-    again = from_single_events(to_single_events(rows, DATA))
+    again = from_single_events(to_single_events(rows))
 
     assert ["op", "offset", *DATA] == again.column_names
     assert plain(rows, *SCHEMA.names) == plain(again, *SCHEMA.names)
@@ -141,12 +147,65 @@ def test_row_kinds_come_back(seed: int, count: int) -> None:
 @pytest.mark.parametrize("ops", [(2,), (3,), (2, 0), (0, 3), (2, 2, 3), (2, 3, 3)])
 def test_corrections_that_do_not_pair_are_refused(ops: tuple[int, ...]) -> None:
     with pytest.raises(HistorianError, match="do not pair"):
-        to_single_events(table(*((op, "a") for op in ops)), DATA)
+        to_single_events(table(*((op, "a") for op in ops)))
 
 
 def test_words_of_another_system_are_refused() -> None:
     with pytest.raises(HistorianError, match=r"not a row kind.*'-X'"):
         from_row_kinds(pa.table({"row_kind": ["+I", "-X"]}))
-    events = to_single_events(UPDATE, DATA)
+    events = to_single_events(UPDATE)
     with pytest.raises(HistorianError, match=r"not an event.*'merge'"):
         from_single_events(events.set_column(0, "event", pa.array(["create", "merge", "delete"])))
+
+
+def test_an_append_stream_is_a_changelog_that_only_appends() -> None:
+    rows = table((Op.APPEND, "a"), (Op.APPEND, "b"))
+    stream = to_append_stream(rows)
+
+    assert ["offset", *DATA] == stream.column_names
+    assert rows.cast(SCHEMA) == from_append_stream(stream).cast(SCHEMA)
+    with pytest.raises(HistorianError, match=r"takes rows back is no append stream; expected \+A; found \+C, -C, -R"):
+        to_append_stream(UPDATE)
+    with pytest.raises(HistorianError, match="an append stream has no op"):
+        from_append_stream(rows)
+
+
+@settings(deadline=None, max_examples=50)
+@given(seeds, steps, st.integers(0, 5))
+def test_a_binlog_changelog_becomes_strict_odf(seed: int, count: int, before: int) -> None:
+    rows, former = random_changelog(seed, count, Profile.BINLOG, before=before)
+    strict, _ = random_changelog(seed, count, Profile.ODF, before=before)
+
+    odf = to_odf(rows, KEY, former)
+
+    assert strict.to_pylist() == odf.to_pylist()
+    assert () == check(odf, KEY, profile=Profile.ODF, former=former)
+
+
+def test_strict_odf_wants_the_rows_that_are_taken_back() -> None:
+    rows, _ = random_changelog(3, 8, before=8)
+
+    with pytest.raises(HistorianError, match=r"a row is taken back that did not come before \(row \d+\)"):
+        to_odf(rows, KEY)
+
+
+@settings(deadline=None, max_examples=50)
+@given(seeds, steps, st.integers(0, 8))
+def test_every_form_leads_to_the_same_state(seed: int, count: int, before: int) -> None:
+    rows, former = random_changelog(seed, count, before=before)
+    state = _state(rows, former)
+
+    assert state == _state(to_retract_stream(rows), former)
+    assert state == _state(from_retract_stream(to_retract_stream(rows), KEY), former)
+    assert state == _state(to_upsert_stream(rows), former)
+    assert state == _state(from_upsert_stream(to_upsert_stream(rows), KEY, former), former)
+    assert state == _state(from_single_events(to_single_events(rows)), former)
+    assert state == _state(from_row_kinds(to_row_kinds(rows)), former)
+    assert () == check(from_upsert_stream(to_upsert_stream(rows), KEY, former), KEY, former=former)
+
+
+def _state(rows: pa.Table, former: pa.Table) -> list[str]:
+    columns = ["op", *DATA]
+    start = from_append_stream(former.select(list(DATA))).select(columns)
+    every = pa.concat_tables([start, rows.select(columns).cast(start.schema)])
+    return sorted(map(repr, project_changelog(every, KEY).to_pylist()))
