@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.absence import carry_absence
 from historian.changelog import CHUNK_COLUMNS, physical_name
 from historian.errors import ValueUnrepresentable
 from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot
@@ -24,7 +25,8 @@ _SHAPES = frozenset((*GEOMETRIES, "geometrycollection"))
 def project(rows: pa.RecordBatch, written: Snapshot, target: Snapshot) -> pa.RecordBatch:
     """*rows*, written under *written*, as rows under *target*: system columns first, then the target's in its order.
 
-    A column of both keeps its values; one that the rows lack reads what held when it was added; any other goes.
+    A column of both keeps its values; one that the rows lack reads what held when it was added; any other goes. Bitmaps
+    of absent columns (:mod:`historian.absence`) stand last.
 
     Args:
         rows: a chunk's rows (:data:`~historian.changelog.CHUNK_COLUMNS`, then columns by physical name).
@@ -45,6 +47,11 @@ def project(rows: pa.RecordBatch, written: Snapshot, target: Snapshot) -> pa.Rec
         else:
             arrays.append(_carry(rows.column(name), held, column, kind, f"{target.name}.{column.name}"))
         fields.append(pa.field(name, kind))
+    positions = {column.id: at for at, column in enumerate(written.columns)}
+    places = [positions.get(column.id) for column in target.columns]
+    for name, bitmaps in carry_absence(rows, places, len(written.columns)).items():
+        arrays.append(bitmaps)
+        fields.append(pa.field(name, bitmaps.type))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 

@@ -1,4 +1,4 @@
-"""Values in the server's own text as Python and Arrow values: what rows from before an ADD COLUMN read in it."""
+"""Values in the server's own text as Python and Arrow values: what rows read in a column that they were not given."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import ipaddress
 import re
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
 
+from historian.ddl.defaults import implied_value
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, ColumnType
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
-__all__ = ["Value", "inet6_text", "initial_scalar", "initial_value"]
+__all__ = ["Value", "default_scalar", "inet6_text", "initial_scalar", "initial_value"]
 
 Value = bool | int | float | Decimal | str | bytes | date | datetime | None
 
@@ -66,6 +68,45 @@ def initial_scalar(column: Column) -> pa.Scalar:
         raise ValueUnrepresentable(
             "a column's initial value does not fit its type", where=column.name, expected=column.type, found=value
         ) from error
+
+
+def default_scalar(column: Column, kind: pa.DataType) -> pa.Scalar:
+    """What an INSERT that does not name *column* puts there, as the Arrow type that its rows have.
+
+    Args:
+        kind: the type of :func:`~historian.types.arrow_type`, or text for temporal columns as the server prints them.
+
+    Raises:
+        ValueUnrepresentable: only the server knows, as for expressions, or the schema keeps the default less exactly
+            than the server: of TIMESTAMP without the session's time zone, of FLOAT with six digits.
+    """
+    name = column.type.name
+    text = column.default
+    if column.generated is not None or column.auto_increment or column.default_is_expression:
+        raise _unknown_default(column)
+    if text is None:
+        if column.nullable:
+            return pa.scalar(None, kind)
+        text = implied_value(column.type)
+    elif name == "timestamp" or (name == "float" and text != "0"):
+        raise _unknown_default(column)
+    value = initial_value(replace(column, initial=text, initial_known=True))
+    if kind != arrow_type(column.type):
+        value = text if pa.types.is_string(kind) and name in ("date", "time", "datetime") else None
+    if value is None:
+        raise _unknown_default(column)
+    try:
+        return pa.scalar(value, kind)
+    except pa.ArrowInvalid as error:
+        raise _unknown_default(column) from error
+
+
+def _unknown_default(column: Column) -> ValueUnrepresentable:
+    return ValueUnrepresentable(
+        "only the server knows what a column holds that an INSERT does not name",
+        where=column.name,
+        found=f"default {column.default!r} of {column.type}",
+    )
 
 
 def inet6_text(packed: bytes) -> str:

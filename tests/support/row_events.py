@@ -19,11 +19,13 @@ __all__ = [
     "commit",
     "event",
     "gtid",
+    "partial_rows_event",
     "rows_event",
     "snapshot_of",
     "table_map",
     "wire_decimal",
     "wire_integer",
+    "wire_json",
     "wire_temporal",
     "wire_text",
 ]
@@ -125,6 +127,16 @@ def wire_text(longest: int, charset: str | None = "utf8mb4") -> WireType:
     return WireType(type=kind, code=15, metadata=struct.pack("<H", longest_bytes), encode=encode)
 
 
+def wire_json() -> WireType:
+    """JSON: documents as their binary form."""
+    return WireType(
+        type=ColumnType(name="json"),
+        code=245,
+        metadata=b"\4",
+        encode=lambda value: len(value).to_bytes(4, "little") + value,
+    )
+
+
 def _fraction(us: int, digits: int) -> bytes:
     size = (digits + 1) // 2
     return (us // 10 ** (6 - 2 * size)).to_bytes(size, "big") if size else b""
@@ -200,3 +212,26 @@ def rows_event(
     present = ((1 << len(types)) - 1).to_bytes((len(types) + 7) // 8, "little")
     body += packed(len(types)) + present * (2 if kind in {24, 31} else 1)
     return event(kind, body + b"".join(image(types, row) for row in rows), **header)
+
+
+def partial_rows_event(
+    kind: int,
+    number: int,
+    types: Sequence[WireType],
+    present: Sequence[Sequence[int]],
+    rows: Sequence[Sequence[Any]],
+    *,
+    options: bytes = b"",
+) -> bytes:
+    """A row event whose images have the columns *present* (an UPDATE's before and after in turn) and no others.
+
+    *options* stand in front of each after image of kind 39.
+    """
+    body = number.to_bytes(6, "little") + b"\1\0" + (b"\2\0" if kind >= 30 else b"") + packed(len(types))
+    for columns in present:
+        body += sum(1 << column for column in columns).to_bytes((len(types) + 7) // 8, "little")
+    for index, row in enumerate(rows):
+        columns = present[index % len(present)]
+        body += options if kind == 39 and index % 2 else b""
+        body += image([types[column] for column in columns], row)
+    return event(kind, body)

@@ -11,6 +11,7 @@ import numpy as np
 from connectors.readers.binlog.bindings import Bindings
 from connectors.readers.binlog.crosscheck import mismatch
 from connectors.readers.binlog.events import event_name
+from connectors.readers.binlog.generated import generated_from
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.walk import walk
@@ -30,6 +31,7 @@ __all__ = ["RangeDecoder"]
 
 _MAX_SOURCES = 2**15 - 1
 _NEVER = 2**63 - 1
+_FIRST_IMAGE_BYTES = 4096
 _JSON_WITH_POINT = 80000  # the first version that prints whole doubles as such
 
 
@@ -80,6 +82,7 @@ class RangeDecoder:
         )
         state[at.TABLES], state[at.SCRATCH] = self._tables.ctypes.data, self._scratch.ctypes.data
         state[at.SOURCES] = self._source_words.ctypes.data
+        self._images = np.zeros(0, np.uint8)
         self._publish_maps()
 
     def feed(self, window: Window) -> Iterator[Chunk]:
@@ -87,7 +90,7 @@ class RangeDecoder:
 
         Raises:
             LogCorrupt: lengths that do not fit, with file and offset; nothing outside the window is read.
-            UnsupportedEvent: an event, or a row image of a table asked for, that this release does not read.
+            UnsupportedEvent: an event that this release does not read.
             TableStopped: a TABLE_MAP that does not fit the schema in force.
             ValueUnrepresentable: a value, or a column type, that Arrow or this release cannot hold.
         """
@@ -143,6 +146,12 @@ class RangeDecoder:
             self._builder(slot).grow_rows()
         elif code == at.GROW_DATA:
             self._builder(slot).grow_data(column, detail)
+        elif code == at.PARTIAL:
+            self._builder(slot).keep_flags()
+        elif code == at.GROW_IMAGES:
+            size = 2 * max(detail, _FIRST_IMAGE_BYTES)
+            self._images = np.empty(2 * size, np.uint8)
+            state[at.IMAGES], state[at.IMAGE_BYTES] = self._images.ctypes.data, size
         else:
             raise self._failure(code, window, where)
 
@@ -154,12 +163,6 @@ class RangeDecoder:
             return UnsupportedEvent(f"an event that this release does not read: {name}", where=where)
         start = window.starts[int(state[at.EVENT])]
         name = event_name(int(window.buffer[start + 4])) if 0 <= start < len(window.buffer) - 4 else "event"
-        if code == at.PARTIAL:
-            return UnsupportedEvent(
-                f"a row image that leaves out columns, in {name} of {self._builder(slot).snapshot.name}",
-                where=where,
-                next_step="set binlog_row_image=FULL on the source and in every session",
-            )
         what = at.WRONG[detail]
         if detail in (at.IMAGE_SHORT, at.VALUE):
             snapshot = self._builder(slot).snapshot
@@ -207,6 +210,7 @@ class RangeDecoder:
             snapshot=version.snapshot,
             wire=described.columns,
             steps=steps,
+            generated_from=generated_from(version.snapshot, self._flavor),
             max_rows=self._max_rows,
         )
 

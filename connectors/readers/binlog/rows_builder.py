@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.readers.base import MappedColumn
+from connectors.readers.binlog.image_flags import ImageFlags, inserted_rows
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.program import Step
 from connectors.readers.binlog.rows_arrow import Cells
+from connectors.readers.binlog.table_maps import ColumnCode
 from historian.changelog import CHUNK_COLUMNS, physical_name
 from historian.plans import PlannedVersion
 from historian.schema import Snapshot
@@ -38,6 +40,7 @@ class TableBuilder:
     Args:
         words: the table's entry among those that kernels read, see :mod:`connectors.readers.binlog.kernels.layout`.
         wire: the TABLE_MAP's columns that *steps* were made for.
+        generated_from: see :func:`connectors.readers.binlog.generated.generated_from`.
         max_rows: of a chunk.
     """
 
@@ -49,6 +52,7 @@ class TableBuilder:
         snapshot: Snapshot,
         wire: tuple[MappedColumn, ...],
         steps: Sequence[Step],
+        generated_from: NDArray[np.uint8] | None,
         max_rows: int,
     ) -> None:
         self.version = version
@@ -60,6 +64,7 @@ class TableBuilder:
         self._table = np.zeros((len(steps), at.STEP_WORDS), np.int64)
         for row, step in zip(self._table, steps):  # noqa: B905 - one length
             row[: at.STEP_OUT] = (step.kind, step.size, step.meta, step.width)
+        self._table[:, at.STEP_JSON] = [column.type == ColumnCode.JSON for column in wire]
         positions = {column.id: index for index, column in enumerate(snapshot.columns)}
         self._keys = np.array([positions[key] for key in snapshot.primary_key], np.int64)
         self._stride = (len(steps) + 7) // 8
@@ -68,6 +73,8 @@ class TableBuilder:
         words[at.STEPS] = self._table.ctypes.data
         words[at.KEYS] = self._keys.ctypes.data
         words[at.KEY_COUNT] = len(self._keys)
+        self._generated_from = generated_from
+        words[at.GENERATED_FROM] = 0 if generated_from is None else generated_from.ctypes.data
         words[at.FIXED] = sum(_CHANGELOG_WIDTHS) + self._stride + sum(step.width or 4 for step in steps)
         self._wanted_rows = _FIRST_ROWS
         self._wanted_bytes = [float(_FIRST_BYTES_PER_ROW)] * len(steps)
@@ -76,9 +83,10 @@ class TableBuilder:
     def _clear(self) -> None:
         self._changelog: list[pa.ResizableBuffer] = []
         self._nulls: pa.ResizableBuffer | None = None
+        self._flags: pa.ResizableBuffer | None = None
         self._values: list[pa.ResizableBuffer] = []
         self._data: list[pa.ResizableBuffer | None] = []
-        self._words[at.ROWS] = self._words[at.CAPACITY] = self._words[at.BYTES] = 0
+        self._words[[at.ROWS, at.CAPACITY, at.BYTES, at.FLAGS]] = 0
 
     @property
     def rows(self) -> int:
@@ -96,6 +104,8 @@ class TableBuilder:
         for buffer, width in zip(self._changelog, _CHANGELOG_WIDTHS):  # noqa: B905 - one length
             buffer.resize(capacity * width, shrink_to_fit=False)
         self._nulls.resize(capacity * self._stride, shrink_to_fit=False)
+        if self._flags is not None:
+            self._flags.resize(capacity * self._stride * at.FLAG_MAPS, shrink_to_fit=False)
         for buffer, step in zip(self._values, self._steps):  # noqa: B905 - one length
             buffer.resize(_values_bytes(step, capacity), shrink_to_fit=False)
         self._publish(capacity)
@@ -119,6 +129,7 @@ class TableBuilder:
         words = self._words
         words[at.CAPACITY] = capacity
         words[at.NULLS] = self._nulls.address
+        words[at.FLAGS] = 0 if self._flags is None else self._flags.address
         for word, buffer in zip(_CHANGELOG_WORDS, self._changelog):  # noqa: B905 - one length
             words[word] = buffer.address
         for row, values, data in zip(self._table, self._values, self._data):  # noqa: B905 - one length
@@ -132,6 +143,13 @@ class TableBuilder:
         assert buffer is not None  # noqa: S101 - the kernel asks for such columns only
         buffer.resize(max(2 * buffer.size, needed + at.SLACK), shrink_to_fit=False)
         self._table[column, at.STEP_DATA], self._table[column, at.STEP_CAPACITY] = buffer.address, buffer.size
+
+    def keep_flags(self) -> None:
+        """Makes memory for what images leave out; the rows so far leave out nothing."""
+        row_bytes = self._stride * at.FLAG_MAPS
+        self._flags = _buffer(int(self._words[at.CAPACITY]) * row_bytes)
+        np.frombuffer(self._flags, np.uint8, self.rows * row_bytes)[:] = 0
+        self._words[at.FLAGS] = self._flags.address
 
     def first_and_last(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Source and sequence of the first and of the last row."""
@@ -154,6 +172,7 @@ class TableBuilder:
         ]
         fields = list(CHUNK_COLUMNS)
         zero_dates: dict[str, int] = {}
+        flags, inserted = self._image_flags(changelog)
         for index, (column, step) in enumerate(zip(self.snapshot.columns, self._steps)):  # noqa: B905 - one length
 
             def place(row: int, name: str = column.name) -> str:
@@ -175,14 +194,32 @@ class TableBuilder:
                 place=place,
             )
             name = physical_name(column.id)
-            arrays.append(step.finish(cells))
+            if flags is None:
+                arrays.append(step.finish(cells))
+            else:
+                array = step.finish(flags.documents(cells, index))
+                arrays.append(flags.with_defaults(array, column, index, inserted))
             fields.append(pa.field(name, step.arrow))
             if cells.unrepresentable:
                 zero_dates[name] = cells.unrepresentable
+        for name, bitmaps in ({} if flags is None else flags.columns()).items():
+            arrays.append(bitmaps)
+            fields.append(pa.field(name, bitmaps.type))
         self._wanted_rows = max(rows, _FIRST_ROWS)
         self._clear()
         metadata = {b"zero_dates": json.dumps(zero_dates).encode()} if zero_dates else None
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata))
+
+    def _image_flags(self, changelog: Sequence[pa.Buffer]) -> tuple[ImageFlags | None, NDArray[np.bool_]]:
+        """What the images leave out, None where nothing is, and which rows an INSERT brought."""
+        if self._flags is None:
+            return None, np.zeros(0, np.bool_)
+        maps = np.frombuffer(self._flags, np.uint8, self.rows * self._stride * at.FLAG_MAPS)
+        op, _, source, sequence, ordinal = (
+            np.frombuffer(buffer, field.type.to_pandas_dtype() if width < 8 else np.int64, self.rows)
+            for buffer, field, width in zip(changelog, CHUNK_COLUMNS, _CHANGELOG_WIDTHS)  # noqa: B905 - one length
+        )
+        return ImageFlags(maps, self.rows, len(self._steps)), inserted_rows(op, source, sequence, ordinal)
 
     def _column_data(self, index: int, rows: int) -> pa.Buffer | None:
         buffer = self._data[index]

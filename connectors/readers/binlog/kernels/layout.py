@@ -30,7 +30,10 @@ COLUMN = 20  # out: its column
 DETAIL = 21  # out: what a return says more
 REBIND_ORDINAL = 22
 GTID = 23  # words of the last GTID event, see ``kernels.gtids``
-STATE_WORDS = GTID + 8
+IMAGES = GTID + 8  # address of memory for two images that lack columns, made whole; bytes of each: IMAGE_BYTES
+IMAGE_BYTES = IMAGES + 1
+IMAGE_END = IMAGES + 2  # where the last one made ends
+STATE_WORDS = IMAGES + 3
 
 SCRATCH_WORDS = 4097  # column starts of one image, and its end
 
@@ -46,8 +49,9 @@ FLUSH_ALL = 5  # all chunks together are
 GROW_ROWS = 6  # SLOT needs room for more rows
 GROW_DATA = 7  # COLUMN of SLOT needs room for DETAIL bytes
 UNSUPPORTED = 8  # DETAIL: the event's type
-PARTIAL = 9  # a row image of SLOT without all columns
+PARTIAL = 9  # SLOT needs FLAGS, for images without all columns
 CORRUPT = 10  # DETAIL: what is wrong, index of WRONG
+GROW_IMAGES = 11  # IMAGES needs room for DETAIL bytes an image
 WRONG = (
     "an event outside its buffer or shorter than its header",
     "an event that ends too early",
@@ -82,7 +86,16 @@ ROW_SEQUENCE = 10
 ROW_ORDINAL = 11
 KEYS = 12  # address of the key's column indexes
 KEY_COUNT = 13
+FLAGS = 14  # address of FLAG_MAPS bitmaps a row, each as long as one of NULLS; 0 while no image lacked a column
+GENERATED_FROM = (
+    15  # address of a bitmap a column: those it is computed from where images may lack it; 0: no such column
+)
 TABLE_WORDS = 16
+
+ABSENT = 0  # the columns whose value no image of the row tells
+UNSEEN = 1  # of those: what is computed from columns that changed
+DIFF = 2  # JSON columns that hold diffs against the row before
+FLAG_MAPS = 3
 
 # ---- one column of a table ------------------------------------------------------------------------------------------
 STEP_KIND = 0
@@ -92,6 +105,7 @@ STEP_WIDTH = 3  # bytes of a value in the output; 0: offsets and data
 STEP_OUT = 4  # address of the values, or of the int32 offsets
 STEP_DATA = 5  # address of the data
 STEP_CAPACITY = 6  # bytes that the data holds
+STEP_JSON = 7  # 1: JSON in MySQL's binary form
 STEP_WORDS = 8
 
 SLACK = 16  # bytes behind the data that a short copy may write

@@ -1,10 +1,11 @@
-"""TABLE_MAP events and the row events that refer to them: WRITE, UPDATE and DELETE, versions 1 and 2."""
+"""TABLE_MAP events and the row events that refer to them: WRITE, UPDATE and DELETE, versions 1 and 2, partial updates."""
 
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.jit import kernel
 from connectors.readers.binlog.kernels.memory import (
+    fill_zero,
     load_i64,
     load_u8,
     load_u16,
@@ -14,6 +15,7 @@ from connectors.readers.binlog.kernels.memory import (
     store_i32,
     store_i64,
 )
+from connectors.readers.binlog.kernels.partial_images import partial_row
 from connectors.readers.binlog.kernels.rows import image
 
 __all__ = ["rows", "table_map"]
@@ -21,6 +23,7 @@ __all__ = ["rows", "table_map"]
 _WRITE, _UPDATE, _DELETE = 0, 1, 2
 _APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = 0, 1, 2, 3
 _DUMMY_NUMBER = 0xFFFFFF
+_PARTIAL_UPDATE = 39
 
 
 @kernel
@@ -89,6 +92,15 @@ def _is_full(position: int, columns: int) -> bool:
 
 
 @kernel
+def _is_empty(position: int, columns: int) -> bool:
+    """Whether the columns-present bitmap has no bit."""
+    bits = 0
+    for index in range((columns + 7) >> 3):
+        bits |= load_u8(position + index)
+    return bits == 0
+
+
+@kernel
 def _stamp(state: int, table: int, row: int, op: int, event_time: int, ordinal: int) -> None:
     """Writes a row's changelog columns."""
     store_i8(load_i64(table + 8 * at.OP) + row, op)
@@ -129,21 +141,49 @@ def _room(state: int, table: int, need: int) -> int:
 
 @kernel
 def _all_rows(
-    state: int, table: int, position: int, end: int, limit: int, kind: int, event_time: int, ordinal: int, body: int
+    state: int,
+    table: int,
+    position: int,
+    end: int,
+    limit: int,
+    kind: int,
+    event_time: int,
+    ordinal: int,
+    body: int,
+    partial: int,
+    options: int,
 ) -> int:
-    """The rows of one event from *position* on; keeps in the state how far it came."""
+    """The rows of one event from *position* on; keeps in the state how far it came.
+
+    *partial*: address of the bitmaps of columns that images have, 0 where they have all. *options*: see ``partial_row``.
+    """
     scratch = load_i64(state + 8 * at.SCRATCH)
     other = scratch + 8 * at.SCRATCH_WORDS
     need = 2 if kind == _UPDATE else 1
     code = at.DONE
-    while position < end:
+    # One row whose columns all have their defaults takes no bytes; of several the server makes no event.
+    empty = partial != 0 and position == end and kind == _WRITE and _is_empty(partial, load_i64(table + 8 * at.COLUMNS))
+    while position < end or empty:
         code = _room(state, table, need)
         if code:
             break
         row = load_i64(table + 8 * at.ROWS)
-        behind = image(state, table, position, end, limit, row, scratch)
-        if behind >= 0 and kind == _UPDATE:
-            behind = image(state, table, behind, end, limit, row + 1, other)
+        flags = load_i64(table + 8 * at.FLAGS)
+        if partial:
+            if flags == 0:
+                code = at.PARTIAL
+                break
+            behind = partial_row(state, table, position, end, limit, row, partial, need, options)
+            if behind == position and not empty:
+                code = _corrupt(state, at.EVENT_SHORT)
+                break
+        else:
+            behind = image(state, table, position, end, limit, row, scratch)
+            if behind >= 0 and kind == _UPDATE:
+                behind = image(state, table, behind, end, limit, row + 1, other)
+            if flags:
+                stride = at.FLAG_MAPS * ((load_i64(table + 8 * at.COLUMNS) + 7) >> 3)
+                fill_zero(flags + stride * row, stride * need)
         if behind < 0:
             code = -behind
             break
@@ -158,6 +198,7 @@ def _all_rows(
         store_i64(table + 8 * at.BYTES, load_i64(table + 8 * at.BYTES) + grown)
         store_i64(state + 8 * at.OPEN_BYTES, load_i64(state + 8 * at.OPEN_BYTES) + grown)
         position = behind
+        empty = False
     store_i64(state + 8 * at.AT, position - body)
     return code
 
@@ -183,27 +224,37 @@ def rows(state: int, header: int, end: int, limit: int, kind: int, ordinal: int)
         return at.DONE
     store_i64(state + 8 * at.SLOT, slot)
     table = load_i64(state + 8 * at.TABLES) + 8 * at.TABLE_WORDS * slot
-    action = kind - (30 if second else 23)
+    action = _UPDATE if kind == _PARTIAL_UPDATE else kind - (30 if second else 23)
+    if second:
+        position += load_u16(body + 8) - 2
+    columns = load_i64(table + 8 * at.COLUMNS)
+    bitmap = (columns + 7) >> 3
+    prefix = 1 if columns < 251 else 3
+    bitmaps = position + prefix
+    images = 2 if action == _UPDATE else 1
+    if position < body or end - bitmaps < bitmap * images:
+        return _corrupt(state, at.EVENT_SHORT)
+    found = load_u8(position) if prefix == 1 else load_u16(position + 1)
+    if found != columns or (prefix == 3 and load_u8(position) != 252):
+        return _corrupt(state, at.COLUMN_COUNT)
+    is_full = kind != _PARTIAL_UPDATE
+    for index in range(images):
+        is_full = is_full and _is_full(bitmaps + bitmap * index, columns)
     resumed = load_i64(state + 8 * at.AT)
-    if resumed == 0:
-        if second:
-            position += load_u16(body + 8) - 2
-        columns = load_i64(table + 8 * at.COLUMNS)
-        bitmap = (columns + 7) >> 3
-        prefix = 1 if columns < 251 else 3
-        if position < body or end - position < prefix + bitmap * (2 if action == _UPDATE else 1):
-            return _corrupt(state, at.EVENT_SHORT)
-        found = load_u8(position) if prefix == 1 else load_u16(position + 1)
-        if found != columns or (prefix == 3 and load_u8(position) != 252):
-            return _corrupt(state, at.COLUMN_COUNT)
-        position += prefix
-        for _ in range(2 if action == _UPDATE else 1):
-            if not _is_full(position, columns):
-                return at.PARTIAL
-            position += bitmap
-    else:
-        position = body + resumed
+    position = body + resumed if resumed else bitmaps + bitmap * images
     event_time = load_i64(state + 8 * at.COMMIT_TIME)
     if event_time == 0:
         event_time = load_u32(header) * 1000000
-    return _all_rows(state, table, position, end, limit, action, event_time, ordinal, body)
+    return _all_rows(
+        state,
+        table,
+        position,
+        end,
+        limit,
+        action,
+        event_time,
+        ordinal,
+        body,
+        0 if is_full else bitmaps,
+        1 if kind == _PARTIAL_UPDATE else 0,
+    )

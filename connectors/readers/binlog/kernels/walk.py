@@ -46,7 +46,7 @@ def _is_reached(state: int, offset: int, ordinal: int) -> bool:
 def _event(state: int, header: int, end: int, limit: int, offset: int, kind: int, ordinal: int) -> int:
     """One counted event; the code of return."""
     body = header + 19
-    if 23 <= kind <= 25 or 30 <= kind <= 32:
+    if 23 <= kind <= 25 or 30 <= kind <= 32 or kind == 39:
         return rows(state, header, end, limit, kind, ordinal)
     if kind == 19:
         return table_map(state, body, end)
@@ -68,8 +68,8 @@ def _event(state: int, header: int, end: int, limit: int, offset: int, kind: int
 def walk(state: int, buffer: int, size: int, starts: int, ends: int, offsets: int, count: int) -> int:
     """Walks on from the state's event to the last of *count*; the code why it returned (see ``layout``).
 
-    *state*, *buffer*, *starts*, *ends* and *offsets* are addresses. A return other than DONE, CORRUPT, UNSUPPORTED or
-    PARTIAL is answered by the caller, who then calls again.
+    *state*, *buffer*, *starts*, *ends* and *offsets* are addresses. A return other than DONE, CORRUPT or UNSUPPORTED is
+    answered by the caller, who then calls again.
     """
     index = load_i64(state + 8 * at.EVENT)
     code = at.DONE

@@ -11,7 +11,6 @@ import pytest
 from connectors.readers.binlog.decoder import RangeDecoder
 from decoder_lab import decode_events, planned
 from historian.errors import HistorianError, LogCorrupt, UnsupportedEvent
-from historian.schema import TableName
 from log_windows import window_of
 from row_events import (
     BEGIN,
@@ -20,11 +19,13 @@ from row_events import (
     commit,
     event,
     gtid,
+    partial_rows_event,
     rows_event,
     snapshot_of,
     table_map,
     wire_decimal,
     wire_integer,
+    wire_json,
     wire_temporal,
     wire_text,
 )
@@ -36,7 +37,6 @@ TEXT = wire_text(300)
 @pytest.mark.parametrize(
     "inside,name",
     [
-        ([event(39, bytes(30))], "PARTIAL_UPDATE_ROWS"),
         ([event(38, bytes(30))], "XA_PREPARE"),
         ([event(199, bytes(30))], "type 199"),
         ([event(26, bytes(30))], "INCIDENT"),
@@ -49,21 +49,6 @@ def test_what_is_not_read_yet_is_an_error_that_names_event_and_place(inside: lis
         decode_events(events, snapshot_of([INT]))
     assert caught.value.what == f"an event that this release does not read: {name}"
     assert caught.value.where == f"binlog.000001:{4 + len(events[0]) + len(events[1])}"
-
-
-def partial(kind: int, columns: int, present: bytes) -> bytes:
-    return event(kind, (5).to_bytes(6, "little") + b"\1\0\2\0" + bytes([columns]) + present + b"\0\1\0\0\0")
-
-
-@pytest.mark.parametrize(
-    "row_event", [partial(30, 2, b"\1"), partial(32, 2, b"\2"), partial(31, 2, b"\3\1"), partial(31, 2, b"\1\3")]
-)
-def test_images_without_all_columns_are_refused_but_only_of_wanted_tables(row_event: bytes) -> None:
-    types = [INT, INT]
-    events = commit(1, table_map(5, types), row_event)
-    with pytest.raises(UnsupportedEvent, match=r"leaves out columns, in (WRITE|UPDATE|DELETE)_ROWS of db.t"):
-        decode_events(events, snapshot_of(types))
-    assert decode_events(events, snapshot_of(types, name=TableName("db", "other"))) == []
 
 
 def a_log() -> tuple[list[WireType], list[bytes]]:
@@ -113,6 +98,46 @@ def test_flipped_bytes_are_errors_or_rows_and_never_a_crash() -> None:
         data = bytearray(damaged[which])
         for _ in range(draw.randint(1, 3)):
             data[draw.randrange(len(data))] = draw.randrange(256)
+        damaged[which] = bytes(data)
+        try:
+            for chunk in decode_events(damaged, snapshot):
+                chunk.rows.validate(full=True)
+            outcomes["rows"] += 1
+        except HistorianError:
+            outcomes["error"] += 1
+    assert outcomes["rows"] > 100
+    assert outcomes["error"] > 100
+
+
+def test_damaged_images_that_lack_columns_are_errors_or_rows_and_never_a_crash() -> None:
+    types = [INT, TEXT, wire_json(), INT, wire_json()]
+    document = b"\0\1\0\x0d\0\x0b\0\1\0\5\7\0a\0\0"  # {"a": 7}
+    diff = b"\0\3$.a\3\5\x09\0"
+    inside = [
+        table_map(5, types),
+        partial_rows_event(30, 5, types, [(0, 2)], [(1, document), (2, None)]),
+        partial_rows_event(31, 5, types, [(0,), (1, 3)], [(1,), ("t", 2), (2,), (None, 3)]),
+        partial_rows_event(
+            39,
+            5,
+            types,
+            [(0, 2), (2, 4)],
+            [(1, document), (diff, document), (2, document), (diff, None)],
+            options=b"\1\1",
+        ),
+        partial_rows_event(32, 5, types, [(0, 1)], [(1, "t"), (2, None)]),
+    ]
+    events = [*commit(1, *inside), *commit(2, *inside)]
+    snapshot = snapshot_of(types)
+    assert sum(chunk.rows.num_rows for chunk in decode_events(events, snapshot)) == 24
+    draw = random.Random(6)
+    outcomes = {"rows": 0, "error": 0}
+    for _ in range(2000):
+        damaged = list(events)
+        which = draw.randrange(len(damaged))
+        data = bytearray(damaged[which])
+        for _ in range(draw.randint(1, 3)):
+            data[draw.randrange(19, len(data))] = draw.randrange(256)
         damaged[which] = bytes(data)
         try:
             for chunk in decode_events(damaged, snapshot):
