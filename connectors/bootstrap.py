@@ -97,15 +97,17 @@ def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known
     return edits
 
 
-def touched_behind(reader: Reader, origin: LogPosition, known: Catalog) -> tuple[dict[TableName, str | None], set[str]]:
-    """Tables that statements behind *origin* are on, those of *known* apart, and databases.
+def touched_behind(
+    reader: Reader, origin: LogPosition, known: Catalog, *, until: LogPosition | None = None
+) -> tuple[dict[TableName, str | None], set[str]]:
+    """Tables that statements behind *origin* (up to *until*) are on, those of *known* apart, and databases.
 
     A table is None where its CREATE is the first statement on it, else that statement's text.
     """
     catalog = known
     touched: dict[TableName, str | None] = {}
     databases: set[str] = set()
-    for item in reader.scan(origin, captured=lambda _: False):
+    for item in reader.scan(origin, until=until, captured=lambda _: False):
         if not isinstance(item, Statement):
             continue
         resolution = resolve(item.sql, item.context, catalog)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.bootstrap import touched_behind
+from connectors.readers.base import XaCommitted
 from connectors.walk import known_until
 from historian.edits import CreateTable, DropDatabase, DropTable, Edit, SetDatabase
 from historian.errors import LogPurged, SourceError, UnknownTable
@@ -196,6 +197,10 @@ def _check_lost(tracker: Tracker, start: LogPosition) -> None:
     tracker.continuity.check()
     try:
         tracker.reader.locate(start)
+        # The rows of an XA transaction can be lost, though all behind the position is there.
+        for item in tracker.reader.scan(start, captured=lambda _: False):
+            if isinstance(item, XaCommitted) and item.xa is None:
+                tracker.reader.look_back(item.xid, item.place)
     except LogPurged:
         end = tracker.reader.end()
         if not covers(end, start):

@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectors.healing import Healed, stops_of
+from connectors.prepared import Commit, attached, prepared_table
 from connectors.ranges import cut_ranges
-from connectors.readers.base import Bound, Statement, TableMapped
+from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.crosscheck import mismatch
 from connectors.walk import behind_event
 from historian.ddl import StatementContext, resolve
 from historian.edits import Edit, RenameTable, apply_all
 from historian.errors import ConfigError, SourceError, StoreError, UnknownTable
 from historian.interruptions import ResumeTable
-from historian.plans import Place, Plan, Quarantine
+from historian.plans import Place, Plan, PreparedRows, PreparedTable, Quarantine, RolledBack
 from historian.prefix import Prefix, holds
 from historian.schema import Catalog, Snapshot, TableName
 from historian.segments import resumed_table
@@ -26,6 +27,7 @@ from historian.timeline import TimelineEntry
 from historian.versions import touched_names
 
 if TYPE_CHECKING:
+    from connectors.readers.base import Reader
     from connectors.tracker import Tracker
     from historian.history import History
     from historian.positions import LogPosition
@@ -58,7 +60,7 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
     begin = _plan_of(tracker, quarantine.place, last).start
     rereading = _Rereading(tracker.history, table_id, stopped, quarantine, sql)
     for item in tracker.reader.scan(begin, until=last.end, captured=lambda table: table in rereading.names):
-        rereading.take(item, tracker.reader.flavor)
+        rereading.take(item, tracker.reader)
     if not rereading.entries:
         raise SourceError(
             "nothing stands in the log where the table stopped",
@@ -97,6 +99,7 @@ class _Rereading:
         bounds: behind it.
         entries: what the timeline gains: of the stop, and of the table's statements behind it.
         stop: where the table stops again, if it does.
+        commits, rolled_back: XA COMMITs behind the stop, and what was rolled back.
     """
 
     history: History
@@ -108,17 +111,30 @@ class _Rereading:
     entries: list[TimelineEntry] = field(default_factory=list)
     stop: Quarantine | None = None
     own: Snapshot | None = None
+    commits: list[Commit] = field(default_factory=list)
+    rolled_back: list[RolledBack] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._own_at: dict[tuple[str, str, int], Snapshot | None] = {}
         self.reached = self.before = self.history.origin
         self.names = {self.name}
         self._context = StatementContext(database=self.name.database)
 
-    def take(self, item: Bound | Statement | TableMapped, flavor: str) -> None:
+    def take(self, item: Scanned, reader: Reader) -> None:
+        flavor = reader.flavor
         if isinstance(item, Bound):
-            self.reached = item.position
+            self.reached = replace(item.position, pending=())
+            for xa in item.position.pending:
+                self._own_at.setdefault((xa.xid, xa.file, xa.offset), self.own)
             if self.entries:
                 self.bounds.append(item)
+            return
+        if isinstance(item, RolledBack):
+            self.rolled_back.append(item)
+            return
+        if isinstance(item, XaCommitted):
+            if self.entries:
+                self._committed(item, reader)
             return
         if isinstance(item, Statement):
             self._context = item.context
@@ -195,6 +211,22 @@ class _Rereading:
             reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
             self.stop = Quarantine(place=mapped.place, reason=reason, since=self.reached)
 
+    def _committed(self, item: XaCommitted, reader: Reader) -> None:
+        """Takes an XA COMMIT behind the stop; its rows can be from before it."""
+        xa = reader.look_back(item.xid, item.place)[0] if item.xa is None else item.xa
+        then = self._own_at.get((xa.xid, xa.file, xa.offset))
+        if then is None and self.table_id:
+            then = _before(self.history, self.table_id, self.before)
+        tables: tuple[PreparedTable, ...] = ()
+        if then is not None and self.own is not None and then.name in xa.tables and self.stop is None:
+            table = prepared_table(then.name, then, self.own)
+            if table is None:
+                reason = f"its schema changed since in a way that its rows cannot follow\n  for {xa}"
+                self.stop = Quarantine(place=item.place, reason=reason, since=self.reached)
+            else:
+                tables = (table,)
+        self.commits.append(Commit(place=item.place, rows=PreparedRows(xa=xa, tables=tables)))
+
     def _record(self, item: Statement | TableMapped, edits: tuple[Edit, ...], sql: str) -> None:
         after = apply_all(edits, self._catalog(()))
         if not self.table_id and self.name in after.tables:
@@ -270,7 +302,11 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
         connector=tracker.connector,
         start=rereading.before,
         end=last.end,
-        ranges=cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
+        ranges=attached(
+            cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
+            rereading.rolled_back,
+            rereading.commits,
+        ),
         tables=(table,),
         version=history.last_number,
         system_time_us=tracker.clock_us(),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from connectors.bootstrap import first_entry
 from connectors.continuity import Continuity
 from connectors.head import HeadCheck
+from connectors.prepared import attached, find_prepared
 from connectors.ranges import cut_ranges
 from connectors.walk import Walk
 from historian.errors import StoreError
@@ -215,6 +216,7 @@ class Tracker:
         self.continuity.check()
         base = self.stored(number).version if number else history.first_number
         walk = Walk(history, base, self.store, self.captured, self.reader.flavor, start, self._online_changes)
+        walk.find_prepared = find_prepared(self.reader, start)
         bounds: list[Bound] = []
         for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop, captured=self.captured):
             bound = walk.take(item)
@@ -223,11 +225,10 @@ class Tracker:
         if not bounds:
             return None
         self.continuity.note(bounds[-1].position)
-        end = bounds[-1].position
-        self.store.record(walk.new_entries, end, after=history.last_number)
+        self.store.record(walk.new_entries, walk.reached, after=history.last_number)
         for entry in walk.new_entries:
             history.record(entry)
-        history.resolve(end)
+        history.resolve(walk.reached)
         tables = planned_tables(
             history,
             base=base,
@@ -244,8 +245,10 @@ class Tracker:
             previous=self._last_with_tables(number),
             connector=self.connector,
             start=start,
-            end=end,
-            ranges=cut_ranges(start, bounds, self.range_bytes) if tables else (),
+            end=bounds[-1].position,
+            ranges=attached(cut_ranges(start, bounds, self.range_bytes), walk.rolled_back, walk.commits)
+            if tables
+            else (),
             tables=tables,
             version=walk.number,
             system_time_us=self.clock_us(),

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 
 from historian.edits import Edit
 from historian.errors import PlanOutdated
-from historian.positions import LogPosition
-from historian.schema import Snapshot
+from historian.positions import LogPosition, PreparedXa
+from historian.schema import Snapshot, TableName
 
-__all__ = ["LogRange", "Place", "Plan", "PlannedTable", "PlannedVersion", "Quarantine", "version_in"]
+__all__ = [
+    "LogRange",
+    "Place",
+    "Plan",
+    "PlannedTable",
+    "PlannedVersion",
+    "PreparedRows",
+    "PreparedTable",
+    "Quarantine",
+    "RolledBack",
+    "version_in",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +41,42 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """Events whose rows were taken back in their own transaction: by ROLLBACK TO a savepoint, or by ROLLBACK at its end.
+
+    Attributes:
+        gtid: of the transaction; ``file``, ``offset``: of its first event.
+        first, last: ordinals of the events in it.
+    """
+
+    gtid: str
+    file: str
+    offset: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTable:
+    """A table with rows in a prepared XA transaction, by the ``name`` that it had then.
+
+    ``snapshot``: its schema at the PREPARE; None: the one in force at the XA COMMIT.
+    """
+
+    table_id: int
+    name: TableName
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRows:
+    """An XA transaction that was prepared before a range and is committed in it; ``tables``: those whose rows are wanted."""
+
+    xa: PreparedXa
+    tables: tuple[PreparedTable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
     """Events of one binlog file from ``start`` (an event bound, outside transactions) up to ``end``, in bytes.
 
@@ -40,6 +87,8 @@ class LogRange:
         server: whose ``file`` and offsets these are (see :class:`~historian.positions.LogPosition`).
         after, upto: GTIDs of the log before and at the end of the range; on another server, after a failover, the range
             is the transactions of *upto* that are not in *after*. Both "" where the log has no GTIDs.
+        rolled_back: events in the range whose rows do not count.
+        prepared: XA transactions committed in the range whose rows lie before it. Those prepared in the range too are not named.
     """
 
     file: str
@@ -48,6 +97,8 @@ class LogRange:
     server: str = ""
     after: str = ""
     upto: str = ""
+    rolled_back: tuple[RolledBack, ...] = ()
+    prepared: tuple[PreparedRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from historian.versions import Version
 if TYPE_CHECKING:
     from historian.history import History
 
-__all__ = ["carries", "cuts", "planned_tables", "resumed_table", "retracts"]
+__all__ = ["brings", "carries", "cuts", "planned_tables", "resumed_table", "retracts"]
 
 _Captured = Callable[[TableName], bool]
 _Aside = Callable[[TableName, TableName], bool]
@@ -180,6 +180,20 @@ def cuts(edit: Edit, before: Snapshot) -> bool:
     if isinstance(edit, ResumeTable):
         return edit.loses_rows
     return retracts(edit)
+
+
+def brings(old: Snapshot, new: Snapshot) -> bool:
+    """Whether rows written under *old* can be brought to *new*, the same table's, by column id."""
+    if old.primary_key != new.primary_key:
+        return False
+    for column in new.columns:
+        held = old.column_by_id(column.id)
+        if held is None:
+            if not column.initial_known:
+                return False
+        elif not carries(held.type, column.type) or held.generation_expression != column.generation_expression:
+            return False
+    return True
 
 
 def planned_tables(

@@ -12,11 +12,11 @@ from typing import Protocol
 
 from historian.chunks import Chunk
 from historian.ddl import StatementContext
-from historian.plans import LogRange, Place, PlannedTable
-from historian.positions import LogPosition
+from historian.plans import LogRange, Place, PlannedTable, RolledBack
+from historian.positions import LogPosition, PreparedXa
 from historian.schema import TableName
 
-__all__ = ["Bound", "LogMark", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapped"]
+__all__ = ["Bound", "LogMark", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapped", "XaCommitted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,22 @@ class TableMapped:
     columns: tuple[MappedColumn, ...]
 
 
-Scanned = Bound | Statement | TableMapped
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XaCommitted:
+    """An XA COMMIT: the rows of a transaction that was prepared before it count from here on.
+
+    Attributes:
+        place: of its event.
+        xid: as in :class:`~historian.positions.PreparedXa`.
+        xa: where the rows are; None: it was neither pending at the scan's start nor prepared behind it.
+    """
+
+    place: Place
+    xid: str
+    xa: PreparedXa | None
+
+
+Scanned = Bound | Statement | TableMapped | RolledBack | XaCommitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +154,21 @@ class Reader(Protocol):
 
         Yields a :class:`Bound` at least before each statement's transaction, about every 8 MB, behind the last transaction of each
         file, and last of all. Ends at the first transaction end at or behind *limit_bytes* bytes, and at the transaction end that
-        first covers *until*. Without new transactions it yields nothing.
+        first covers *until*. Without new transactions it yields nothing. The positions of bounds name the XA transactions that are
+        pending there, *start*'s included.
 
         Raises:
-            LogPurged: *start* is no longer in the log, or was never executed there.
+            LogPurged: *start* is no longer in the log, or was never executed there; or an XA COMMIT stands behind it whose rows
+                are no longer there.
             UnsupportedEvent: an event, or a partial row image of a captured table, that this release does not read.
             LogCorrupt: bytes that are no valid log.
+        """
+
+    def look_back(self, xid: str, before: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
+        """The last XA transaction of that xid prepared before a place of the log, and the first TABLE_MAP of each table in it.
+
+        Raises:
+            LogPurged: the log holds none.
         """
 
     def read(
@@ -152,7 +176,8 @@ class Reader(Protocol):
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
 
-        A table's rows at and behind its quarantine are left out. With *as_text* temporal columns are the server's own text
+        Rows of a prepared XA transaction come at its XA COMMIT, under that one's place and time; rows that were rolled back do not
+        come. A table's rows at and behind its quarantine are left out. With *as_text* temporal columns are the server's own text
         (zero dates included) instead of Arrow temporals. Reading a range again gives the same chunks. Where the server is not
         the range's own (after a failover), the range is read by GTID membership instead of by file and offset.
         """

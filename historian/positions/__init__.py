@@ -4,6 +4,7 @@ from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
 from historian.positions.log import Gtids, LogPosition, missing_from, parse_gtids
 from historian.positions.mariadb import MariadbGtids
+from historian.positions.prepared import PreparedXa
 from historian.positions.written import parse_position
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Gtids",
     "LogPosition",
     "MariadbGtids",
+    "PreparedXa",
     "missing_from",
     "parse_gtids",
     "parse_position",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from historian.errors import PositionError
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
 from historian.positions.mariadb import MariadbGtids
+from historian.positions.prepared import PreparedXa
 
 __all__ = ["Gtids", "LogPosition", "missing_from", "parse_gtids"]
 
@@ -56,6 +57,8 @@ class LogPosition(_Parsed):
         gtids: text of the GTID position; "" where the log has no GTIDs, or none yet.
         file, offset: the byte behind the last event that belongs to it.
         server: which server ``file`` and ``offset`` are of (MySQL: UUID, MariaDB: ``server_id``; "": bare files).
+        pending: XA transactions prepared before it and not finished, as far as they are known. They follow from the log before
+            it, so equality, ``covers`` and the text leave them out; JSON has them.
     """
 
     flavor: str
@@ -63,6 +66,7 @@ class LogPosition(_Parsed):
     file: str
     offset: int
     server: str = ""
+    pending: tuple[PreparedXa, ...] = field(default=(), compare=False)
 
     @property
     def gtid_set(self) -> Gtids:

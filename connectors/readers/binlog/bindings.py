@@ -9,17 +9,32 @@ import numpy as np
 
 from connectors.readers.binlog.events import HEADER_BYTES
 from connectors.readers.binlog.kernels import layout as at
+from connectors.readers.binlog.window import Committed
 from historian.plans import Place, PlannedTable, PlannedVersion
 from historian.positions import FilePosition
-from historian.schema import TableName
+from historian.schema import Snapshot, TableName
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Bindings"]
+__all__ = ["Binding", "Bindings"]
 
 _NEVER = 2**63 - 1
 _NUMBER_AND_FLAGS_BYTES = 8
+
+
+class Binding(NamedTuple):
+    """What an event's table is.
+
+    Attributes:
+        slot: the table's index among those asked for.
+        version: that its rows count under.
+        written: the schema that they are written under; another one than the version's only of a prepared XA transaction.
+    """
+
+    slot: int
+    version: PlannedVersion
+    written: Snapshot
 
 
 class Bindings:
@@ -38,17 +53,24 @@ class Bindings:
         """The id of the table in that slot, its index among the tables asked for."""
         return self._tables[slot].table_id
 
-    def resolve(self, name: TableName, file: str, offset: int, ordinal: int) -> tuple[int, PlannedVersion] | None:
-        """Slot and version of the table of that *name* for an event at *offset* of *file*; None: not wanted.
+    def resolve(
+        self, name: TableName, file: str, offset: int, ordinal: int, committed: Committed | None = None
+    ) -> Binding | None:
+        """What the table of that *name* is for an event at *offset* of *file*; None: not wanted.
 
-        Events that were compressed together share their offset, and *ordinal* tells them apart.
+        Events that were compressed together share their offset, and *ordinal* tells them apart. An event of a prepared XA
+        transaction is written under the schema where it stands, and counts where it is *committed*.
         """
         here = _Point(FilePosition(file, 0).number, offset, ordinal)
+        counts = here if committed is None else _Point(FilePosition(committed.file, 0).number, committed.offset, _NEVER)
         for slot, table in enumerate(self._tables):
-            version = _in_force(table, here)
-            if version is not None and version.snapshot is not None and version.snapshot.name == name:
-                stopped = table.quarantine is not None and here >= _point(table.quarantine.place)
-                return None if stopped else (slot, version)
+            version = _in_force(table, counts)
+            if version is None or version.snapshot is None:
+                continue
+            written = _written(table, version.snapshot, here, name, committed)
+            if written is not None:
+                stopped = table.quarantine is not None and counts >= _point(table.quarantine.place)
+                return None if stopped else Binding(slot, version, written)
         return None
 
     def bind(self, number: int, event: bytes, *, slot: int) -> None:
@@ -107,3 +129,15 @@ def _in_force(table: PlannedTable, here: _Point) -> PlannedVersion | None:
             break
         found = version
     return found
+
+
+def _written(
+    table: PlannedTable, present: Snapshot, here: _Point, name: TableName, committed: Committed | None
+) -> Snapshot | None:
+    """The schema that an event is written under, *present* being the one that it counts under; None: not this table's."""
+    if committed is not None and committed.tables is not None:
+        own = (each for each in committed.tables if (each.table_id, each.name) == (table.table_id, name))
+        return next((each.snapshot or present for each in own), None)
+    version = _in_force(table, here)
+    snapshot = None if version is None else version.snapshot
+    return snapshot if snapshot is not None and snapshot.name == name else None

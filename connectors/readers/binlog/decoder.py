@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.readers.binlog.bindings import Bindings
+from connectors.readers.binlog.bindings import Binding, Bindings
 from connectors.readers.binlog.crosscheck import mismatch
 from connectors.readers.binlog.events import event_name
 from connectors.readers.binlog.generated import generated_from
@@ -19,12 +19,15 @@ from connectors.readers.binlog.program import Style, program
 from connectors.readers.binlog.rows_builder import TableBuilder
 from connectors.readers.binlog.sources import source_name
 from connectors.readers.binlog.table_maps import TableMap, table_map
-from connectors.readers.binlog.window import Window
+from connectors.readers.binlog.window import Committed, Window
 from historian.chunks import Chunk
 from historian.errors import LogCorrupt, SourceError, TableStopped, UnsupportedEvent
 from historian.plans import PlannedTable, PlannedVersion
+from historian.projection import project
+from historian.schema import Snapshot
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 __all__ = ["RangeDecoder"]
@@ -66,6 +69,8 @@ class RangeDecoder:
         self._next = sequence
         self._max_rows = max(2, max_chunk_rows)
         self._file: str | None = None
+        self._written_in: str | None = None
+        self._committed: Committed | None = None
         self._bindings = Bindings(tables)
         self._builders: list[TableBuilder | None] = [None] * len(tables)
         self._sources: list[str] = []
@@ -94,11 +99,7 @@ class RangeDecoder:
             TableStopped: a TABLE_MAP that does not fit the schema in force.
             ValueUnrepresentable: a value, or a column type, that Arrow or this release cannot hold.
         """
-        if window.file != self._file:
-            yield from self._flush_all()
-            self._file = window.file
-            self._style = replace(self._style, bare_json=0 < window.server_version < _JSON_WITH_POINT)
-            self._rebind(0, 0)
+        yield from self._enter(window)
         state = self._state
         state[at.EVENT] = state[at.AT] = 0
         index = [np.ascontiguousarray(part, np.int64) for part in (window.starts, window.ends, window.offsets)]
@@ -111,6 +112,25 @@ class RangeDecoder:
         )
         while code := walk(*arguments):
             yield from self._answer(code, window)
+
+    def _enter(self, window: Window) -> Iterator[Chunk]:
+        """Takes note of what a window is of: its file, and the XA COMMIT that its events count by."""
+        committed, style = (
+            window.committed,
+            replace(self._style, bare_json=0 < window.server_version < _JSON_WITH_POINT),
+        )
+        if style != self._style or (committed is None and window.file != self._file):
+            yield from self._flush_all()
+        if window.file == self._written_in and committed == self._committed:
+            return
+        self._style, self._committed, self._written_in = style, committed, window.file
+        if committed is None:
+            self._file = window.file
+        else:
+            # MariaDB's GTID event of an XA COMMIT opens nothing, and neither it nor MySQL 5.7's says when.
+            self._state[at.TRANSACTION] = at.OPEN
+            self._state[at.COMMIT_TIME] = self._state[at.COMMIT_TIME] or committed.time_us
+        self._rebind(0, 0)
 
     def finish(self) -> Iterator[Chunk]:
         """Yields the unfinished chunks.
@@ -159,8 +179,7 @@ class RangeDecoder:
         state = self._state
         slot, column, detail = state[[at.SLOT, at.COLUMN, at.DETAIL]].tolist()
         if code == at.UNSUPPORTED:
-            name = "XA transaction" if detail == 2 else event_name(detail)
-            return UnsupportedEvent(f"an event that this release does not read: {name}", where=where)
+            return UnsupportedEvent(f"an event that this release does not read: {event_name(detail)}", where=where)
         start = window.starts[int(state[at.EVENT])]
         name = event_name(int(window.buffer[start + 4])) if 0 <= start < len(window.buffer) - 4 else "event"
         what = at.WRONG[detail]
@@ -181,42 +200,45 @@ class RangeDecoder:
         except SourceError as error:
             error.where = error.where or f"TABLE_MAP at {self._file}:{offset}"
             raise
-        found = self._bindings.resolve(described.table, self._file or "", offset, ordinal)
+        found = self._bindings.resolve(described.table, self._written_in or "", offset, ordinal, self._committed)
         if found is None:
             self._bindings.bind(described.number, event, slot=-1)
         else:
-            slot, version = found
-            builder = self._builders[slot]
-            if builder is None or builder.version is not version or builder.wire != described.columns:
-                yield from self._flush(slot)
-                self._builders[slot] = self._make(slot, version, described, offset)
-            self._bindings.bind(described.number, event, slot=slot)
+            builder = self._builders[found.slot]
+            if (
+                builder is None
+                or builder.version is not found.version
+                or builder.snapshot is not found.written
+                or builder.wire != described.columns
+            ):
+                yield from self._flush(found.slot)
+                self._builders[found.slot] = self._make(found, described, offset)
+            self._bindings.bind(described.number, event, slot=found.slot)
         self._publish_maps()
 
-    def _make(self, slot: int, version: PlannedVersion, described: TableMap, offset: int) -> TableBuilder:
-        assert version.snapshot is not None  # noqa: S101 - resolved by its name
-        problem = mismatch(version.snapshot, described.columns, self._flavor)
+    def _make(self, found: Binding, described: TableMap, offset: int) -> TableBuilder:
+        problem = mismatch(found.written, described.columns, self._flavor)
         if problem is not None:
             raise TableStopped(
                 "the log's TABLE_MAP does not fit the schema in force",
-                where=f"{described.table} at {self._file}:{offset}",
+                where=f"{described.table} at {self._written_in}:{offset}",
                 found=problem,
                 next_step="capture the table's schema anew",
             )
-        steps = program(version.snapshot, described.columns, style=self._style)
+        steps = program(found.written, described.columns, style=self._style)
         return TableBuilder(
-            words=self._tables[slot],
-            version=version,
-            snapshot=version.snapshot,
+            words=self._tables[found.slot],
+            version=found.version,
+            snapshot=found.written,
             wire=described.columns,
             steps=steps,
-            generated_from=generated_from(version.snapshot, self._flavor),
+            generated_from=generated_from(found.written, self._flavor),
             max_rows=self._max_rows,
         )
 
     def _rebind(self, offset: int, ordinal: int) -> None:
         """Forgets all table numbers, since another version may hold from that event on."""
-        self._state[[at.REBIND, at.REBIND_ORDINAL]] = self._bindings.forget(self._file or "", offset, ordinal)
+        self._state[[at.REBIND, at.REBIND_ORDINAL]] = self._bindings.forget(self._written_in or "", offset, ordinal)
         self._publish_maps()
 
     def _publish_maps(self) -> None:
@@ -257,7 +279,7 @@ class RangeDecoder:
             first_position=self._position(*first),
             last_position=self._position(*last),
             sources=tuple(self._sources),
-            rows=builder.take(self._position),
+            rows=_delivered(builder.take(self._position), builder.snapshot, builder.version),
         )
         self._next += 1
         yield chunk
@@ -267,3 +289,10 @@ class RangeDecoder:
         if source < 0:
             return f"{self._file}:{sequence}"
         return f"{self._sources[source]}{'-' if self._flavor == 'mariadb' else ':'}{sequence}"
+
+
+def _delivered(rows: pa.RecordBatch, written: Snapshot, version: PlannedVersion) -> pa.RecordBatch:
+    """Rows under the version that they count under."""
+    if version.snapshot is None or version.snapshot is written:
+        return rows
+    return project(rows, written, version.snapshot).replace_schema_metadata(rows.schema.metadata)

@@ -12,7 +12,7 @@ from historian.errors import SourceError
 from historian.plans import LogRange, Place, PlannedTable
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
-__all__ = ["translate"]
+__all__ = ["event_text", "translate"]
 
 _OF_FILE_OR_CONNECTION = frozenset((3, 4, 15, 27, 35, 41, 161, 163))
 _GTID_EVENTS = frozenset((EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID))
@@ -87,14 +87,15 @@ def _find(wanted: set[str], windows: Iterable[Window], flavor: str) -> dict[str,
         ):
             kind = int(window.buffer[start + 4])
             if kind in _GTID_EVENTS:
-                gtid = _gtid(window.buffer[start:end].tobytes(), flavor, f"{window.file}:{offset}")
+                gtid = event_text(window.buffer[start:end].tobytes(), flavor, f"{window.file}:{offset}")
                 current = found.setdefault(gtid, []) if gtid in wanted else None
             if current is not None and kind not in _OF_FILE_OR_CONNECTION:
                 current.append((window.file, offset))
     return found
 
 
-def _gtid(event: bytes, flavor: str, where: str) -> str:
+def event_text(event: bytes, flavor: str, where: str) -> str:
+    """The GTID that a GTID event says, as text; "" of an anonymous one."""
     if flavor == "mariadb":
         domain, server = int.from_bytes(event[27:31], "little"), int.from_bytes(event[5:9], "little")
         return f"{domain}-{server}-{int.from_bytes(event[19:27], 'little')}"

@@ -8,18 +8,21 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Protocol
 
-from connectors.readers.base import Bound, LogMark, Scanned
+from connectors.readers.base import Bound, LogMark, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.ahead import ahead
+from connectors.readers.binlog.commit_order import CommitOrder
 from connectors.readers.binlog.decoder import RangeDecoder
 from connectors.readers.binlog.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.events import FormatDescription
+from connectors.readers.binlog.prepared import Presence, events_of, look_back
+from connectors.readers.binlog.rolled_back import without_rolled_back
 from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.unpacking import unpacked
 from connectors.readers.binlog.window import Window
 from historian.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
-from historian.plans import LogRange, PlannedTable
-from historian.positions import Gtids, LogPosition, missing_from, parse_gtids
+from historian.plans import LogRange, Place, PlannedTable
+from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
 from historian.schema import TableName
 
 __all__ = ["FIRST_EVENT", "BinlogReader", "WindowStream", "Windows"]
@@ -236,7 +239,8 @@ class BinlogReader(ABC):
         captured: Callable[[TableName], bool],
     ) -> Iterator[Scanned]:
         """What stands in the log behind *start*, see :class:`connectors.readers.base.Reader`."""
-        place = self.locate(start)
+        place = replace(self.locate(start), pending=start.pending)
+        presence = Presence(self)
         moved = place.at != start.at or start.server not in ("", place.server)
         if moved:
             yield self._noted(Bound(position=place, event_time_us=0, skipped=True))
@@ -253,12 +257,18 @@ class BinlogReader(ABC):
         with closing(self._stream(place.file, place.offset)) as stream:
             for window in unpacked(stream.windows(), rows=False):
                 for item in scanner.feed(window, stream.formats[window.file]):
+                    if isinstance(item, XaCommitted):
+                        presence.check(item)
                     yield self._noted(item)
                 if scanner.is_finished():
                     return
             for item in scanner.finish():
                 yield self._noted(item)
         self._check_end(scanner)
+
+    def look_back(self, xid: str, before: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
+        """The last XA transaction of that xid before a place, see :class:`connectors.readers.base.Reader`."""
+        return look_back(self, xid, before)
 
     def _noted(self, item: Scanned) -> Scanned:
         if isinstance(item, Bound):
@@ -273,15 +283,25 @@ class BinlogReader(ABC):
         self, planned: LogRange, tables: Sequence[PlannedTable], *, sequence: int = 0, as_text: bool = False
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
-        if planned.server in ("", self._server()):
+        here = planned.server in ("", self._server())
+        if here:
             windows = self._range(planned)
         else:
             windows, tables = self._elsewhere(planned, tables)
         decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text)
+        order = CommitOrder(planned, self._prepared, flavor=self.flavor, server=self._server())
         with closing(windows):
-            for window in unpacked(windows):
+            plain = unpacked(windows)
+            if planned.rolled_back:
+                plain = without_rolled_back(plain, planned.rolled_back, flavor=self.flavor, by_gtid=not here)
+            for window in order.windows(plain):
                 yield from decoder.feed(window)
         yield from decoder.finish()
+
+    def _prepared(self, xa: PreparedXa) -> Windows:
+        if xa.server in ("", self._server()):
+            return events_of(xa, lambda: self._stream(xa.file, xa.offset), here=True, flavor=self.flavor)
+        return events_of(xa, lambda: self._stream_behind(xa), here=False, flavor=self.flavor)
 
     def _range(self, planned: LogRange) -> Windows:
         with closing(self._stream(planned.file, planned.start)) as stream:
@@ -296,6 +316,10 @@ class BinlogReader(ABC):
                 found=f"offset {reached}",
                 next_step="check that the log was not reset or cut off since the range was planned",
             )
+
+    @abstractmethod
+    def _stream_behind(self, xa: PreparedXa) -> WindowStream:
+        """The log from before an XA transaction that was prepared on another server."""
 
     @abstractmethod
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:

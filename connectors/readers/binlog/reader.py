@@ -20,7 +20,7 @@ from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.unpacking import unpacked
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans import LogRange, PlannedTable
-from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, missing_from, parse_gtids
+from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, PreparedXa, missing_from, parse_gtids
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -62,7 +62,17 @@ class BinlogFilesReader(BinlogReader):
         return self._heads[file.name]
 
     def _named(self, name: str) -> LogFile:
-        return next(file for file in self._log_files() if file.name == name)
+        files = self._log_files()
+        for file in files:
+            if file.name == name:
+                return file
+        raise LogPurged(
+            "a binlog file is missing",
+            where=", ".join(map(str, self.paths)),
+            expected=name,
+            found=f"{files[0].name} to {files[-1].name}",
+            next_step="copy all files of the log",
+        )
 
     def _format(self, file: str) -> FormatDescription:
         return self._head(self._named(file)).format
@@ -106,7 +116,10 @@ class BinlogFilesReader(BinlogReader):
         planned: LogRange,
         tables: Sequence[PlannedTable],  # noqa: ARG002 - files are of no server
     ) -> tuple[Windows, Sequence[PlannedTable]]:
-        raise _foreign(planned, "of files")
+        raise _foreign(f"{planned.file}:{planned.start}", planned.server, "of files")
+
+    def _stream_behind(self, xa: PreparedXa) -> WindowStream:
+        raise _foreign(str(xa), xa.server, "of files")
 
     def end(self) -> LogPosition:
         """The end of the last whole transaction in the newest file."""
@@ -124,11 +137,11 @@ class BinlogFilesReader(BinlogReader):
         """Does nothing; no file stays open between calls."""
 
 
-def _foreign(planned: LogRange, server: str) -> SourceError:
+def _foreign(where: str, wanted: str, server: str) -> SourceError:
     return SourceError(
         "a range of another server's log, without GTIDs that would find it here",
-        where=f"{planned.file}:{planned.start}",
-        expected=f"server {planned.server}",
+        where=where,
+        expected=f"server {wanted}",
         found=server,
         next_step="connect to the server that the range was planned on",
     )
@@ -339,9 +352,14 @@ class BinlogServerReader(BinlogReader):
 
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
-            raise _foreign(planned, self._server())
+            raise _foreign(f"{planned.file}:{planned.start}", planned.server, self._server())
         here = translate(tables, planned, unpacked(self._members(planned), rows=False), self.flavor)
         return self._members(planned), here
+
+    def _stream_behind(self, xa: PreparedXa) -> WindowStream:
+        if not xa.gtid:
+            raise _foreign(str(xa), xa.server, self._server())
+        return self._dump(lambda dump: dump.from_gtids(xa.after))
 
     def _members(self, planned: LogRange) -> Windows:
         with closing(self._dump(lambda dump: dump.from_gtids(planned.after))) as dump:

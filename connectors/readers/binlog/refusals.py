@@ -8,15 +8,10 @@ from historian.schema import TableName
 
 __all__ = ["refusal"]
 
-_XA = "finish the XA transaction, start behind it, and keep XA off captured servers until a release reads it"
 _NEXT_STEPS = {
-    "XA_PREPARE": _XA,
-    "QUERY": _XA,
-    "MARIADB_GTID": _XA,
     "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect clients, and capture the table anew",
     "INCIDENT": "the server says that events are missing here: capture all tables anew",
 }
-_WHAT = {"QUERY": "an XA statement", "MARIADB_GTID": "an XA transaction"}
 
 
 def refusal(code: int, *, event: str, where: str, table: TableName | None) -> HistorianError:
@@ -24,7 +19,7 @@ def refusal(code: int, *, event: str, where: str, table: TableName | None) -> Hi
     if code == at.UNSUPPORTED:
         of_table = "" if table is None else f" of {table}"
         return UnsupportedEvent(
-            f"the log holds {_WHAT.get(event, f'a {event} event{of_table}')}, which this release does not read",
+            f"the log holds {'an' if event[0] in 'AEIOU' else 'a'} {event} event{of_table}, which this release does not read",
             where=where,
             next_step=_NEXT_STEPS.get(event, "start behind this event, or read it with a later release"),
         )

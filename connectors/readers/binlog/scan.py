@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.readers.base import Bound, Scanned, Statement, TableMapped
+from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events import (
     HEADER_BYTES,
     EventType,
@@ -24,10 +24,11 @@ from connectors.readers.binlog.refusals import refusal
 from connectors.readers.binlog.statements import logged_statement
 from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.tally import Tally
+from connectors.readers.binlog.unsettled import Unsettled, outcome, prepared_xid
 from connectors.readers.binlog.window import Window
 from historian.errors import HistorianError, LogCorrupt
-from historian.plans import Place
-from historian.positions import FilePosition, LogPosition
+from historian.plans import Place, RolledBack
+from historian.positions import FilePosition, LogPosition, PreparedXa
 from historian.schema import TableName
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Scanner:
     """One scan from *start* on, fed with the windows behind it.
 
     Args:
-        start: with file and offset; its ``gtids`` are those of the log prefix.
+        start: with file and offset; its ``gtids`` are those of the log prefix, its ``pending`` the XA transactions known there.
         captured: whether partial row images of a table matter.
         by_gtid: transactions of ``start.gtids`` may stand behind *start*; they are passed over.
         limit_bytes, until: where to end, at the first bound there or behind.
@@ -65,6 +66,8 @@ class Scanner:
         find_only: bool = False,
         lower_case_table_names: int = 0,
     ) -> None:
+        self.unsettled = Unsettled(start.pending)
+        self._after = start.gtids
         self._finished = False
         self._flavor, self._server = start.flavor, start.server
         self._captured = captured
@@ -132,6 +135,8 @@ class Scanner:
             elif code in (at.STATEMENT, at.MAPPED):
                 yield from self._bound()
                 yield self._statement(window, written_by) if code == at.STATEMENT else self._mapped(window)
+            elif code in _UNSETTLING:
+                yield from self._unsettle(code, window)
             elif code == at.NEW_SOURCE:
                 self._tally.add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
             elif code == at.RECORDS_FULL:
@@ -153,13 +158,20 @@ class Scanner:
     # ---- places ----------------------------------------------------------------------------------------------------
     def _position(self, offset: int) -> LogPosition:
         return LogPosition(
-            flavor=self._flavor, gtids=self._tally.text, file=self._file, offset=offset, server=self._server
+            flavor=self._flavor,
+            gtids=self._tally.text,
+            file=self._file,
+            offset=offset,
+            server=self._server,
+            pending=tuple(self.unsettled.pending.values()),
         )
 
     def _bound_at(self, offset: int, *, skipped: bool = False) -> Bound:
         self._take_records()
         self._bound_offset = offset
-        return Bound(position=self._position(offset), event_time_us=int(self._state[at.LAST_TIME_US]), skipped=skipped)
+        position = self._position(offset)
+        self._after = position.gtids
+        return Bound(position=position, event_time_us=int(self._state[at.LAST_TIME_US]), skipped=skipped)
 
     def _bound(self) -> Iterator[Bound]:
         """A bound behind the last whole transaction, unless the last one was there."""
@@ -276,7 +288,41 @@ class Scanner:
             error.where = self._where(window, index)
             raise
         self._maps.add(found, event[HEADER_BYTES:], captured=self._captured(found.table))
+        if self._state[at.XA]:
+            self._enter().touch(found.table)
         return TableMapped(place=self._place(window, index), table=found.table, columns=found.columns)
+
+    def _enter(self) -> Unsettled:
+        self.unsettled.enter(self._file, int(self._state[at.GROUP_START]))
+        return self.unsettled
+
+    def _unsettle(self, code: int, window: Window) -> Iterator[Scanned]:
+        """Takes what makes rows count later, or not at all."""
+        state, unsettled = self._state, self._enter()
+        index, ordinal = int(state[at.EVENT]) - 1, int(state[at.ORDINAL])
+        event, begin = _event(window, index), int(state[at.GROUP_START])
+        try:
+            if code == at.XA_MAPPED:
+                unsettled.touch(self._maps.name(int(state[at.DETAIL])))
+            elif code == at.XA_PREPARED:
+                xid, gtid = prepared_xid(event), self._gtid()
+                unsettled.prepare(
+                    PreparedXa(
+                        xid=xid, gtid=gtid, file=self._file, offset=begin, server=self._server, after=self._after
+                    )
+                )
+            elif code == at.XA_OUTCOME:
+                is_commit, xid = outcome(event)
+                xa = unsettled.settle(xid)
+                if is_commit:
+                    yield XaCommitted(place=self._place(window, index), xid=xid, xa=xa)
+            else:
+                part = (1, ordinal - 1) if code == at.ROLLED_BACK else unsettled.savepoint(event, ordinal)
+                if part is not None:
+                    yield RolledBack(gtid=self._gtid(), file=self._file, offset=begin, first=part[0], last=part[1])
+        except LogCorrupt as error:
+            error.where = error.where or self._where(window, index)
+            raise
 
     def _adopt(self, event: bytes) -> None:
         # SET gtid_purged adds transactions that no file holds: the next file's first event names them.
@@ -292,6 +338,7 @@ class Scanner:
 
 
 _FIRST_EVENT = 4
+_UNSETTLING = frozenset((at.XA_MAPPED, at.XA_PREPARED, at.XA_OUTCOME, at.SAVEPOINT, at.ROLLED_BACK))
 
 
 def _same_place(until: LogPosition, start: LogPosition) -> bool:
@@ -353,6 +400,10 @@ class _TableMaps:
         while self.entries[slot + 1, 0] not in (-1, number):
             slot = (slot + 1) & mask
         self.entries[slot + 1] = (number, *self._known[number])
+
+    def name(self, number: int) -> TableName:
+        """The table of a number that is known."""
+        return self._names[number]
 
     def table_of(self, event: bytes) -> TableName | None:
         """The table of a row event, where it is known."""

@@ -27,12 +27,13 @@ _RELEASE = int.from_bytes(b"RELEASE ", "little", signed=True)
 _XA = int.from_bytes(b"XA ", "little")
 _S, _E, _C, _R = b"SECR"
 
-_SQL_STATEMENT, _SQL_BEGIN, _SQL_END, _SQL_NOTHING, _SQL_XA_START, _SQL_XA_END, _SQL_XA_OUTCOME = range(7)
+_SQL_STATEMENT, _SQL_BEGIN, _SQL_COMMIT, _SQL_ROLLBACK, _SQL_SAVEPOINT, _SQL_NOTHING = range(6)
+_SQL_XA_START, _SQL_XA_OUTCOME = 6, 7
 _DUMMY_TABLE = 0xFFFFFF
 _ANONYMOUS = 34
 
 # Flags of MariaDB's GTID event, and those behind its group's number.
-_GROUP_COMMIT, _OF_XA = 2, 0xC0
+_GROUP_COMMIT, _PREPARED_XA, _OF_XA = 2, 64, 0xC0
 _START_ALTER, _ROLLBACK_ALTER = 2, 8
 
 
@@ -54,20 +55,20 @@ def _sql_kind(text, size):
     if size == 5:
         return _SQL_BEGIN if load_u32(text) | load_u8(text + 4) << 32 == _BEGIN else _SQL_STATEMENT
     if size == 6:
-        return _SQL_END if load_u32(text) | load_u16(text + 4) << 32 == _COMMIT else _SQL_STATEMENT
+        return _SQL_COMMIT if load_u32(text) | load_u16(text + 4) << 32 == _COMMIT else _SQL_STATEMENT
     if load_u32(text) & 0xFFFFFF == _XA:
         first = load_u8(text + 3)
         if first == _S:
             return _SQL_XA_START
-        return _SQL_XA_END if first == _E else _SQL_XA_OUTCOME if first in (_C, _R) else _SQL_STATEMENT
+        return _SQL_NOTHING if first == _E else _SQL_XA_OUTCOME if first in (_C, _R) else _SQL_STATEMENT
     if size < 8:
         return _SQL_STATEMENT
     word = load_i64(text)
     if word == _ROLLBACK:
-        return _SQL_END if size == 8 else _SQL_NOTHING
-    if word in (_SAVEPOINT, _RELEASE):
-        return _SQL_NOTHING
-    return _SQL_STATEMENT
+        return _SQL_ROLLBACK if size == 8 else _SQL_SAVEPOINT
+    if word == _SAVEPOINT:
+        return _SQL_SAVEPOINT
+    return _SQL_NOTHING if word == _RELEASE else _SQL_STATEMENT
 
 
 @kernel
@@ -121,6 +122,7 @@ def _announce_mysql(state, sources, intervals, body, end, kind):
     _set(state, at.GROUP, at.ANNOUNCED)
     _set(state, at.STANDALONE, 0)
     _set(state, at.SKIP, at.CONTAINED if contained else at.NOT_SKIPPED)
+    _set(state, at.XA, 0)
     time_us = load_i64(gtid + 8 * TIME)
     _set(state, at.TIME_IS_KNOWN, time_us != 0)
     _set(state, at.TIME_US, time_us)
@@ -153,8 +155,6 @@ def _announce_mariadb(state, sources, intervals, header, end):
             return at.GAP_ENDS
         if number <= load_i64(address + 8 * at.LAST):
             return at.DESCENDING
-        if _get(state, at.COUNT_ONLY) == 0 and flags & _OF_XA:
-            return at.UNSUPPORTED
         _set(address, at.LAST, number)
     _set(state, at.SOURCE, source)
     _set(state, at.NUMBER, number)
@@ -164,6 +164,7 @@ def _announce_mariadb(state, sources, intervals, header, end):
     counted = at.COUNTED if _changes_nothing(body, end, flags) else at.NOT_SKIPPED
     _set(state, at.SKIP, at.CONTAINED if contained else counted)
     _set(state, at.TIME_IS_KNOWN, 0)
+    _set(state, at.XA, flags & _PREPARED_XA)
     return at.DONE
 
 
@@ -293,26 +294,40 @@ def _query(state, sources, records, header, end, behind, kind):
         if text > end:
             return at.SHORT
         sql = _sql_kind(text, end - text)
-    if sql == _SQL_NOTHING:
+    if sql == _SQL_NOTHING or (sql == _SQL_SAVEPOINT and skipped):
         return at.DONE
-    if sql == _SQL_BEGIN:
+    if sql == _SQL_SAVEPOINT:
+        return at.SAVEPOINT
+    if sql in (_SQL_BEGIN, _SQL_XA_START):
         _set(state, at.GROUP, at.OPEN)
+        _set(state, at.XA, sql == _SQL_XA_START)
         return at.DONE
-    if sql == _SQL_END:
+    if sql == _SQL_COMMIT or (sql != _SQL_STATEMENT and skipped):
         return _end_group(state, sources, records, behind)
-    if sql >= _SQL_XA_START:
-        if not skipped:
-            return at.UNSUPPORTED
-        if sql == _SQL_XA_START:
-            _set(state, at.GROUP, at.OPEN)
-        elif sql == _SQL_XA_OUTCOME:
+    if sql == _SQL_ROLLBACK:
+        if _get(state, at.HAS_ROWS) == 0:
             return _end_group(state, sources, records, behind)
-        return at.DONE
+        _set(state, at.ENDING, behind)
+        return at.ROLLED_BACK
+    if sql == _SQL_XA_OUTCOME:
+        _set(state, at.ENDING, behind)
+        return at.XA_OUTCOME
     ends = _get(state, at.GROUP) == at.ANNOUNCED
     if skipped:
         return _end_group(state, sources, records, behind) if ends else at.DONE
     _set(state, at.ENDING, behind if ends else 0)
     return at.STATEMENT
+
+
+@kernel
+def _xa_prepare(state, sources, records, body, end, behind):
+    """Takes an XA_PREPARE event, whose first byte says whether it commits in one phase; the code of return."""
+    if end - body < 13:
+        return at.SHORT
+    if load_u8(body):
+        return _end_group(state, sources, records, behind)
+    _set(state, at.ENDING, behind)
+    return at.XA_PREPARED
 
 
 @kernel
@@ -334,6 +349,7 @@ def _inside(state, sources, records, maps, store, header, end, behind, kind):
     skipped = _get(state, at.SKIP) != at.NOT_SKIPPED
     if _is_row_event(kind):
         if not skipped:
+            _set(state, at.HAS_ROWS, 1)
             code = _rows(state, maps, body, end, kind)
             if code:
                 return code
@@ -341,12 +357,17 @@ def _inside(state, sources, records, maps, store, header, end, behind, kind):
             return _end_group(state, sources, records, behind)
         return at.DONE
     if kind == 19:
-        if skipped or (end - body >= 8 and _is_seen(maps, store, body, end)):
+        if skipped:
             return at.DONE
-        return at.MAPPED
-    if kind == 16:
+        if end - body < 8 or not _is_seen(maps, store, body, end):
+            return at.MAPPED
+        _set(state, at.DETAIL, _table_number(body))
+        return at.XA_MAPPED if _get(state, at.XA) else at.DONE
+    if kind == 16 or (kind == 38 and skipped):
         return _end_group(state, sources, records, behind)
-    if kind in (26, 38, 40, 165):
+    if kind == 38:
+        return _xa_prepare(state, sources, records, body, end, behind)
+    if kind in (26, 40, 165):
         if not skipped:
             return at.UNSUPPORTED
         if kind != 165 or _get(state, at.GROUP) == at.ANNOUNCED:
@@ -386,6 +407,7 @@ def _event(state, sources, intervals, records, maps, store, header, end, offset,
                 _set(state, at.TIME_US, load_u32(header) * 1000000)
             _set(state, at.GROUP_START, offset)
             _set(state, at.ORDINAL, 0)
+            _set(state, at.HAS_ROWS, 0)
         return code
     if group == at.OUTSIDE:
         return _outside(state, header, kind)

@@ -1,4 +1,8 @@
-"""Events that begin and end transactions: GTIDs of both flavours, and BEGIN, COMMIT, ROLLBACK as statements."""
+"""Events that begin and end transactions: GTIDs of both flavours, and BEGIN, COMMIT, ROLLBACK and XA as statements.
+
+Rows of a prepared XA transaction come where it is committed (see :mod:`connectors.readers.binlog.commit_order`): behind the
+GTID of the XA COMMIT, without the XA_PREPARE.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,8 @@ def _number(text: str) -> int:
 _BEGIN_4 = _number("BEGI")
 _COMM = _number("COMM")
 _ROLLBACK = _number("ROLLBACK")
-_XA = _number("XA")
+_XA = _number("XA ")
+_START, _END = b"SE"
 
 
 @kernel
@@ -115,10 +120,9 @@ def query(state: int, body: int, end: int, offset: int) -> int:
     elif length >= 8 and load_i64(text) == _ROLLBACK:
         if length == 8:
             after = at.OUTSIDE
-    elif length >= 3 and load_u16(text) == _XA and load_u8(text + 2) <= 32:
-        # Rows of a prepared XA become visible at a later event; emitting them here would be wrong.
-        store_i64(state + 8 * at.DETAIL, 2)
-        return at.UNSUPPORTED
+    elif length >= 8 and load_u32(text) & 0xFFFFFF == _XA:
+        what = load_u8(text + 3)
+        after = at.OPEN if what == _START else before if what == _END else at.OUTSIDE
     if before == at.OUTSIDE:
         store_i64(state + 8 * at.SOURCE, -1)
         store_i64(state + 8 * at.SEQUENCE, offset)

@@ -56,7 +56,7 @@ def _event(state: int, header: int, end: int, limit: int, offset: int, kind: int
         return begin_mariadb(state, header, end)
     if kind == 2:
         return query(state, body, end, offset)
-    if kind == 16:
+    if kind == 16 or (kind == 38 and end > body and load_u8(body)):
         store_i64(state + 8 * at.TRANSACTION, at.OUTSIDE)
         return at.DONE
     if _is_passed_over(kind) or load_u16(header + 17) & 0x80:

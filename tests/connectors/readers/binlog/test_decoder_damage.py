@@ -15,7 +15,6 @@ from log_windows import window_of
 from row_events import (
     BEGIN,
     WireType,
-    begin,
     commit,
     event,
     gtid,
@@ -40,7 +39,6 @@ TEXT = wire_text(300)
         ([event(38, bytes(30))], "XA_PREPARE"),
         ([event(199, bytes(30))], "type 199"),
         ([event(26, bytes(30))], "INCIDENT"),
-        ([begin(b"XA START X'61',X'',1")], "XA transaction"),
     ],
 )
 def test_what_is_not_read_yet_is_an_error_that_names_event_and_place(inside: list[bytes], name: str) -> None:
