@@ -6,7 +6,7 @@ inverted; a negative number has all bytes inverted.
 
 from __future__ import annotations
 
-from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.jit import inlined, kernel
 from connectors.readers.binlog.kernels.memory import load_u8, load_u32, shift_right, store_i64, swap64
 
 __all__ = ["decimal_18", "decimal_38"]
@@ -14,7 +14,7 @@ __all__ = ["decimal_18", "decimal_38"]
 _POWERS = (1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000)
 
 
-@kernel
+@inlined
 def _big(at: int, size: int) -> int:
     """An unsigned big-endian number of 1 to 4 bytes."""
     if size == 4:
@@ -25,7 +25,7 @@ def _big(at: int, size: int) -> int:
     return value
 
 
-@kernel
+@inlined
 def decimal_18(at: int, meta: int, out: int) -> bool:
     """Stores a DECIMAL of up to 18 digits as 128 bits; False where a group has more digits than it may."""
     lead = meta & 0xFF

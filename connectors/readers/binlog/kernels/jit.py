@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from historian.jit import compiled, content_stamp
 
-__all__ = ["kernel", "kernel_with_gil"]
+__all__ = ["inlined", "kernel", "kernel_with_gil"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -23,3 +23,8 @@ def kernel(function: _Function) -> _Function:
 def kernel_with_gil(function: _Function) -> _Function:
     """Like :func:`kernel`, for an entry that calls into the interpreter."""
     return compiled(function, stamp=_STAMP, nogil=False)
+
+
+def inlined(function: _Function) -> _Function:
+    """Like :func:`kernel`, for a helper whose code is wanted in the place of each call."""
+    return compiled(function, stamp=_STAMP, nogil=True, inlined=True)

@@ -108,7 +108,7 @@ STEP_CAPACITY = 6  # bytes that the data holds
 STEP_JSON = 7  # 1: JSON in MySQL's binary form
 STEP_WORDS = 8
 
-SLACK = 16  # bytes behind the data that a short copy may write
+SLACK = 32  # bytes behind the data that a short copy may write
 
 # ---- kinds of columns -----------------------------------------------------------------------------------------------
 COPY_1 = 0

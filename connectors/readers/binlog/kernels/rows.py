@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.decimals import decimal_18, decimal_38
-from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.jit import inlined, kernel
 from connectors.readers.binlog.kernels.memory import (
     copy_bytes,
     fill_zero,
@@ -41,7 +41,7 @@ def _null(nulls: int, column: int) -> None:
     store_i8(place, load_u8(place) | (1 << (column & 7)))
 
 
-@kernel
+@inlined
 def _blank(step: int, row: int) -> None:
     """Writes the value that stands under a NULL."""
     out = load_i64(step + 8 * at.STEP_OUT)
@@ -56,7 +56,7 @@ def _blank(step: int, row: int) -> None:
         fill_zero(out + width * row, width)
 
 
-@kernel
+@inlined
 def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, column: int) -> bool:
     """The rarer kinds of fixed width; False where the bytes are no such value."""
     meta = load_i64(step + 8 * at.STEP_META)
@@ -108,7 +108,7 @@ def _wrong(state: int, reason: int, column: int) -> int:
     return -at.CORRUPT
 
 
-@kernel
+@inlined
 def _data(state: int, step: int, column: int, row: int, source: int, length: int, limit: int) -> int:
     """Appends *length* bytes, padded with zeros to the step's META, to the column's data; 0, or minus a code."""
     out = load_i64(step + 8 * at.STEP_OUT) + 4 * row
@@ -119,9 +119,12 @@ def _data(state: int, step: int, column: int, row: int, source: int, length: int
         store_i64(state + 8 * at.DETAIL, used + padded)
         return -at.GROW_DATA
     target = load_i64(step + 8 * at.STEP_DATA) + used
-    if length <= 16 and source + 16 <= limit:
+    if length <= 32 and source + 32 <= limit:
         store_i64(target, load_i64(source))
         store_i64(target + 8, load_i64(source + 8))
+        if length > 16:
+            store_i64(target + 16, load_i64(source + 16))
+            store_i64(target + 24, load_i64(source + 24))
     else:
         copy_bytes(target, source, length)
     if padded > length:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.jit import inlined, kernel
 from connectors.readers.binlog.kernels.layout import NO_DATE_32, NO_DATE_64
 from connectors.readers.binlog.kernels.memory import load_u8, load_u16, load_u32, shift_right, swap64
 
@@ -29,7 +29,7 @@ def little_word(at: int, size: int) -> int:
     return value
 
 
-@kernel
+@inlined
 def _days(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01; NO_DATE_32 where the calendar has no such day (zero parts, year 0, 31 April)."""
     if year == 0 or month == 0 or month > 12 or day == 0:
@@ -58,7 +58,7 @@ def date_days(at: int) -> int:
     return _days(packed >> 9, (packed >> 5) & 15, packed & 31)
 
 
-@kernel
+@inlined
 def _fraction_us(at: int, size: int) -> int:
     """Microseconds of a fraction: 1 byte hundredths, 2 bytes ten-thousandths, 3 bytes millionths."""
     if size == 0:
@@ -70,7 +70,7 @@ def _fraction_us(at: int, size: int) -> int:
     return (load_u8(at) << 16) | (load_u8(at + 1) << 8) | load_u8(at + 2)
 
 
-@kernel
+@inlined
 def datetime_us(at: int, fraction: int) -> int:
     """DATETIME2: 40 bits big-endian (sign, year * 13 + month, day, hour, minute, second), then *fraction* bytes."""
     packed = (shift_right(swap64(load_u32(at)), 24)) | load_u8(at + 4)
@@ -84,7 +84,7 @@ def datetime_us(at: int, fraction: int) -> int:
     return (days * 86400 + seconds) * 1000000 + _fraction_us(at + 5, fraction)
 
 
-@kernel
+@inlined
 def timestamp_us(at: int, fraction: int) -> int:
     """TIMESTAMP2: seconds since 1970, 4 bytes big-endian, then *fraction* bytes; all zero is the zero date."""
     us = shift_right(swap64(load_u32(at)), 32) * 1000000 + _fraction_us(at + 4, fraction)
