@@ -156,20 +156,17 @@ def most_bytes(kind: ColumnType) -> int:
 def resized_type(old: ColumnType, new: ColumnType) -> ColumnType | None:
     """The TEXT or BLOB that MODIFY without a length gives beside CONVERT TO CHARACTER SET in MySQL 8: sized as the old column.
 
-    None where the old column's length in characters is not known here.
+    The longest ones stay what they are. None where the old column's length in characters is not known here.
     """
-    if new.name not in _TEXTS and new.name not in _BLOBS:
+    if new.name in ("longtext", "longblob") or (new.name not in _TEXTS and new.name not in _BLOBS):
         return new
-    if old.name in _TEXTS:
-        characters = _TEXTS[old.name] // maximum_bytes(old.charset or "")
-    elif old.name in _BLOBS:
-        characters = _BLOBS[old.name]
-    elif old.name in ("char", "varchar", "binary", "varbinary"):
-        characters = old.length or 0
-    else:
+    length = _TEXTS.get(old.name) or _BLOBS.get(old.name)
+    if length is None and old.name in ("char", "varchar", "binary", "varbinary"):
+        length = old.length or 0
+    if length is None:
         return None
-    family = "text" if new.name in _TEXTS else "blob"
-    return replace(new, name=sized_text(characters, family, maximum_bytes(new.charset or "")))
+    size_bytes = length * maximum_bytes(new.charset or "") // maximum_bytes(old.charset or "")
+    return replace(new, name=sized_text(size_bytes, "text" if new.name in _TEXTS else "blob", 1))
 
 
 def resolves_default_charset(context: StatementContext) -> bool:

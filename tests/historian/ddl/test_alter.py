@@ -386,3 +386,23 @@ def test_a_column_that_is_there_already_brings_its_key_in_mariadb() -> None:
     before = "CREATE TABLE t (a INT, UNIQUE k (a))"
     assert altered("ADD IF NOT EXISTS a CHAR(1) UNIQUE", before, MARIADB) == ["a int", "unique k (a)", "unique a (a)"]
     assert altered("ADD IF NOT EXISTS a INT UNIQUE", before.replace("k", "a"), MARIADB) == ["a int", "unique a (a)"]
+
+
+@pytest.mark.parametrize(
+    "old,new,expected",
+    [
+        ("VARCHAR(255) CHARSET latin1", "MEDIUMTEXT", "text"),
+        ("VARCHAR(255) CHARSET utf8mb4", "TEXT", "tinytext"),
+        ("VARCHAR(300) CHARSET utf8mb3", "BLOB", "tinyblob"),
+        ("TEXT CHARSET utf8mb3", "TINYTEXT", "mediumtext"),
+        ("TEXT CHARSET utf8mb3", "MEDIUMBLOB", "blob"),
+        ("MEDIUMBLOB", "BLOB", "mediumblob"),
+        ("VARCHAR(10) CHARSET latin1", "LONGBLOB", "longblob"),
+        ("INT", "LONGTEXT", "longtext"),
+    ],
+)
+def test_a_text_that_is_redefined_beside_convert_is_sized_as_before_in_mysql_8(
+    old: str, new: str, expected: str
+) -> None:
+    column = altered(f"CONVERT TO CHARACTER SET utf8mb4, MODIFY a {new}", f"CREATE TABLE t (a {old})")[0]
+    assert column.split()[1] == expected
