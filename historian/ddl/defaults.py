@@ -182,6 +182,9 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
         return None if bits is None else f"b'{bits:b}'"
     if name in _BYTES:
         return _bytes_text(default, kind)
+    if name == "year" and default.kind == "bytes":
+        number = _number(default)
+        return None if number is None else year_text(str(number), is_number=True)
     text = _as_text(default, kind.charset or "utf8mb4")
     if text is None:
         return None

@@ -34,6 +34,8 @@ WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
 
 _LONGEST_KEY_BYTES = 1000
 _HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
+_LOST = "'?'"
+"""A member that is no text in its charset any more, as servers print it."""
 _BEYOND_ASCII = re.compile(r"0x(?:..)*[89A-F].(?:..)*")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
@@ -133,7 +135,7 @@ class Oracle:
             self.refused += 1
             self.catalog = found
             return
-        findings += _catalog_differences(self.catalog, found)
+        findings += [line for line in _catalog_differences(self.catalog, found) if _LOST not in line]
         printed = set(self._printed_differences())
         findings += sorted(printed - self.printed)
         self.printed = printed
@@ -267,7 +269,7 @@ def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor:
     if what == "extra" and column.default is None and theirs.startswith("DEFAULT_GENERATED"):
         ours = f"on update {column.on_update}" if column.on_update else ""
         return theirs.removeprefix("DEFAULT_GENERATED").lstrip() == ours  # stays when such a default is dropped
-    if what == "type" and "x'" in theirs:
+    if what == "type" and ("x'" in theirs or _LOST in str(column.type)):
         return True  # members that are no text
     return what == "default" and _is_free_default(theirs, column, flavor)
 

@@ -70,6 +70,10 @@ _MARIADB_MODES = {9: "ORACLE", 10: "MSSQL", 32: "EMPTY_STRING_IS_NULL", 33: "SIM
 _GENERATED_KEY = re.compile(
     rb""" \(\n  [`"]my_row_id[`"] bigint unsigned NOT NULL AUTO_INCREMENT /\*!80023 INVISIBLE \*/,\n"""
 )
+_PRINTED = re.compile(
+    rb"""CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?:([`"])[^`"]+\1\.)?([`"])[^`"]+\2 \(\n  \2"""
+)
+"""How MariaDB begins the table that it puts in the place of CREATE TABLE ... SELECT; literals in it are escaped, whatever the session."""
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
 """MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8 and by later releases of older lines."""
 _EXPLICIT_DEFAULTS_SINCE = {1003: 36, 1004: 26, 1005: 17, 1006: 9, 1007: 5}
@@ -121,6 +125,8 @@ def logged_statement(
     modes, text_charset = _modes(variables.number(1) or 0, flavor), collation(client, flavor).charset
     if flavor == "mysql" and _is_made_by_server(body[text_at:]):
         modes, text_charset = modes - {"NO_BACKSLASH_ESCAPES"}, "utf8mb4"
+    if flavor == "mariadb" and _PRINTED.match(body, text_at):
+        modes -= {"NO_BACKSLASH_ESCAPES"}
     context = StatementContext(
         flavor=flavor,
         database=body[behind : behind + database_bytes].decode("utf-8", "surrogateescape"),

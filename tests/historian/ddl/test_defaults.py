@@ -68,6 +68,7 @@ def added(definition: str, context: StatementContext = MYSQL) -> Column:
         ("ENUM('x','y') DEFAULT 'Y'", "y"),
         ("SET('x','y','z') DEFAULT 'Z,x,z'", "x,z"),
         ("YEAR DEFAULT 1.5", "2002"),
+        ("YEAR DEFAULT b'101'", "2005"),
         ("TIME(1) DEFAULT '2021-12-31 23:59:59.987'", "24:00:00.0"),
         ("DATE DEFAULT '2021-12-31 23:59:59.9'", "2022-01-01"),
         ("DECIMAL(6,2) DEFAULT '1e1z'", "10.00"),

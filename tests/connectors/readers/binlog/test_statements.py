@@ -159,3 +159,13 @@ def test_variables_that_are_cut_off_are_corrupt(variables: bytes) -> None:
 def test_a_statement_that_is_cut_off_is_corrupt() -> None:
     with pytest.raises(LogCorrupt, match="too short"):
         logged_statement(query(b"DROP TABLE t", CHARSETS)[:36], MYSQL)
+
+
+def test_literals_of_a_table_that_mariadb_printed_are_escaped_whatever_the_session() -> None:
+    variables = CHARSETS + b"\x01" + struct.pack("<Q", 1 << 20)
+    for text, expected in (
+        (rb"CREATE TABLE `shop`.`t` (" + b"\n  `a` enum('b\\\\s') NOT NULL\n)", set()),
+        (b"CREATE OR REPLACE TABLE `t` (\n  `a` int(11) DEFAULT NULL\n)", set()),
+        (b"CREATE TABLE t (\n  `a` enum('b\\s'))", {"NO_BACKSLASH_ESCAPES"}),
+    ):
+        assert logged_statement(query(text, variables), MARIADB).context.sql_mode == expected
