@@ -327,7 +327,6 @@ def test_a_file_that_is_no_binlog_is_named_with_what_stands_in_it(database: Serv
 # ---- what a later release reads ------------------------------------------------------------------------------------
 TABLE = "CREATE TABLE bad_it.t (id INT PRIMARY KEY, v VARCHAR(300), j JSON)"
 ROW = """INSERT INTO bad_it.t VALUES (1, 'v', '{"a": 1, "b": "long enough to be worth a partial update, they say"}')"""
-XA = ("XA START 'x'", ROW, "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
 MINIMAL = (ROW, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE bad_it.t SET v = 'w'")
 PARTIAL_JSON = (
     ROW,
@@ -336,8 +335,6 @@ PARTIAL_JSON = (
 )
 # Server, statements, the kind and text of the event as the server lists them, and what is said of it.
 NOT_READ = [
-    *((name, XA, ("Query", "XA START"), "the log holds an XA statement") for name in ("mysql57", "mysql8", "mysql9")),
-    *((name, XA, ("Gtid", "XA START"), "the log holds an XA transaction") for name in KINDS[3:]),
     *(
         (name, PARTIAL_JSON, ("Update_rows_partial", ""), "the log holds a PARTIAL_UPDATE_ROWS event of bad_it.t")
         for name in ("mysql8", "mysql9")

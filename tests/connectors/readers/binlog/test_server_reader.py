@@ -370,7 +370,6 @@ def test_sql_modes_are_the_servers(server: Server) -> None:
 TABLE = "CREATE TABLE refused.t (id INT PRIMARY KEY, v VARCHAR(300), j JSON, b BLOB)"
 DOCUMENT = '{"a": 1, "b": "long enough to be worth a partial update, they say"}'
 ROW = f"INSERT INTO refused.t VALUES (1, 'v', '{DOCUMENT}', 'b')"
-XA = ("XA START 'x'", ROW, "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
 MYSQL = ["mysql57", "mysql8", "mysql9"]
 MYSQL8 = ["mysql8", "mysql9"]
 MARIADB = ["mariadb105", "mariadb1011", "mariadb118"]
@@ -380,8 +379,6 @@ PARTIAL_JSON = (
     "UPDATE refused.t SET j = JSON_SET(j, '$.a', 2)",
 )
 REFUSED = [
-    *(pytest.param(name, XA, "an XA statement", id=f"xa-{name}") for name in MYSQL),
-    *(pytest.param(name, XA, "an XA transaction", id=f"xa-{name}") for name in MARIADB),
     *(pytest.param(name, PARTIAL_JSON, "PARTIAL_UPDATE_ROWS event of refused.t", id=f"json-{name}") for name in MYSQL8),
     *(
         pytest.param(
