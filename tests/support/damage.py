@@ -1,10 +1,10 @@
 """Recorded binlog files, damaged in any byte and read again, in memory that ends at a page that nobody may touch.
 
-    python damage.py RECORDING SEED CASES
+    python damage.py RECORDINGS SEED CASES
 
-reads that many damaged copies of a pickled :class:`Recording` and prints what was wrong with what came of them. It is run
-as a process of its own, since one that reads outside its buffers ends there; the last line that it printed then says
-over which case. A case that takes too long ends it, too.
+reads that many damaged copies of pickled :class:`Recording` objects and prints what was wrong with what came of them. It
+is run as a process of its own, since one that reads outside its buffers ends there; the last line that it printed then
+says over which case. A case that takes too long ends it, too.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from connectors.readers.binlog import files, log_reader
+from connectors.readers.binlog import files, gather, log_reader
 from connectors.readers.binlog.events import EventType
-from connectors.readers.binlog.gather import Gatherer
 from connectors.readers.binlog.reader import BinlogFilesReader
 from guarded import guarded_room, one_by_one
 from historian.errors import HistorianError, ValueUnrepresentable
@@ -105,29 +104,32 @@ def read(path: Path, recording: Recording) -> list[Any]:
     return [(chunk.table_id, chunk.first_position, chunk.last_position, chunk.sources, chunk.rows) for chunk in chunks]
 
 
-def _guard(stack: ExitStack) -> None:
-    """Has all memory that log bytes are read from end at a guarding page."""
-    windows, unpacked = files.FileStream.windows, log_reader.unpacked
-    size = [0]
+def _guard(stack: ExitStack, path: Path) -> None:
+    """Has all memory that bytes of the file are read from end at a guarding page."""
+    unpacked = log_reader.unpacked
+    rest_bytes = [0]
 
-    class GuardedGatherer(Gatherer):
+    class GuardedGatherer(gather.Gatherer):
         def __init__(self, file: str, offset: int) -> None:
+            rest_bytes[0] = max(1, path.stat().st_size - offset)
             super().__init__(file, offset)
-            self.buffer = guarded_room(max(1, size[0] - offset))
-            self._look_up_addresses()
 
-    def guarded_windows(self: files.FileStream, **options: Any) -> Any:
-        size[0] = self._files[0].path.stat().st_size
-        return one_by_one(windows(self, **options))
+    def resize(frame: Any, _size: int) -> None:
+        """The file's bytes fill the memory to its end."""
+        frame.buffer = guarded_room(rest_bytes[0])
+        frame.bytes = memoryview(frame.buffer)
+        frame.addresses = (frame.buffer.ctypes.data, *(part.ctypes.data for part in frame.index))
+
+    def one_by_one_unpacked(windows: Any, **how: Any) -> Any:
+        return one_by_one(unpacked(one_by_one(windows), **how))
 
     stack.enter_context(patch.object(files, "Gatherer", GuardedGatherer))
-    stack.enter_context(patch.object(files.FileStream, "windows", guarded_windows))
-    stack.enter_context(patch.object(log_reader, "unpacked", lambda found, **how: one_by_one(unpacked(found, **how))))
+    stack.enter_context(patch.object(gather._Frame, "resize", resize))
+    stack.enter_context(patch.object(log_reader, "unpacked", one_by_one_unpacked))
 
 
-def run(recording: Recording, seed: int, count: int, directory: Path) -> tuple[list[str], Counter[str]]:
+def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[str], Counter[str]]:
     """Reads *count* damaged copies; what was wrong, and how often what came of it."""
-    path = directory / recording.file
     path.write_bytes(recording.data)
     ways = {"scan": partial(scan, path), "read": partial(read, path, recording)}
     right = {name: way() for name, way in ways.items()}
@@ -174,10 +176,18 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable()
-    recording = pickle.loads(Path(sys.argv[1]).read_bytes())
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as directory:
-        _guard(stack)
-        wrong, outcomes = run(recording, int(sys.argv[2]), int(sys.argv[3]), Path(directory))
+    recordings: list[Recording] = pickle.loads(Path(sys.argv[1]).read_bytes())
+    seed, count = map(int, sys.argv[2:])
+    wrong: list[str] = []
+    outcomes: Counter[str] = Counter()
+    for number, recording in enumerate(recordings):
+        share = count * (number + 1) // len(recordings) - count * number // len(recordings)
+        with ExitStack() as stack, tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, recording.file)
+            _guard(stack, path)
+            found, came = run(recording, seed, share, path)
+        wrong += found
+        outcomes += came
     print(json.dumps({"wrong": wrong, "outcomes": outcomes}))
 
 

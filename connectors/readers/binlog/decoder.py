@@ -153,7 +153,12 @@ class RangeDecoder:
         offset = int(window.offsets[index])
         where = f"{window.file}:{offset}"
         if code == at.NEW_MAP:
-            yield from self._bind(window.buffer[window.starts[index] : window.ends[index]].tobytes(), offset, detail)
+            event = window.buffer[window.starts[index] : window.ends[index]].tobytes()
+            try:
+                yield from self._bind(event, offset, detail)
+            except SourceError as error:
+                error.where = error.where or f"TABLE_MAP at {where}"
+                raise
         elif code == at.NEW_SOURCE:
             self._add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
         elif code == at.REBOUND:
@@ -195,11 +200,7 @@ class RangeDecoder:
 
     def _bind(self, event: bytes, offset: int, ordinal: int) -> Iterator[Chunk]:
         """Resolves a TABLE_MAP's table and tells the kernel."""
-        try:
-            described = table_map(event, self._flavor)
-        except SourceError as error:
-            error.where = error.where or f"TABLE_MAP at {self._file}:{offset}"
-            raise
+        described = table_map(event, self._flavor)
         found = self._bindings.resolve(described.table, self._written_in or "", offset, ordinal, self._committed)
         if found is None:
             self._bindings.bind(described.number, event, slot=-1)

@@ -138,12 +138,11 @@ def read_head(file: LogFile) -> FileHead:
                 expected="a whole FORMAT_DESCRIPTION event",
                 found="the end of the file" if event is None else f"a {event_name(event[4])} event",
             )
+        described = _read(format_description, event, file, at)
         # This event has a checksum whether the others have one or not: it is what says so. The server sums it as it is
         # once the file is closed, when it is no longer in use.
-        check_sum(
-            event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] & ~FLAG_IN_USE]) + event[_FLAGS_AT + 1 :], f"{file.name}:{at}"
-        )
-        described = _read(format_description, event, file, at)
+        closed = event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] & ~FLAG_IN_USE]) + event[_FLAGS_AT + 1 :]
+        check_sum(closed, f"{file.name}:{at}")
         at = first = at + len(event)
         gtids: GtidSet | MariadbGtids | None = None
         for _ in range(3):

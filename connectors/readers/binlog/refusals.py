@@ -36,6 +36,7 @@ def refusal(code: int, *, event: str, where: str, table: TableName | None) -> Hi
             "a domain's sequence numbers do not ascend",
             where=where,
             expected="gtid_strict_mode=ON, so that a position stands for everything before it",
+            found=f"a {event} event with a number at or below the one before",
             next_step="SET GLOBAL gtid_strict_mode = ON on all servers, and start behind this transaction",
         )
     if code == at.ANONYMOUS:

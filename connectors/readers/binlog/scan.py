@@ -26,7 +26,7 @@ from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.tally import Tally
 from connectors.readers.binlog.unsettled import Unsettled, outcome, prepared_xid
 from connectors.readers.binlog.window import Window
-from historian.errors import HistorianError, LogCorrupt
+from historian.errors import HistorianError, LogCorrupt, SourceError
 from historian.plans import Place, RolledBack
 from historian.positions import FilePosition, LogPosition, PreparedXa
 from historian.schema import TableName
@@ -284,7 +284,7 @@ class Scanner:
         event = _event(window, index)
         try:
             found = table_map(event, self._flavor)
-        except LogCorrupt as error:
+        except SourceError as error:
             error.where = self._where(window, index)
             raise
         self._maps.add(found, event[HEADER_BYTES:], captured=self._captured(found.table))

@@ -72,7 +72,7 @@ def table_map(event: bytes | memoryview, flavor: str) -> TableMap:
     body = bytes(event[HEADER_BYTES:])
     try:
         return _table_map(body, flavor)
-    except (IndexError, ValueError) as error:
+    except (IndexError, ValueError, LogCorrupt) as error:
         raise LogCorrupt("a TABLE_MAP event does not fit its length", found=f"{len(body)} bytes") from error
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from connectors.readers.binlog.decoder import RangeDecoder
 from decoder_lab import decode_events, planned
-from historian.errors import HistorianError, LogCorrupt, UnsupportedEvent
+from historian.errors import HistorianError, LogCorrupt, SourceError, UnsupportedEvent
 from log_windows import window_of
 from row_events import (
     BEGIN,
@@ -164,6 +164,17 @@ def test_damage_is_named_with_its_place(events: list[bytes], message: str) -> No
     with pytest.raises(LogCorrupt, match=r"binlog.000001:\d+") as caught:
         decode_events(events, snapshot_of([INT]))
     assert message in caught.value.what
+
+
+def test_a_table_map_that_is_damaged_is_named_with_its_place() -> None:
+    events = commit(1, table_map(5, [INT]))
+    place = 4 + len(events[0]) + len(events[1])
+    charset = b"\x03\x01\x00"  # of the text columns: a number that is no collation
+    damaged = [events[2][:-3], events[2] + b"\x04\x09x", events[2][:29] + b"\xff" + events[2][30:]]
+    for raw, types in [*((raw, [INT]) for raw in damaged), (table_map(5, [TEXT]) + charset, [TEXT])]:
+        with pytest.raises(SourceError) as caught:
+            decode_events([*events[:2], raw, events[3]], snapshot_of(types))
+        assert caught.value.where == f"TABLE_MAP at binlog.000001:{place}"
 
 
 def test_an_event_outside_its_buffer_is_not_read() -> None:

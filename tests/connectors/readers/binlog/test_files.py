@@ -180,6 +180,32 @@ def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
         assert isinstance(raised.value, LogCorrupt) or at < FORMAT_END
 
 
+def test_a_file_that_seems_to_have_no_checksums_is_found_by_that_of_its_first_event(tmp_path: Path) -> None:
+    whole = log_bytes([previous_gtids(), *transactions(1, 1)])
+    algorithm = FORMAT_END - 5
+    assert whole[algorithm] == 1
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(whole[:algorithm] + b"\0" + whole[algorithm + 1 :])
+    with pytest.raises(LogCorrupt, match=r"checksum of a FORMAT_DESCRIPTION event is wrong \(binlog.000001:4\)"):
+        read_all(path)
+
+
+@pytest.mark.parametrize(
+    "first, version",
+    [
+        (previous_gtids((UUID, [(1, 3)]))[:-3], "8.0.31"),
+        (gtid_list((0, 7, 4), (3, 9, 2))[:-3], "11.8.6-MariaDB"),
+        (previous_gtids((UUID, [(1, 3)]))[:23], "8.0.31"),
+    ],
+)
+def test_gtids_that_do_not_fit_their_event_are_corrupt(tmp_path: Path, first: bytes, version: str) -> None:
+    path = write_log(tmp_path, 1, [first], version=version, checksum=False)
+    with pytest.raises(
+        LogCorrupt, match=rf"does not fit its length \((PREVIOUS_GTIDS|GTID_LIST) at {path.name}:{FORMAT_END}\)"
+    ):
+        read_all(path)
+
+
 def test_a_missing_file_in_the_middle_is_named(log: Path) -> None:
     write_log(log, 4, [previous_gtids((UUID, [(1, 9)])), *transactions(10, 11)])
     with pytest.raises(LogPurged, match="a binlog file is missing") as raised:
