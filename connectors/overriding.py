@@ -289,7 +289,7 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
     """The plan that brings the table's rows from its stop to the end of the last plan."""
     history = tracker.history
     new = {entry.number for entry in rereading.entries}
-    versions = history.versions_of(rereading.table_id)
+    versions = tracker.choices.applied(history.versions_of(rereading.table_id))
     prefix = Prefix(rereading.before)
     held = [v for v in versions if v.number not in new and v.snapshot is not None and prefix.holds(v.entry)]
     chain = [*held[-1:], *(v for v in versions if v.number in new)]

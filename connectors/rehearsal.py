@@ -43,6 +43,7 @@ class Rehearsal:
 
     def __init__(self, config: PipelineConfig, start: Catalog) -> None:
         self._captured = config.source.tables
+        self._choices = config.types
         self._flavor = config.source.flavor
         self._sinks = [
             (_place(settings, at), _DRY_RUNS[type(settings)](settings))
@@ -98,6 +99,7 @@ class Rehearsal:
             captured=self._captured,
             touched=(),
             quarantines={},
+            choices=self._choices,
         )
         return Plan(
             number=number,

@@ -62,6 +62,7 @@ def make_tracker(
         capture=_capture(source) if isinstance(source, ServerSource) else None,
         schema=_schema(source),
         online_changes=source.tables.online_changes,
+        choices=config.types,
         **settings,
     )
 

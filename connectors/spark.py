@@ -263,7 +263,9 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
     tables = partition.tables if typed is None else typed.wanted(partition.tables)
     reader = settings.reader()
     try:
-        for chunk in reader.read(partition.planned, tables, sequence=partition.index << _SEQUENCE_BITS):
+        for chunk in reader.read(
+            partition.planned, tables, sequence=partition.index << _SEQUENCE_BITS, stops=typed is None
+        ):
             if typed is None:
                 row = chunk_row(chunk)
                 yield pa.RecordBatch.from_arrays(
@@ -276,7 +278,7 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
 
 
 def _marker(plan: int) -> pa.RecordBatch:
-    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", b""]
+    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", "", b""]
     arrays = [pa.array([value], field.type) for value, field in zip(values, STREAM_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=STREAM_SCHEMA)
 

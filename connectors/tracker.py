@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from connectors.bootstrap import first_entry
 from connectors.continuity import Continuity
+from connectors.forms import check_forms
 from connectors.head import HeadCheck
 from connectors.prepared import attached, find_prepared
 from connectors.ranges import cut_ranges
 from connectors.walk import Walk
+from historian.choices import NO_CHOICES, TypeChoices
 from historian.errors import StoreError
 from historian.history import History
 from historian.online_changes import NO_TOOLS, OnlineChanges
@@ -30,6 +32,7 @@ from historian.segments import planned_tables
 if TYPE_CHECKING:
     from connectors.readers.base import Bound, Reader
     from historian.store import Store
+    from historian.versions import Version
 
 __all__ = ["Capture", "Tracker"]
 
@@ -57,6 +60,7 @@ class Tracker:
         schema: catalog given by hand for tables whose CREATE is not in the log.
         range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
         online_changes: tools whose swaps of two tables are changes of one.
+        choices: how values are carried.
     """
 
     def __init__(  # noqa: PLR0913 each by name, and each is wanted
@@ -72,6 +76,7 @@ class Tracker:
         schema: Catalog | None = None,
         range_bytes: int = 32 << 20,
         online_changes: OnlineChanges = NO_TOOLS,
+        choices: TypeChoices = NO_CHOICES,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self.reader = reader
@@ -84,6 +89,7 @@ class Tracker:
         self._schema = schema
         self.range_bytes = range_bytes
         self._online_changes = online_changes
+        self.choices = choices
         self.clock_us = clock_us
         self._history: History | None = None
         self._head = HeadCheck(capture, store, captured) if capture is not None else None
@@ -183,16 +189,21 @@ class Tracker:
             wanted = parse_position(position, self.reader.flavor)
             for _ in self.plans_until(position, limit_bytes=limit_bytes):
                 pass
-            return self.history.at(table, wanted).snapshot
+            return self._in_force(self.history.at(table, wanted))
         while True:
             versions = self.history.versions(table)
-            found = next((version.snapshot for version in versions if version.snapshot is not None), None)
+            found = next((version for version in versions if version.snapshot is not None), None)
             if found is not None:
-                return found
+                return self._in_force(found)
             following = self.plan_after(number, limit_bytes=limit_bytes)
             if following is None:
                 return None
             number = following.number
+
+    def _in_force(self, version: Version) -> Snapshot | None:
+        """The schema of a version as plans have it."""
+        chain = self.choices.applied(self.history.versions_of(version.table_id))
+        return next((each.snapshot for each in chain if each.number == version.number), version.snapshot)
 
     def done_with(self, stream: str, number: int) -> None:
         """Notes that *stream* will not ask for plans up to *number* again.
@@ -238,6 +249,7 @@ class Tracker:
             quarantines=walk.quarantines,
             start=start,
             sets_aside=self._online_changes.sets_aside,
+            choices=self.choices,
         )
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
         plan = Plan(
@@ -254,5 +266,6 @@ class Tracker:
             system_time_us=self.clock_us(),
             revision=self.revision,
         )
+        check_forms(plan, self.store.forms())
         self.store.append_plan(plan)
         return plan

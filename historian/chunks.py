@@ -25,6 +25,7 @@ CHUNK_STREAM = pa.schema(
         pa.field("sources", pa.string(), nullable=False),
         pa.field("row_count", pa.int64(), nullable=False),
         pa.field("zero_dates", pa.string(), nullable=False),
+        pa.field("stopped", pa.string(), nullable=False),
         pa.field("rows", pa.binary(), nullable=False),
     ]
 )
@@ -47,6 +48,8 @@ class Chunk:
             order.
         file: binlog file of the rows.
         first_position, last_position: of the first and last row's transaction, as text.
+        stopped: why the table's rows end here, which stops the table; "" where they do not. Such a chunk has no rows, and
+            no chunk of the table behind it in its range.
         sources: what ``source`` indexes in ``rows`` (see :data:`historian.changelog.CHUNK_COLUMNS`).
         rows: :data:`~historian.changelog.CHUNK_COLUMNS`, then one column a column of the snapshot, named by
             :func:`~historian.changelog.physical_name`, in the snapshot's order, typed as in :mod:`historian.types`.
@@ -62,6 +65,7 @@ class Chunk:
     last_position: str
     sources: tuple[str, ...]
     rows: pa.RecordBatch
+    stopped: str = ""
 
 
 def chunk_row(chunk: Chunk) -> pa.RecordBatch:
@@ -80,6 +84,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         json.dumps(chunk.sources),
         chunk.rows.num_rows,
         (chunk.rows.schema.metadata or {}).get(b"zero_dates", b"").decode(),
+        chunk.stopped,
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
     body = sink.getvalue()

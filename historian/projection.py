@@ -91,18 +91,23 @@ def _changed(values: pa.Array, cast: pa.Array) -> pa.Array:
 
 def _comparable(held: ColumnType, wanted: ColumnType) -> bool:
     """Whether values of both types mean the same where their Arrow values are equal."""
-    if pa.types.is_string(arrow_type(held)) != pa.types.is_string(arrow_type(wanted)):
+    if any(
+        is_kind(arrow_type(held)) != is_kind(arrow_type(wanted))
+        for is_kind in (pa.types.is_string, pa.types.is_boolean)
+    ):
         return False
     if any(held.name in family and wanted.name in family for family in (_NUMBERS, _TEXTS, _BYTES, _SHAPES)):
         return True
     if held.name == wanted.name == "bit":
         return _bit_bytes(held) == _bit_bytes(wanted)
+    if held.form == wanted.form == "text":
+        return (held.name, held.fraction) == (wanted.name, wanted.fraction)
     return held.name == wanted.name
 
 
 def _bit_bytes(kind: ColumnType) -> int:
     length = kind.length or 1
-    return 0 if length == 1 else (length + 7) // 8
+    return 0 if length == 1 and kind.form != "binary" else (length + 7) // 8
 
 
 def _lossy(where: str, held: Column, column: Column, found: object) -> ValueUnrepresentable:

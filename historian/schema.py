@@ -61,6 +61,7 @@ class ColumnType:
         fraction: fractional digits of TIME, DATETIME and TIMESTAMP.
         members: of ENUM and SET, in order.
         charset, collation: of character types (CHAR, VARCHAR, TEXTs, ENUM, SET); None for all others.
+        form: how values are carried, in plans alone and where the user chose it (:mod:`historian.choices`); "" by default.
     """
 
     name: str
@@ -73,6 +74,7 @@ class ColumnType:
     members: tuple[str, ...] = ()
     charset: str | None = None
     collation: str | None = None
+    form: str = ""
 
     def __str__(self) -> str:
         if self.members:

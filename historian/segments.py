@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from historian.choices import NO_CHOICES, TypeChoices
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, DropTable, Edit, TruncateTable
 from historian.errors import PositionUnknown
 from historian.interruptions import ResumeTable
@@ -53,11 +54,24 @@ def carries(old: ColumnType, new: ColumnType) -> bool:
     """
     if old == new:
         return True
-    for family in (_integers, _decimals, _floats, _texts, _bytes, _members, _temporals, _bits, _shapes):
+    for family in (_forms, _integers, _decimals, _floats, _texts, _bytes, _members, _temporals, _bits, _shapes):
         verdict = family(old, new)
         if verdict is not None:
             return verdict
     return False
+
+
+def _forms(old: ColumnType, new: ColumnType) -> bool | None:
+    """Types whose values are carried otherwise than by default, where that makes them others."""
+    a, b = _shown(old), _shown(new)
+    if not a and not b:
+        return True if old.name == new.name == "date" else None
+    # Text shows every fractional digit that its type has.
+    return a == b and (old.name, old.unsigned, old.fraction) == (new.name, new.unsigned, new.fraction)
+
+
+def _shown(kind: ColumnType) -> str:
+    return kind.form if kind.form in ("text", "boolean") else ""
 
 
 def _integers(old: ColumnType, new: ColumnType) -> bool | None:
@@ -150,7 +164,7 @@ def _bits(old: ColumnType, new: ColumnType) -> bool | None:
     if old.name != "bit" or new.name != "bit":
         return None
     a, b = old.length or 1, new.length or 1
-    return 1 < a <= b and (a + 7) // 8 == (b + 7) // 8
+    return (a > 1 or old.form == "binary") and a <= b and (a + 7) // 8 == (b + 7) // 8
 
 
 def _shapes(old: ColumnType, new: ColumnType) -> bool | None:
@@ -196,7 +210,7 @@ def brings(old: Snapshot, new: Snapshot) -> bool:
     return True
 
 
-def planned_tables(
+def planned_tables(  # noqa: PLR0913 each by name, and each is wanted
     history: History,
     *,
     base: int,
@@ -206,6 +220,7 @@ def planned_tables(
     quarantines: Mapping[int, Quarantine],
     start: LogPosition | None = None,
     sets_aside: _Aside = lambda _table, _new: False,
+    choices: TypeChoices = NO_CHOICES,
 ) -> tuple[PlannedTable, ...]:
     """The captured tables of a plan with the versions they need, by table id.
 
@@ -218,6 +233,7 @@ def planned_tables(
         quarantines: by table id; a table stopped at or before *start* has left and is not planned.
         start: where the plan starts.
         sets_aside: whether a captured table of the first name is still one under the second, for a moment.
+        choices: how values are carried.
     """
     edited = {version.table_id for number in range(base + 1, last + 1) for version in history.versions_by(number)}
     tables = []
@@ -225,7 +241,7 @@ def planned_tables(
         stop = quarantines.get(table_id)
         if stop is not None and start is not None and _is_behind(start, stop.place):
             continue
-        chain = [version for version in history.versions_of(table_id) if version.number <= last]
+        chain = [version for version in choices.applied(history.versions_of(table_id)) if version.number <= last]
         planned = _planned(chain, base, _wanted(chain, captured, sets_aside), stop)
         if planned is not None:
             tables.append(planned)
@@ -236,7 +252,7 @@ def resumed_table(chain: list[Version], base: int, captured: _Captured, stop: Qu
     """A stopped table's part in a plan of its own: *chain* holds its version before the stop, and those from there on.
 
     Args:
-        chain: of one table; those behind *base* are said or read anew.
+        chain: of one table, choices applied; those behind *base* are said or read anew.
         base: number of the last entry that was there before.
         captured: by a table's name.
         stop: where it stops again.

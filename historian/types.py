@@ -50,13 +50,17 @@ _ARROW: dict[str, Callable[[ColumnType], pa.DataType]] = {
 }
 
 
+_FORMS = {"int64": pa.int64(), "text": pa.string(), "boolean": pa.bool_(), "binary": pa.binary()}
+"""By the form that a user chose; others leave the type as it is by default."""
+
+
 def is_readable(kind: ColumnType) -> bool:
     """Whether this release reads values of that type."""
     return kind.name in _ARROW
 
 
 def arrow_type(kind: ColumnType) -> pa.DataType:
-    """The Arrow type that carries every value of *kind* exactly.
+    """The Arrow type that carries every value of *kind* exactly, in its form where one was chosen.
 
     Unsigned integers take the next wider signed type, since Spark and Delta have no unsigned ones; TIME is microseconds
     as int64 (it exceeds a day and can be negative); YEAR is an int16; BIT(n) big-endian bytes, BIT(1) a boolean;
@@ -69,4 +73,4 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     make = _ARROW.get(kind.name)
     if make is None:
         raise ValueUnrepresentable("a column type that is not read yet", where=str(kind), expected=sorted(_ARROW))
-    return make(kind)
+    return _FORMS.get(kind.form) or make(kind)

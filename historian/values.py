@@ -46,10 +46,10 @@ def initial_value(column: Column) -> Value:
         )
     if column.initial is None:
         return None
-    read = _READ.get(column.type.name, _text)
+    read = _READ_FORMS.get(column.type.form) or _READ.get(column.type.name, _text)
     try:
         return read(column.initial, column.type)
-    except (ValueError, InvalidOperation, OverflowError) as error:
+    except (ValueError, KeyError, InvalidOperation, OverflowError) as error:
         raise ValueUnrepresentable(
             "a column's initial value is none of its type",
             where=column.name,
@@ -64,7 +64,7 @@ def initial_scalar(column: Column) -> pa.Scalar:
     value = initial_value(column)
     try:
         return pa.scalar(value, kind)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OverflowError) as error:
         raise ValueUnrepresentable(
             "a column's initial value does not fit its type", where=column.name, expected=column.type, found=value
         ) from error
@@ -134,6 +134,21 @@ def _integer(text: str, _: ColumnType) -> int:
 
 def _unsigned_or_signed(text: str, kind: ColumnType) -> int | Decimal:
     return Decimal(int(text)) if kind.unsigned else int(text)
+
+
+def _boolean(text: str, _: ColumnType) -> bool:
+    return {"0": False, "1": True}[text]
+
+
+def _byte_text(text: str, kind: ColumnType) -> bytes:
+    return bytes((int(bool(_bit(text, kind))),))
+
+
+def _no_zero_date(text: str, kind: ColumnType) -> Value:
+    value = _READ[kind.name](text, kind)
+    if value is None:
+        raise ValueError(text)
+    return value
 
 
 def _decimal(text: str, kind: ColumnType) -> Decimal | str:
@@ -234,3 +249,11 @@ _READ: dict[str, Callable[[str, ColumnType], Value]] = {
     "inet4": _inet4,
     "inet6": _inet6,
 }
+_READ_FORMS: dict[str, Callable[[str, ColumnType], Value]] = {
+    "int64": _integer,
+    "text": lambda text, kind: str(int(text)) if kind.name == "bigint" else text,
+    "boolean": _boolean,
+    "binary": _byte_text,
+    "error": _no_zero_date,
+}
+"""By the form that a user chose, see :mod:`historian.choices`."""

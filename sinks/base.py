@@ -81,7 +81,8 @@ class Sink(Protocol):
         Args:
             plan: the next one of the chain, or one held before.
             timeline: gives the entries behind a number that the plan needs, in order; recorded before any row.
-            chunks: the plan's rows as :data:`historian.chunks.CHUNK_STREAM`, read once by the caller and persisted.
+            chunks: the plan's rows as :data:`historian.chunks.CHUNK_STREAM`, read once by the caller and persisted. One
+                that says why its table ``stopped`` stops it: nothing of the plan is written of that table.
 
         Raises:
             ChainBroken: a plan is missing, or a target was changed by someone else.

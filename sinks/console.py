@@ -45,12 +45,12 @@ class ConsoleSink:
 
     def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:  # noqa: ARG002 as the protocol has it
         """See :class:`sinks.base.Sink`."""
-        rows, _ = count_rows(chunks)
+        rows, _, stops = count_rows(chunks)
         check_planned(plan, rows)
         versions = {(table.table_id, v.version): v for table in plan.tables for v in table.versions}
         told = {at for at, version in versions.items() if version.place is None}
         names = _names(plan)
-        for chunk in _in_order(chunks):
+        for chunk in _in_order(chunks.where("stopped = ''")):
             for at in sorted(versions.keys() - told, key=lambda at: at[1]):
                 if at[0] == chunk.table_id and at[1] <= chunk.version:
                     self._print(_statement(names[at], versions[at]))
@@ -59,6 +59,8 @@ class ConsoleSink:
                 self._print(row)
         for at in sorted(versions.keys() - told, key=lambda at: at[1]):
             self._print(_statement(names[at], versions[at]))
+        for table_id, reason in stops.items():
+            self._print({"table": next(name for at, name in names.items() if at[0] == table_id), "stopped": reason})
         self._stream.flush()
 
     def held(self) -> int | None:

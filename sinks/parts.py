@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from historian.errors import SinkError
 from historian.plans import Plan, PlannedVersion
@@ -15,7 +15,7 @@ from sinks.tables import Home, Homes, occupants
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["STEPS", "ChunkRows", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
+__all__ = ["STEPS", "ChunkRows", "Counted", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
 
 STEPS = 1_000_000
 """Transaction versions that a plan may use: version = plan * STEPS + step."""
@@ -133,17 +133,29 @@ def parts_of(plan: Plan, homes: Homes, rows: ChunkRows) -> list[Part]:
     return parts
 
 
-def count_rows(chunks: DataFrame) -> tuple[ChunkRows, int]:
-    """Row counts of the chunks, and how many bytes they have."""
+class Counted(NamedTuple):
+    """What the chunks of a plan hold: row counts, their bytes, and why tables stop in the plan, by table id."""
+
+    rows: ChunkRows
+    size_bytes: int
+    stops: Mapping[int, str]
+
+
+def count_rows(chunks: DataFrame) -> Counted:
+    """Counts the rows of chunks, without looking into them."""
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
     found: dict[tuple[int, int], dict[int, int]] = {}
+    stops: dict[int, str] = {}
     size_bytes = 0
-    columns = ("table_id", "segment", "sequence", "row_count", F.length("rows").alias("size_bytes"))
-    for row in chunks.select(*columns).collect():
+    columns = ("table_id", "segment", "sequence", "row_count", "stopped", F.length("rows").alias("size_bytes"))
+    for row in sorted(chunks.select(*columns).collect(), key=lambda row: row.sequence):
+        if row.stopped:
+            stops.setdefault(row.table_id, row.stopped)
+            continue
         found.setdefault((row.table_id, row.segment), {})[row.sequence] = row.row_count
         size_bytes += row.size_bytes
-    return found, size_bytes
+    return Counted(found, size_bytes, stops)
 
 
 def check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:

@@ -12,7 +12,7 @@ from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.prefix import covers
 from historian.schema import Snapshot, TableName
 
-__all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "target_name", "tells_apart"]
+__all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "stopped_homes", "target_name", "tells_apart"]
 
 
 class TargetNames(Protocol):
@@ -96,6 +96,16 @@ def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
             reason = "" if table.quarantine is None else table.quarantine.reason
             after[table.table_id] = replace(known, quarantined=reason)
     return after
+
+
+def stopped_homes(homes: Homes, stops: Mapping[int, str], plan: int) -> Homes:
+    """The homes with the tables in *stops*, by id, stopped in that plan for the reasons there; pure, and safe to repeat."""
+    stopped = {
+        table_id: replace(homes[table_id], stopped=reason, stopped_in=plan)
+        for table_id, reason in stops.items()
+        if not homes[table_id].stopped
+    }
+    return {**homes, **stopped}
 
 
 def occupants(plan: Plan, homes: Homes) -> list[list[PlannedTable]]:

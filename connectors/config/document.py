@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationInfo,
@@ -20,7 +18,9 @@ from pydantic import (
 )
 
 from connectors.config import settings, values
+from connectors.config.choices import TypesDocument
 from connectors.config.filters import TableFilter, check_pattern
+from connectors.config.model import Model
 from historian.errors import PositionError
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
@@ -155,11 +155,7 @@ _TOOLS = "tools whose swaps are changes of one table, and whose own tables are n
 _SCHEMA = "SQL file with the tables at start, for those whose CREATE is not in the log"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, populate_by_name=False)
-
-
-class TlsDocument(_Model):
+class TlsDocument(Model):
     """How the connection is protected."""
 
     mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = Field(
@@ -183,7 +179,7 @@ class TlsDocument(_Model):
         return settings.Tls(mode=self.mode, ca=self.ca, cert=self.cert, key=self.key)
 
 
-class ServerDocument(_Model):
+class ServerDocument(Model):
     """A live server."""
 
     type: Literal["mysql", "mariadb"]
@@ -219,7 +215,7 @@ class ServerDocument(_Model):
         )
 
 
-class BinlogFilesDocument(_Model):
+class BinlogFilesDocument(Model):
     """Binlog files without their server."""
 
     type: Literal["binlog-files"]
@@ -249,7 +245,7 @@ class BinlogFilesDocument(_Model):
         )
 
 
-class HistoryDocument(_Model):
+class HistoryDocument(Model):
     """Where history and plans are kept."""
 
     store: SecretStr = Field(default=SecretStr(""), description="SQLAlchemy URL; by default sqlite:///state/NAME.db")
@@ -263,7 +259,7 @@ class HistoryDocument(_Model):
         return settings.HistoryConfig(store=url)
 
 
-class DeltaDocument(_Model):
+class DeltaDocument(Model):
     """A lake of Delta tables."""
 
     type: Literal["delta"]
@@ -289,7 +285,7 @@ class DeltaDocument(_Model):
         )
 
 
-class ParquetDocument(_Model):
+class ParquetDocument(Model):
     """Directories of Parquet files."""
 
     type: Literal["parquet"]
@@ -301,7 +297,7 @@ class ParquetDocument(_Model):
         return settings.ParquetSinkConfig(path=self.path or "", changelog=self.changelog)
 
 
-class ConsoleDocument(_Model):
+class ConsoleDocument(Model):
     """Lines of JSON on standard output."""
 
     type: Literal["console"]
@@ -311,7 +307,7 @@ class ConsoleDocument(_Model):
         return settings.ConsoleSinkConfig()
 
 
-class RunDocument(_Model):
+class RunDocument(Model):
     """How a run goes."""
 
     checkpoint: _Location = Field(default=None, description="directory or URL; by default state/NAME-checkpoint")
@@ -333,13 +329,14 @@ _Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="t
 _Sink = Annotated[DeltaDocument | ParquetDocument | ConsoleDocument, Field(discriminator="type")]
 
 
-class Document(_Model):
+class Document(Model):
     """A connector's configuration."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100, description="the connector's; keep it")
     source: _Source
     history: HistoryDocument = HistoryDocument()
     sinks: list[_Sink] = Field(default=[], description="where the rows go")
+    types: TypesDocument = Field(default=TypesDocument(), description="how values are carried where there is a choice")
     run: RunDocument = RunDocument()
 
     def plain(self, path: Path) -> settings.PipelineConfig:
@@ -352,4 +349,5 @@ class Document(_Model):
             history=self.history.plain(self.name, base),
             sinks=tuple(sink.plain() for sink in self.sinks),
             run=self.run.plain(self.name, base),
+            types=self.types.plain(),
         )

@@ -58,6 +58,7 @@ def revision(config: PipelineConfig) -> str:
         sorted(source.accept_cascades) if isinstance(source, ServerSource) else (),
         "" if source.schema is None else hashlib.sha256(source.schema.read_bytes()).hexdigest(),
         config.sinks,
+        *config.types.rules,
     ]
     return hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]
 

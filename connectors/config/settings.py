@@ -7,6 +7,7 @@ from pathlib import Path
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
+from historian.choices import NO_CHOICES, TypeChoices
 
 __all__ = [
     "BinlogFilesSource",
@@ -146,7 +147,12 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
-    """A connector's whole configuration; ``path`` is the file it was read from."""
+    """A connector's whole configuration.
+
+    Attributes:
+        path: the file that it was read from.
+        types: how values are carried, where users have a choice.
+    """
 
     path: Path
     name: str
@@ -154,3 +160,4 @@ class PipelineConfig:
     history: HistoryConfig
     sinks: tuple[SinkConfig, ...]
     run: RunConfig
+    types: TypeChoices = NO_CHOICES

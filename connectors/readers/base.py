@@ -172,7 +172,13 @@ class Reader(Protocol):
         """
 
     def read(
-        self, planned: LogRange, tables: Sequence[PlannedTable], *, sequence: int = 0, as_text: bool = False
+        self,
+        planned: LogRange,
+        tables: Sequence[PlannedTable],
+        *,
+        sequence: int = 0,
+        as_text: bool = False,
+        stops: bool = False,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
 
@@ -180,6 +186,12 @@ class Reader(Protocol):
         come. A table's rows at and behind its quarantine are left out. With *as_text* temporal columns are the server's own text
         (zero dates included) instead of Arrow temporals. Reading a range again gives the same chunks. Where the server is not
         the range's own (after a failover), the range is read by GTID membership instead of by file and offset.
+
+        With *stops* a value that cannot be represented ends its table's rows in the range: a chunk without rows says why
+        (:attr:`historian.chunks.Chunk.stopped`), and the other tables go on.
+
+        Raises:
+            ValueUnrepresentable: such a value, without *stops*.
         """
 
     def close(self) -> None:

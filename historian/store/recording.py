@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
 from sqlalchemy import Connection, delete, func, insert, select
 
 from historian import codec
+from historian.choices import forms_of
 from historian.errors import StoreError
 from historian.plans import Plan, PlannedTable, Quarantine
 from historian.positions import LogPosition
@@ -21,6 +25,7 @@ __all__ = [
     "forget_plans",
     "forget_quarantine",
     "forget_snapshots",
+    "known_forms",
     "record_gap",
     "record_quarantine",
     "record_resolved",
@@ -67,12 +72,26 @@ def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) 
     if plan.number != following and not (restoring and plan.number > following):
         raise StoreError("the plans have a hole", where="the next plan", expected=following, found=plan.number)
     put_snapshots(connection, parts)
+    _record_forms(connection, forms_of(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
     for table in plan.tables:
         if restoring:  # what is in a plan was not stopped then, whatever an earlier plan says
             forget_quarantine(connection, table.table_id, _last_name(table))
         if table.quarantine is not None:
             record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
+
+
+def _record_forms(connection: Connection, found: Mapping[str, str]) -> None:
+    """Adds what :func:`historian.choices.forms_of` gives of a plan to what is known of the plans before it."""
+    held = known_forms(connection)
+    if not held.items() >= found.items():
+        set_fact(connection, "forms", json.dumps({**held, **found}, separators=(",", ":")))
+
+
+def known_forms(connection: Connection) -> dict[str, str]:
+    """The forms of all plans that were ever stored."""
+    held: dict[str, str] = json.loads(fact(connection, "forms") or "{}")
+    return held
 
 
 def record_quarantine(connection: Connection, table_id: int, name: TableName, quarantine: Quarantine) -> None:

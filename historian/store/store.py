@@ -27,6 +27,7 @@ from historian.store.recording import (
     append_plan,
     forget_plans,
     forget_quarantine,
+    known_forms,
     record_gap,
     record_quarantine,
     record_resolved,
@@ -216,6 +217,10 @@ class Store:
             StoreError: the number is taken by another plan, or leaves a hole.
         """
         self._transactions.write(lambda connection: append_plan(connection, plan))
+
+    def forms(self) -> dict[str, str]:
+        """How values are carried in the plans that were stored, see :func:`historian.choices.forms_of`."""
+        return self._transactions.read(known_forms)
 
     def plan(self, number: int) -> Plan | None:
         """The plan of that number; None where it was not made yet, or is forgotten."""

@@ -18,7 +18,7 @@ from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
-from sinks.tables import assign
+from sinks.tables import assign, stopped_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,10 +70,13 @@ class DeltaSink:
         if plan.number < held:
             state.check_earlier(plan)
             return
-        rows, size_bytes = count_rows(chunks)
+        rows, size_bytes, stops = count_rows(chunks)
         check_planned(plan, rows)
-        homes = assign(state.homes, plan, self._settings)
-        parts = parts_of(plan, homes, rows)
+        homes = stopped_homes(assign(state.homes, plan, self._settings), stops, plan.number)
+        if stops:
+            # Before the plan, which tells a replay that its tables hold it: what is not written is known then.
+            state.record_homes(homes, plan.number)
+        parts = [part for part in parts_of(plan, homes, rows) if part.home.table_id not in stops]
         if plan.number == held:
             state.check_last(plan, rows)
         else:
@@ -83,7 +86,8 @@ class DeltaSink:
             faults.reached("plan_recorded")
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")
-        writer = PlanWriter(state, self._targets, plan)
+        closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
+        writer = PlanWriter(state, self._targets, plan, closed)
         writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)
         self._align(state)
         state.advance()

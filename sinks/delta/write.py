@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -43,14 +43,18 @@ class _Prepared:
 
 
 class PlanWriter:
-    """Writes the parts of one plan to their targets; what a target holds is skipped."""
+    """Writes the parts of one plan to their targets; what a target holds is skipped.
 
-    def __init__(self, state: LakeState, targets: dict[str, Target], plan: Plan) -> None:
+    Args:
+        closed: directories whose table is stopped in the plan, and why: nothing of it is written there.
+    """
+
+    def __init__(self, state: LakeState, targets: dict[str, Target], plan: Plan, closed: Mapping[str, str]) -> None:
         self._state = state
         self._targets = targets
         self._plan = plan
         self._checked: set[str] = set()
-        self._closed: dict[str, str] = {}
+        self._closed = dict(closed)
 
     def write(self, parts: Sequence[Part], chunks: DataFrame, *, small: bool) -> None:
         """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.

@@ -18,7 +18,7 @@ from sinks.parquet.ledger import HeldPlan, Ledger, Log
 from sinks.parquet.settings import ParquetSettings
 from sinks.parts import Part, check_planned, count_rows, parts_of
 from sinks.rows import refuse_system_names
-from sinks.tables import Home, assign
+from sinks.tables import Home, assign, stopped_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,10 +76,11 @@ class ParquetSink:
                 raise ChainBroken("another plan is held under a plan's number", where=f"{self._root}, {plan.number}")
             return
         check_follows(plan, number, self._root, holder="the files", elsewhere="choose another path")
-        rows, _ = count_rows(chunks)
+        rows, _, stops = count_rows(chunks)
         check_planned(plan, rows)
         recorded = 0 if held is None else held.plan.version
         homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._settings)
+        homes = stopped_homes(homes, stops, plan.number)
         writing = _Writing(self._root, plan, dict(homes), {} if held is None else dict(held.logs))
         writing.write(parts_of(plan, homes, rows), chunks)
         self._held = HeldPlan(

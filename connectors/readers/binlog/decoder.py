@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from connectors.readers.binlog.bindings import Binding, Bindings
 from connectors.readers.binlog.crosscheck import mismatch
@@ -20,14 +21,14 @@ from connectors.readers.binlog.rows_builder import TableBuilder
 from connectors.readers.binlog.sources import source_name
 from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.window import Committed, Window
+from historian.changelog import CHUNK_COLUMNS
 from historian.chunks import Chunk
-from historian.errors import LogCorrupt, SourceError, TableStopped, UnsupportedEvent
+from historian.errors import LogCorrupt, SourceError, TableStopped, UnsupportedEvent, ValueUnrepresentable
 from historian.plans import PlannedTable, PlannedVersion
 from historian.projection import project
 from historian.schema import Snapshot
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 __all__ = ["RangeDecoder"]
@@ -35,6 +36,7 @@ __all__ = ["RangeDecoder"]
 _MAX_SOURCES = 2**15 - 1
 _NEVER = 2**63 - 1
 _FIRST_IMAGE_BYTES = 4096
+_NO_ROWS = pa.RecordBatch.from_pylist([], pa.schema(CHUNK_COLUMNS))
 _JSON_WITH_POINT = 80000  # the first version that prints whole doubles as such
 
 
@@ -50,6 +52,7 @@ class RangeDecoder:
         flavor: "mysql" or "mariadb".
         sequence: number of the first chunk.
         as_text: temporal columns are text as the server prints it, zero dates included.
+        stops: a value that cannot be represented ends its table's rows with a chunk that says so; else it is raised.
         max_chunk_rows: at least 2.
         max_chunk_bytes: measured as the rows' bytes in the log and what Arrow needs besides.
     """
@@ -61,11 +64,14 @@ class RangeDecoder:
         flavor: str,
         sequence: int = 0,
         as_text: bool = False,
+        stops: bool = False,
         max_chunk_rows: int = 128 * 1024,
         max_chunk_bytes: int = 24 * 1024 * 1024,
     ) -> None:
         self._flavor = flavor
         self._style = Style(as_text=as_text)
+        self._stops = stops
+        self._stopped: set[int] = set()
         self._next = sequence
         self._max_rows = max(2, max_chunk_rows)
         self._file: str | None = None
@@ -202,19 +208,24 @@ class RangeDecoder:
         """Resolves a TABLE_MAP's table and tells the kernel."""
         described = table_map(event, self._flavor)
         found = self._bindings.resolve(described.table, self._written_in or "", offset, ordinal, self._committed)
-        if found is None:
-            self._bindings.bind(described.number, event, slot=-1)
-        else:
-            builder = self._builders[found.slot]
+        slot = -1
+        if found is not None and found.slot not in self._stopped:
+            slot = found.slot
+            builder = self._builders[slot]
             if (
                 builder is None
                 or builder.version is not found.version
                 or builder.snapshot is not found.written
                 or builder.wire != described.columns
             ):
-                yield from self._flush(found.slot)
-                self._builders[found.slot] = self._make(found, described, offset)
-            self._bindings.bind(described.number, event, slot=found.slot)
+                yield from self._flush(slot)
+                try:
+                    self._builders[slot] = self._make(found, described, offset)
+                except ValueUnrepresentable as error:
+                    place = f"{self._file}:{offset}"
+                    yield self._stop(slot, found.version, error, place, place)
+            slot = -1 if slot in self._stopped else slot
+        self._bindings.bind(described.number, event, slot=slot)
         self._publish_maps()
 
     def _make(self, found: Binding, described: TableMap, offset: int) -> TableBuilder:
@@ -270,20 +281,38 @@ class RangeDecoder:
         if builder is None or builder.rows == 0:
             return
         self._state[at.OPEN_BYTES] -= self._tables[slot, at.BYTES]
-        first, last = builder.first_and_last()
-        chunk = Chunk(
-            table_id=self._bindings.table_id(slot),
-            version=builder.version.version,
-            segment=builder.version.segment,
-            sequence=self._next,
-            file=self._file or "",
-            first_position=self._position(*first),
-            last_position=self._position(*last),
-            sources=tuple(self._sources),
-            rows=_delivered(builder.take(self._position), builder.snapshot, builder.version),
-        )
+        if slot in self._stopped:
+            builder.clear()
+            return
+        first, last = (self._position(*each) for each in builder.first_and_last())
+        try:
+            rows = _delivered(builder.take(self._position), builder.snapshot, builder.version)
+        except ValueUnrepresentable as error:
+            builder.clear()
+            yield self._stop(slot, builder.version, error, first, last)
+        else:
+            yield self._chunk(slot, builder.version, rows, first, last)
+
+    def _stop(self, slot: int, version: PlannedVersion, error: ValueUnrepresentable, first: str, last: str) -> Chunk:
+        """The chunk that ends a table's rows; raises *error* where it is not to end them."""
+        if not self._stops:
+            raise error
+        self._stopped.add(slot)
+        return replace(self._chunk(slot, version, _NO_ROWS, first, last), stopped=str(error))
+
+    def _chunk(self, slot: int, version: PlannedVersion, rows: pa.RecordBatch, first: str, last: str) -> Chunk:
         self._next += 1
-        yield chunk
+        return Chunk(
+            table_id=self._bindings.table_id(slot),
+            version=version.version,
+            segment=version.segment,
+            sequence=self._next - 1,
+            file=self._file or "",
+            first_position=first,
+            last_position=last,
+            sources=tuple(self._sources),
+            rows=rows,
+        )
 
     def _position(self, source: int, sequence: int) -> str:
         """A transaction's GTID, or file and offset where it has none."""

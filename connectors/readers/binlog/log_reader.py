@@ -280,7 +280,13 @@ class BinlogReader(ABC):
         return False
 
     def read(
-        self, planned: LogRange, tables: Sequence[PlannedTable], *, sequence: int = 0, as_text: bool = False
+        self,
+        planned: LogRange,
+        tables: Sequence[PlannedTable],
+        *,
+        sequence: int = 0,
+        as_text: bool = False,
+        stops: bool = False,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
         here = planned.server in ("", self._server())
@@ -288,7 +294,7 @@ class BinlogReader(ABC):
             windows = self._range(planned)
         else:
             windows, tables = self._elsewhere(planned, tables)
-        decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text)
+        decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text, stops=stops)
         order = CommitOrder(planned, self._prepared, flavor=self.flavor, server=self._server())
         with closing(windows):
             plain = unpacked(windows)

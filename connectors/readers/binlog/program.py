@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog import rows_arrow as arrow
+from connectors.readers.binlog import rows_forms as forms
 from connectors.readers.binlog.charsets import text_finish
 from connectors.readers.binlog.json_arrow import json_finish
 from connectors.readers.binlog.kernels import layout as at
@@ -19,7 +20,7 @@ from connectors.readers.binlog.rows_fixed import FIXED_TEXTS, fixed_text
 from connectors.readers.binlog.rows_old_temporal import old_temporal, old_temporal_text, old_width
 from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from historian.errors import ValueUnrepresentable
-from historian.schema import Column, ColumnType, Snapshot, TableName
+from historian.schema import Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
 __all__ = ["Step", "Style", "program"]
@@ -67,18 +68,30 @@ _INTEGERS = {
 }
 
 
+_NUMBER_FORMS = {"int64": forms.signed, "text": forms.unsigned_text, "boolean": forms.truth}
+
+
 class _Case(NamedTuple):
-    """A column to be decoded: the snapshot's type, the TABLE_MAP's, and how values are wanted."""
+    """A column to be decoded: the snapshot's type, the TABLE_MAP's, how values are wanted, and whether the key has it."""
 
     type: ColumnType
     wire: MappedColumn
     style: Style
+    in_key: bool
+
+    @property
+    def as_text(self) -> bool:
+        """Whether the server's own text is wanted of a temporal column."""
+        return self.style.as_text or self.type.form == "text"
 
 
 def _integer(case: _Case) -> Step:
     size, signed, unsigned = _INTEGERS[case.type.name]
     kind, width = unsigned if case.type.unsigned else signed
-    return Step(kind=kind, size=size, width=width, arrow=arrow_type(case.type), finish=arrow.plain)
+    finish = _NUMBER_FORMS.get(case.type.form)
+    if finish is not None:
+        kind, width = signed
+    return Step(kind=kind, size=size, width=width, arrow=arrow_type(case.type), finish=finish or arrow.plain)
 
 
 def _float(case: _Case) -> Step:
@@ -110,7 +123,7 @@ def _decimal(case: _Case) -> Step:
 
 def _bit(case: _Case) -> Step:
     bits = (case.wire.metadata & 0xFF) + 8 * (case.wire.metadata >> 8)
-    if bits == 1:
+    if bits == 1 and case.type.form != "binary":
         return Step(kind=at.COPY_1, size=1, width=1, arrow=pa.bool_(), finish=arrow.bits)
     return Step(kind=at.BYTES_FIXED, size=(bits + 7) // 8, width=0, arrow=pa.binary(), finish=arrow.plain)
 
@@ -130,12 +143,12 @@ def _temporal(case: _Case) -> Step:
     kind, size, width = _TEMPORAL[name]
     digits = case.wire.metadata
     fraction = (digits + 1) // 2
-    if case.style.as_text:
+    if case.as_text:
         kind = at.WORD if name == "date" else at.BIG_WORD
         return Step(
             kind=kind, size=size + fraction, width=8, arrow=pa.string(), finish=arrow.temporal_text(name, digits)
         )
-    finish = arrow.plain if name == "time" else arrow.dates
+    finish = arrow.plain if name == "time" else _dated(case, arrow.dates)
     return Step(kind=kind, size=size + fraction, meta=fraction, width=width, arrow=arrow_type(case.type), finish=finish)
 
 
@@ -143,9 +156,21 @@ def _old_temporal(case: _Case) -> Step:
     """The log does not say how many fractional digits there are; the schema does."""
     name, digits = case.type.name, case.type.fraction
     kind, size = old_width(name, digits)
-    if case.style.as_text:
+    if case.as_text:
         return Step(kind=kind, size=size, width=8, arrow=pa.string(), finish=old_temporal_text(name, digits))
-    return Step(kind=kind, size=size, width=8, arrow=arrow_type(case.type), finish=old_temporal(name, digits))
+    finish = _dated(case, old_temporal(name, digits))
+    return Step(kind=kind, size=size, width=8, arrow=arrow_type(case.type), finish=finish)
+
+
+def _dated(case: _Case, finish: Finish) -> Finish:
+    """Zero dates become NULL, unless the user or the key does not let them."""
+    if case.type.form == "error":
+        why, mend = "none, as types.zero_dates says", "choose null or text for the column"
+        return forms.no_missing_dates(finish, why, f"mend the value at the source, or {mend}, for new targets")
+    if case.in_key:
+        why = "none in a primary key, where NULL would make one row of two"
+        return forms.no_missing_dates(finish, why, "choose types.zero_dates: text for the column, for new targets")
+    return finish
 
 
 def _prefix(wire: MappedColumn) -> tuple[int, int]:
@@ -206,15 +231,16 @@ def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style)
         ValueUnrepresentable: a column type or character set that is not read yet.
     """
     return tuple(
-        _step(snapshot.name, column, described, style)
+        _step(snapshot, column, described, style)
         for column, described in zip(snapshot.columns, wire)  # noqa: B905 - they fit
     )
 
 
-def _step(table: TableName, column: Column, wire: MappedColumn, style: Style) -> Step:
+def _step(snapshot: Snapshot, column: Column, wire: MappedColumn, style: Style) -> Step:
     try:
         arrow_type(column.type)
-        return _MAKERS.get(column.type.name, _varying)(_Case(column.type, wire, style))
+        case = _Case(column.type, wire, style, column.id in snapshot.primary_key)
+        return _MAKERS.get(column.type.name, _varying)(case)
     except ValueUnrepresentable as error:
-        error.where = f"{table}.{column.name}, {error.where}"
+        error.where = f"{snapshot.name}.{column.name}, {error.where}"
         raise

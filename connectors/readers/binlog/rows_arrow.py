@@ -41,7 +41,7 @@ class Cells:
         rows: their number.
         validity: Arrow's bitmap; None: no NULLs. ``nulls``: how many.
         values: of fixed width, else the int32 offsets, one more than rows; ``data``: what the offsets point into.
-        unrepresentable: dates without an Arrow value, set by a finish.
+        unrepresentable: dates without an Arrow value, set by a finish; ``first_unrepresentable``: the row of the first.
         place: table, column and position of a row, for errors.
     """
 
@@ -53,6 +53,7 @@ class Cells:
     data: pa.Buffer | None
     place: Callable[[int], str]
     unrepresentable: int = 0
+    first_unrepresentable: int = 0
 
     @property
     def offsets(self) -> NDArray[np.int32]:
@@ -141,7 +142,9 @@ def dates(cells: Cells) -> pa.Array:
     if cells.validity is not None:
         narrow = pa.types.is_date32(cells.arrow)
         values = np.frombuffer(cells.values, np.int32 if narrow else np.int64, cells.rows)
-        cells.unrepresentable = int(np.count_nonzero(values == (NO_DATE_32 if narrow else NO_DATE_64)))
+        missing = np.flatnonzero(values == (NO_DATE_32 if narrow else NO_DATE_64))
+        if len(missing):
+            cells.unrepresentable, cells.first_unrepresentable = len(missing), int(missing[0])
     return plain(cells)
 
 

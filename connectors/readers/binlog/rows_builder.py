@@ -78,9 +78,10 @@ class TableBuilder:
         words[at.FIXED] = sum(_CHANGELOG_WIDTHS) + self._stride + sum(step.width or 4 for step in steps)
         self._wanted_rows = _FIRST_ROWS
         self._wanted_bytes = [float(_FIRST_BYTES_PER_ROW)] * len(steps)
-        self._clear()
+        self.clear()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Drops the rows of the unfinished chunk."""
         self._changelog: list[pa.ResizableBuffer] = []
         self._nulls: pa.ResizableBuffer | None = None
         self._flags: pa.ResizableBuffer | None = None
@@ -206,7 +207,7 @@ class TableBuilder:
             arrays.append(bitmaps)
             fields.append(pa.field(name, bitmaps.type))
         self._wanted_rows = max(rows, _FIRST_ROWS)
-        self._clear()
+        self.clear()
         metadata = {b"zero_dates": json.dumps(zero_dates).encode()} if zero_dates else None
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata))
 

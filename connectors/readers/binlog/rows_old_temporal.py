@@ -57,8 +57,9 @@ def old_temporal(name: str, digits: int) -> Finish:
     def finish(cells: Cells) -> pa.Array:
         valid = cells.valid()
         us, there = _micros(name, read(cells.words, digits))
-        missing = valid & ~there
-        cells.unrepresentable = int(np.count_nonzero(missing))
+        missing = np.flatnonzero(valid & ~there)
+        if len(missing):
+            cells.unrepresentable, cells.first_unrepresentable = len(missing), int(missing[0])
         kept = valid & there
         nulls = cells.rows - int(np.count_nonzero(kept))
         validity = pa.py_buffer(np.packbits(kept, bitorder="little")) if nulls else None

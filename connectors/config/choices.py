@@ -1,0 +1,59 @@
+"""The document's part on types: how values are carried, of all columns and of some."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from connectors.config.model import Model
+from historian.choices import CHOICES, TypeChoices, TypeRule
+
+__all__ = ["ChoicesDocument", "TypesDocument"]
+
+
+def _null(value: object) -> object:
+    """YAML's own null stands for the word."""
+    return "null" if value is None else value
+
+
+def _column_pattern(text: str) -> str:
+    TypeRule(pattern=text, values=())
+    return text
+
+
+class ChoicesDocument(Model):
+    """How values of some columns are carried."""
+
+    bigint_unsigned: Literal["decimal", "int64", "text"] | None = Field(
+        default=None,
+        description="BIGINT UNSIGNED; decimal(20,0) by default. A number that int64 cannot hold stops its table",
+    )
+    tinyint1: Literal["int8", "boolean"] | None = Field(
+        default=None,
+        description="TINYINT(1); int8 by default. A number other than 0 and 1 is no boolean and stops its table",
+    )
+    bit1: Literal["boolean", "binary"] | None = Field(default=None, description="BIT(1); boolean by default")
+    time: Literal["microseconds", "text"] | None = Field(default=None, description="TIME; microseconds by default")
+    zero_dates: Annotated[Literal["null", "text", "error"] | None, BeforeValidator(_null)] = Field(
+        default=None,
+        description="dates that the calendar does not have; null by default, counted. text: all of a column; error: stops the table",
+    )
+
+    def rule(self, pattern: str) -> TypeRule:
+        """The choices that are made, for the columns of a pattern."""
+        made = self.model_dump(include=set(CHOICES), exclude_none=True)
+        return TypeRule(pattern=pattern, values=tuple(sorted(made.items())))
+
+
+class TypesDocument(ChoicesDocument):
+    """How values are carried where there is a choice, of all columns and of some."""
+
+    columns: dict[Annotated[str, AfterValidator(_column_pattern)], ChoicesDocument] = Field(
+        default={}, description="by a pattern on database.table or database.table.column"
+    )
+
+    def plain(self) -> TypeChoices:
+        """The plain value."""
+        rules = [self.rule(""), *(choices.rule(pattern) for pattern, choices in self.columns.items())]
+        return TypeChoices(tuple(rule for rule in rules if rule.values))

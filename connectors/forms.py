@@ -1,0 +1,45 @@
+"""The user's choices of types against those that targets were made with: they cannot change under them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from historian.choices import CHOICES, forms_of
+from historian.errors import ConfigError
+from historian.plans import Plan
+
+__all__ = ["check_forms"]
+
+
+def check_forms(plan: Plan, before: Mapping[str, str]) -> None:
+    """Compares the forms in *plan* with those of the plans *before*.
+
+    Raises:
+        ConfigError: a column has another one; nothing was stored or written.
+    """
+    names = {
+        str(column.id): f"{version.snapshot.name}.{column.name}"
+        for table in plan.tables
+        for version in table.versions
+        if version.snapshot is not None
+        for column in version.snapshot.columns
+    }
+    problems = []
+    for key, form in forms_of(plan).items():
+        held = before.get(key, form)
+        if held != form:
+            column, choice = key.split(" ")
+            problems.append(
+                f"{names[column]} is {_value(choice, form)}, and was {_value(choice, held)} @ $.types.{choice}"
+            )
+    if problems:
+        raise ConfigError(
+            "how values are carried changes under targets that hold some: put it back, or begin with a store and targets of"
+            " their own",
+            problems=tuple(problems),
+        )
+
+
+def _value(choice: str, form: str) -> str:
+    """What the user calls it."""
+    return next(value for value, each in CHOICES[choice].items() if each == form)

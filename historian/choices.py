@@ -1,0 +1,165 @@
+"""How values are carried where users have a choice: which choices there are, and for which columns each was made.
+
+A choice becomes the ``form`` of a column's type in plans (:class:`historian.schema.ColumnType`), never in the history, which
+says what the server has. So a plan that is run again gives the same rows, whatever the configuration says by then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from historian.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, Edit
+from historian.interruptions import ResumeTable
+from historian.plans import Plan
+from historian.schema import Column, ColumnType, Snapshot, TableName
+from historian.versions import Version
+
+__all__ = ["CHOICES", "NO_CHOICES", "TypeChoices", "TypeRule", "choice_of", "forms_of"]
+
+CHOICES: Mapping[str, Mapping[str, str]] = {
+    "bigint_unsigned": {"decimal": "", "int64": "int64", "text": "text"},
+    "tinyint1": {"int8": "", "boolean": "boolean"},
+    "bit1": {"boolean": "", "binary": "binary"},
+    "time": {"microseconds": "", "text": "text"},
+    "zero_dates": {"null": "", "text": "text", "error": "error"},
+}
+"""A choice's name to its values, the default one first, and the form of each."""
+
+_DATES = frozenset(("date", "datetime", "timestamp"))
+_SHAPELESS = frozenset(("", "error"))
+"""Forms that leave a column's Arrow type as it is by default."""
+
+
+def choice_of(kind: ColumnType) -> str | None:
+    """The choice that there is for columns of that type; None where there is none.
+
+    >>> choice_of(ColumnType(name="bigint", unsigned=True)), choice_of(ColumnType(name="bigint"))
+    ('bigint_unsigned', None)
+    """
+    if kind.name == "bigint" and kind.unsigned:
+        return "bigint_unsigned"
+    if kind.name == "tinyint" and kind.length == 1 and not kind.unsigned:
+        return "tinyint1"
+    if kind.name == "bit" and kind.length in (None, 1):
+        return "bit1"
+    return "time" if kind.name == "time" else "zero_dates" if kind.name in _DATES else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRule:
+    """Choices for the columns that a pattern matches.
+
+    Attributes:
+        pattern: "" for all; else globs on ``database.table`` or ``database.table.column``.
+        values: names of choices with a value of each, see :data:`CHOICES`.
+    """
+
+    pattern: str = ""
+    values: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        for name, value in self.values:
+            if value not in CHOICES.get(name, {}):
+                raise ValueError(f"expected one of {', '.join(CHOICES.get(name, CHOICES))}, not {name}: {value}")
+        if self.pattern and len(self.parts) not in (2, 3):
+            raise ValueError("expected DATABASE.TABLE or DATABASE.TABLE.COLUMN, each with * and ? as wildcards")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The pattern's globs: none, of database and table, or of the column too."""
+        parts = tuple(self.pattern.split(".")) if self.pattern else ()
+        return parts if all(parts) else ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChoices:
+    """All choices of a connector. One for columns wins over one for tables, that over one for all; a later one over an earlier.
+
+    Names are those under which a column came into the history: a choice stays with its column through every RENAME.
+    """
+
+    rules: tuple[TypeRule, ...] = ()
+
+    def form(self, table: TableName, column: str, kind: ColumnType) -> str:
+        """The form of a column of that type and those names."""
+        choice = choice_of(kind)
+        found, depth = "", -1
+        for rule in self.rules if choice is not None else ():
+            value = dict(rule.values).get(choice or "")
+            parts = rule.parts
+            if value is not None and len(parts) >= depth and _matches(parts, (*table, column)):
+                found, depth = value, len(parts)
+        return CHOICES[choice][found] if choice is not None and found else ""
+
+    def applied(self, versions: Sequence[Version]) -> list[Version]:
+        """*versions*, all of one table's in order, with the forms of its columns."""
+        if not self.rules:
+            return list(versions)
+        names: dict[int, tuple[TableName, str]] = {}
+        for version in versions:
+            for column in () if version.snapshot is None else version.snapshot.columns:
+                names.setdefault(column.id, (version.name, column.name))
+
+        def formed(column_id: int, kind: ColumnType) -> ColumnType:
+            known = names.get(column_id)
+            return kind if known is None else replace(kind, form=self.form(*known, kind))
+
+        return [
+            replace(
+                version,
+                snapshot=None if version.snapshot is None else _snapshot(version.snapshot, formed),
+                edits=tuple(_edit(edit, formed) for edit in version.edits),
+            )
+            for version in versions
+        ]
+
+
+NO_CHOICES = TypeChoices()
+"""Everything as it is by default."""
+
+
+def forms_of(plan: Plan) -> dict[str, str]:
+    """What of the choices decides the shape of targets: column id and choice, such as ``7 time``, to the form in *plan*."""
+    found: dict[str, str] = {}
+    for table in plan.tables:
+        for version in table.versions:
+            for column in () if version.snapshot is None else version.snapshot.columns:
+                choice = choice_of(column.type)
+                if choice is not None:
+                    form = column.type.form
+                    found[f"{column.id} {choice}"] = "" if form in _SHAPELESS else form
+    return found
+
+
+_Formed = Callable[[int, ColumnType], ColumnType]
+
+
+def _column(column: Column, formed: _Formed) -> Column:
+    return replace(column, type=formed(column.id, column.type))
+
+
+def _snapshot(snapshot: Snapshot, formed: _Formed) -> Snapshot:
+    return replace(snapshot, columns=tuple(_column(column, formed) for column in snapshot.columns))
+
+
+def _edit(edit: Edit, formed: _Formed) -> Edit:
+    if isinstance(edit, (CreateTable, ResumeTable)):
+        return replace(edit, snapshot=_snapshot(edit.snapshot, formed))
+    if isinstance(edit, (AddColumn, ChangeAttributes)):
+        return replace(edit, column=_column(edit.column, formed))
+    if isinstance(edit, ChangeType):
+        return replace(edit, old=formed(edit.column_id, edit.old), new=formed(edit.column_id, edit.new))
+    return edit
+
+
+def _matches(parts: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    return all(_glob(part).fullmatch(name) for part, name in zip(parts, names, strict=False))
+
+
+@lru_cache(maxsize=256)
+def _glob(text: str) -> re.Pattern[str]:
+    wild = {"*": ".*", "?": "."}
+    return re.compile("".join(wild.get(c, re.escape(c)) for c in text), re.DOTALL)

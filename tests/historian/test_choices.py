@@ -1,0 +1,183 @@
+"""Which columns a user's choices are for, and what they make of the versions that a plan takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddl_text import MYSQL, after, shop
+from historian.choices import CHOICES, NO_CHOICES, TypeChoices, TypeRule, choice_of, forms_of
+from historian.ddl import resolve
+from historian.edits import apply_all
+from historian.errors import ValueUnrepresentable
+from historian.history import History
+from historian.plans import Plan, PlannedTable
+from historian.positions import LogPosition
+from historian.schema import Column, ColumnType, TableName
+from historian.segments import carries, planned_tables
+from historian.values import initial_scalar
+from timelines import A, statement
+
+ORDERS = TableName("shop", "orders")
+UNSIGNED = ColumnType(name="bigint", unsigned=True)
+FLAG = ColumnType(name="tinyint", length=1)
+
+
+def rule(pattern: str = "", **values: str) -> TypeRule:
+    return TypeRule(pattern=pattern, values=tuple(values.items()))
+
+
+@pytest.mark.parametrize(
+    "rules,expected",
+    [
+        ((), ""),
+        ((rule(time="text"),), ""),
+        ((rule(bigint_unsigned="text"),), "text"),
+        ((rule(bigint_unsigned="text"), rule("shop.*", bigint_unsigned="decimal")), ""),
+        ((rule("shop.*", bigint_unsigned="int64"), rule(bigint_unsigned="text")), "int64"),
+        ((rule("shop.orders.id", bigint_unsigned="int64"), rule("shop.orders", bigint_unsigned="text")), "int64"),
+        ((rule("shop.order?", bigint_unsigned="int64"), rule("shop.orders", bigint_unsigned="text")), "text"),
+        ((rule("shop.orders.i", bigint_unsigned="int64"), rule("bar.*", bigint_unsigned="text")), ""),
+        ((rule("*.*.id", bigint_unsigned="text"),), "text"),
+    ],
+)
+def test_the_narrowest_rule_wins_and_of_equals_the_last(rules: tuple[TypeRule, ...], expected: str) -> None:
+    assert TypeChoices(rules).form(ORDERS, "id", UNSIGNED) == expected
+
+
+def test_a_choice_is_for_its_types_alone() -> None:
+    kinds = {
+        "bigint_unsigned": [UNSIGNED],
+        "tinyint1": [FLAG],
+        "bit1": [ColumnType(name="bit", length=1)],
+        "time": [ColumnType(name="time", fraction=3)],
+        "zero_dates": [ColumnType(name=name) for name in ("date", "datetime", "timestamp")],
+        None: [
+            *(ColumnType(name="bigint"), ColumnType(name="tinyint"), ColumnType(name="bit", length=2)),
+            *(ColumnType(name="year"), ColumnType(name="json"), ColumnType(name="varchar", length=3)),
+        ],
+    }
+    assert set(CHOICES) == set(kinds) - {None}
+    for choice, each in kinds.items():
+        assert [choice] * len(each) == [choice_of(kind) for kind in each]
+
+
+@pytest.mark.parametrize(
+    "pattern,values", [("", {"bigint_unsigned": "int32"}), ("", {"no": "x"}), ("a", {}), ("a.b.c.d", {}), ("a..b", {})]
+)
+def test_no_other_values_and_patterns(pattern: str, values: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        rule(pattern, **values)
+
+
+def planned(choices: TypeChoices, *statements: str) -> PlannedTable:
+    history, catalog = History(), shop()
+    for number, sql in enumerate(statements, 1):
+        edits = resolve(sql, MYSQL, catalog).edits
+        history.record(statement(number, f"{A}:{number}", *edits))
+        catalog = apply_all(edits, catalog)
+    (table,) = planned_tables(
+        history,
+        base=0,
+        last=history.last_number,
+        captured=lambda _: True,
+        touched=(),
+        quarantines={},
+        choices=choices,
+    )
+    return table
+
+
+STATEMENTS = (
+    "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, paid TINYINT(1), at DATETIME(3))",
+    "ALTER TABLE orders RENAME COLUMN paid TO done",
+    "ALTER TABLE orders MODIFY at DATETIME(6)",
+    "RENAME TABLE orders TO bills",
+    "ALTER TABLE bills ADD due TIME NOT NULL DEFAULT '01:00:00'",
+)
+
+
+def test_a_choice_stays_with_its_column_through_renames_and_is_in_edits_too() -> None:
+    choices = TypeChoices((rule("shop.orders", tinyint1="boolean", zero_dates="text"), rule(time="text")))
+
+    table = planned(choices, *STATEMENTS)
+
+    last = table.versions[-1].snapshot
+    assert last is not None
+    assert {"id": "", "done": "boolean", "at": "text", "due": "text"} == {c.name: c.type.form for c in last.columns}
+    kinds = {edit.kind: edit for version in table.versions for edit in version.edits}
+    assert kinds["change_type"].new.form == kinds["change_type"].old.form == "text"
+    assert kinds["add_column"].column.type.form == "text"
+    assert kinds["create_table"].snapshot.columns[1].type.form == "boolean"
+    # As text a value says how many digits its type has, so that old and new rows are not alike.
+    assert [0, 0, 1, 1, 1] == [version.segment for version in table.versions]
+    assert [0] * 5 == [version.segment for version in planned(NO_CHOICES, *STATEMENTS).versions]
+
+
+def test_what_fixes_a_target_is_told_by_column() -> None:
+    table = planned(TypeChoices((rule(tinyint1="boolean", zero_dates="error"),)), *STATEMENTS)
+    position = LogPosition(flavor="mysql", gtids="", file="b.1", offset=4)
+    plan = Plan(
+        number=1,
+        previous=0,
+        connector="c",
+        start=position,
+        end=position,
+        ranges=(),
+        tables=(table,),
+        version=5,
+        system_time_us=0,
+        revision="",
+    )
+    assert sorted(forms_of(plan).items()) == [
+        ("1 bigint_unsigned", ""),
+        ("2 tinyint1", "boolean"),
+        ("3 zero_dates", ""),
+        ("4 time", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "old,new,expected",
+    [
+        (FLAG, ColumnType(name="int"), True),
+        (ColumnType(name="tinyint", length=1, form="boolean"), ColumnType(name="int"), False),
+        (ColumnType(name="int", unsigned=True), ColumnType(name="bigint", unsigned=True, form="int64"), True),
+        (ColumnType(name="int", unsigned=True), ColumnType(name="bigint", unsigned=True, form="text"), False),
+        (ColumnType(name="date", form="error"), ColumnType(name="date"), True),
+        (ColumnType(name="date", form="text"), ColumnType(name="date"), False),
+        (ColumnType(name="time", form="text"), ColumnType(name="time", fraction=3, form="text"), False),
+        (ColumnType(name="bit", length=1), ColumnType(name="bit", length=8), False),
+        (ColumnType(name="bit", length=1, form="binary"), ColumnType(name="bit", length=8), True),
+        (ColumnType(name="bit", length=1, form="binary"), ColumnType(name="bit", length=9), False),
+    ],
+)
+def test_values_in_other_forms_are_other_values(old: ColumnType, new: ColumnType, *, expected: bool) -> None:
+    assert carries(old, new) == expected
+
+
+@pytest.mark.parametrize(
+    "kind,initial,expected",
+    [
+        (ColumnType(name="bigint", unsigned=True, form="int64"), "5", 5),
+        (ColumnType(name="bigint", unsigned=True, zerofill=True, form="text"), "005", "5"),
+        (ColumnType(name="tinyint", length=1, form="boolean"), "1", True),
+        (ColumnType(name="bit", length=1, form="binary"), "b'1'", b"\1"),
+        (ColumnType(name="date", form="text"), "0000-00-00", "0000-00-00"),
+        (ColumnType(name="time", fraction=1, form="text"), "-00:00:01.5", "-00:00:01.5"),
+        (ColumnType(name="bigint", unsigned=True, form="int64"), str(2**63), None),
+        (ColumnType(name="tinyint", length=1, form="boolean"), "2", None),
+        (ColumnType(name="date", form="error"), "0000-00-00", None),
+    ],
+)
+def test_what_old_rows_read_in_an_added_column_has_its_form(kind: ColumnType, initial: str, expected: object) -> None:
+    column = Column(id=1, name="c", type=kind, initial=initial)
+    if expected is None:
+        with pytest.raises(ValueUnrepresentable):
+            initial_scalar(column)
+    else:
+        assert initial_scalar(column).as_py() == expected
+
+
+def test_the_history_knows_no_forms() -> None:
+    catalog = after(*STATEMENTS[:1], context=MYSQL)
+    assert {column.type.form for column in catalog.tables[ORDERS].columns} == {""}
