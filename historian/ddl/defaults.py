@@ -183,8 +183,7 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
     if name in _BYTES:
         return _bytes_text(default, kind)
     if name == "year" and default.kind == "bytes":
-        number = _number(default)
-        return None if number is None else year_text(str(number), is_number=True)
+        default = replace(default, kind="number", text=str(_number(default)))
     text = _as_text(default, kind.charset or "utf8mb4")
     if text is None:
         return None

@@ -73,7 +73,7 @@ _GENERATED_KEY = re.compile(
 _PRINTED = re.compile(
     rb"""CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?:([`"])[^`"]+\1\.)?([`"])[^`"]+\2 \(\n  \2"""
 )
-"""How MariaDB begins the table that it puts in the place of CREATE TABLE ... SELECT; literals in it are escaped, whatever the session."""
+"""How MariaDB begins a table that it prints."""
 _OPTION_EXPLICIT_DEFAULTS = 1 << 24
 """MariaDB's bit of ``explicit_defaults_for_timestamp`` in Q_FLAGS2, written since 10.8 and by later releases of older lines."""
 _EXPLICIT_DEFAULTS_SINCE = {1003: 36, 1004: 26, 1005: 17, 1006: 9, 1007: 5}
@@ -123,10 +123,8 @@ def logged_statement(
     client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     flavor = written_by.flavor
     modes, text_charset = _modes(variables.number(1) or 0, flavor), collation(client, flavor).charset
-    if flavor == "mysql" and _is_made_by_server(body[text_at:]):
+    if _is_made_by_server(body[text_at:], flavor):
         modes, text_charset = modes - {"NO_BACKSLASH_ESCAPES"}, "utf8mb4"
-    if flavor == "mariadb" and _PRINTED.match(body, text_at):
-        modes -= {"NO_BACKSLASH_ESCAPES"}
     context = StatementContext(
         flavor=flavor,
         database=body[behind : behind + database_bytes].decode("utf-8", "surrogateescape"),
@@ -144,14 +142,24 @@ def logged_statement(
     return LoggedStatement(sql=_text(body[text_at:], text_charset), context=context)
 
 
-def _is_made_by_server(data: bytes) -> bool:
-    """Whether MySQL has put the whole table in the place of what was written: it is in UTF-8 and escaped, whatever the session.
+def _is_made_by_server(data: bytes, flavor: str) -> bool:
+    """Whether the server has put the whole table in the place of what was written: it is in UTF-8 and escaped, whatever the session.
 
-    It does so for CREATE TABLE ... SELECT, and where it adds a generated invisible primary key.
+    It does so for CREATE TABLE ... SELECT; MySQL, too, where it adds a generated invisible primary key.
     """
-    return data.startswith(b"CREATE TABLE ") and (
-        b") START TRANSACTION" in data or _GENERATED_KEY.search(data) is not None
-    )
+    if flavor == "mysql":
+        return data.startswith(b"CREATE TABLE ") and (
+            b") START TRANSACTION" in data or _GENERATED_KEY.search(data) is not None
+        )
+    return _PRINTED.match(data) is not None and _is_utf8(data)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _text(data: bytes, charset: str) -> str:

@@ -161,11 +161,15 @@ def test_a_statement_that_is_cut_off_is_corrupt() -> None:
         logged_statement(query(b"DROP TABLE t", CHARSETS)[:36], MYSQL)
 
 
-def test_literals_of_a_table_that_mariadb_printed_are_escaped_whatever_the_session() -> None:
-    variables = CHARSETS + b"\x01" + struct.pack("<Q", 1 << 20)
-    for text, expected in (
-        (rb"CREATE TABLE `shop`.`t` (" + b"\n  `a` enum('b\\\\s') NOT NULL\n)", set()),
-        (b"CREATE OR REPLACE TABLE `t` (\n  `a` int(11) DEFAULT NULL\n)", set()),
-        (b"CREATE TABLE t (\n  `a` enum('b\\s'))", {"NO_BACKSLASH_ESCAPES"}),
+def test_a_table_that_mariadb_printed_is_escaped_and_in_utf8_whatever_the_session() -> None:
+    latin1 = b"\x04" + struct.pack("<HHH", 8, 8, 8) + b"\x01" + struct.pack("<Q", 1 << 20)
+    printed = "CREATE TABLE `shop`.`t` (\n  `ü` enum('b\\\\s') NOT NULL\n)"
+    typed = "CREATE TABLE t (\n  `ü` enum('b\\s'))"
+    for text, charset, modes in (
+        (printed, "utf-8", set()),
+        (printed.replace("CREATE", "CREATE OR REPLACE"), "utf-8", set()),
+        (printed, "latin-1", {"NO_BACKSLASH_ESCAPES"}),
+        (typed, "latin-1", {"NO_BACKSLASH_ESCAPES"}),
     ):
-        assert logged_statement(query(text, variables), MARIADB).context.sql_mode == expected
+        found = logged_statement(query(text.encode(charset), latin1), MARIADB)
+        assert (found.sql, found.context.sql_mode) == (text, modes)
