@@ -70,9 +70,6 @@ class Chunk:
 
 def chunk_row(chunk: Chunk) -> pa.RecordBatch:
     """*chunk* as a batch of one row of :data:`CHUNK_STREAM`."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, chunk.rows.schema) as writer:
-        writer.write_batch(chunk.rows)
     values = [
         chunk.table_id,
         chunk.version,
@@ -87,11 +84,22 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         chunk.stopped,
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
-    body = sink.getvalue()
+    body = _ipc_stream(chunk.rows)
     bounds = pa.array([0, body.size], pa.int32()).buffers()[1]
     return pa.RecordBatch.from_arrays(
         [*arrays, pa.Array.from_buffers(pa.binary(), 1, [None, bounds, body])], schema=CHUNK_STREAM
     )
+
+
+def _ipc_stream(rows: pa.RecordBatch) -> pa.Buffer:
+    # Measured first: a sink that grows copies what it holds each time.
+    size = pa.MockOutputStream()
+    with pa.ipc.new_stream(size, rows.schema) as writer:
+        writer.write_batch(rows)
+    body = pa.allocate_buffer(size.size())
+    with pa.ipc.new_stream(pa.FixedSizeBufferWriter(body), rows.schema) as writer:
+        writer.write_batch(rows)
+    return body
 
 
 def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,7 +42,7 @@ def changelog_rows(
     rows = project(chunk.rows, written, carried)
     count = rows.num_rows
     system = {
-        "offset": pa.array(range(first_offset, first_offset + count), pa.int64()),
+        "offset": pa.array(np.arange(first_offset, first_offset + count)),
         "op": rows.column("op").cast(pa.int32()),
         "system_time": pa.repeat(pa.scalar(system_time_us, _UTC_US), count),
         "event_time": rows.column("event_time"),
