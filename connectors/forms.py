@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from historian.choices import CHOICES, forms_of
+from historian.choices import CHOICES, TypeChoices, forms_of
 from historian.errors import ConfigError
-from historian.plans import Plan
+from historian.plans import LogRange, Plan, PreparedRows, PreparedTable
 
-__all__ = ["check_forms"]
+if TYPE_CHECKING:
+    from historian.history import History
+
+__all__ = ["check_forms", "ranges_in_forms"]
+
+
+def ranges_in_forms(ranges: Sequence[LogRange], choices: TypeChoices, history: History) -> tuple[LogRange, ...]:
+    """*ranges* with the forms of columns in the schemas of rows that were prepared before them."""
+
+    def table(prepared: PreparedTable) -> PreparedTable:
+        if prepared.snapshot is None:
+            return prepared
+        versions = history.versions_of(prepared.table_id)
+        return replace(prepared, snapshot=choices.in_forms(prepared.snapshot, versions))
+
+    def rows(prepared: PreparedRows) -> PreparedRows:
+        return replace(prepared, tables=tuple(map(table, prepared.tables)))
+
+    return tuple(replace(each, prepared=tuple(map(rows, each.prepared))) for each in ranges)
 
 
 def check_forms(plan: Plan, before: Mapping[str, str]) -> None:

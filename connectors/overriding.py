@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from connectors.forms import ranges_in_forms
 from connectors.healing import Healed, stops_of
 from connectors.prepared import Commit, attached, prepared_table
 from connectors.ranges import cut_ranges
@@ -302,10 +303,14 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
         connector=tracker.connector,
         start=rereading.before,
         end=last.end,
-        ranges=attached(
-            cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
-            rereading.rolled_back,
-            rereading.commits,
+        ranges=ranges_in_forms(
+            attached(
+                cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
+                rereading.rolled_back,
+                rereading.commits,
+            ),
+            tracker.choices,
+            history,
         ),
         tables=(table,),
         version=history.last_number,

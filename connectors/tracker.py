@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from connectors.bootstrap import first_entry
 from connectors.continuity import Continuity
-from connectors.forms import check_forms
+from connectors.forms import check_forms, ranges_in_forms
 from connectors.head import HeadCheck
 from connectors.prepared import attached, find_prepared
 from connectors.ranges import cut_ranges
@@ -258,7 +258,11 @@ class Tracker:
             connector=self.connector,
             start=start,
             end=bounds[-1].position,
-            ranges=attached(cut_ranges(start, bounds, self.range_bytes), walk.rolled_back, walk.commits)
+            ranges=ranges_in_forms(
+                attached(cut_ranges(start, bounds, self.range_bytes), walk.rolled_back, walk.commits),
+                self.choices,
+                history,
+            )
             if tables
             else (),
             tables=tables,

@@ -29,6 +29,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 """A choice's name to its values, the default one first, and the form of each."""
 
 _DATES = frozenset(("date", "datetime", "timestamp"))
+_Formed = Callable[[int, ColumnType], ColumnType]
 _SHAPELESS = frozenset(("", "error"))
 """Forms that leave a column's Arrow type as it is by default."""
 
@@ -98,6 +99,21 @@ class TypeChoices:
         """*versions*, all of one table's in order, with the forms of its columns."""
         if not self.rules:
             return list(versions)
+        formed = self._formed(versions)
+        return [
+            replace(
+                version,
+                snapshot=None if version.snapshot is None else _snapshot(version.snapshot, formed),
+                edits=tuple(_edit(edit, formed) for edit in version.edits),
+            )
+            for version in versions
+        ]
+
+    def in_forms(self, snapshot: Snapshot, versions: Sequence[Version]) -> Snapshot:
+        """*snapshot*, of the table of *versions*, with the forms of its columns."""
+        return _snapshot(snapshot, self._formed(versions)) if self.rules else snapshot
+
+    def _formed(self, versions: Sequence[Version]) -> _Formed:
         names: dict[int, tuple[TableName, str]] = {}
         for version in versions:
             for column in () if version.snapshot is None else version.snapshot.columns:
@@ -107,14 +123,7 @@ class TypeChoices:
             known = names.get(column_id)
             return kind if known is None else replace(kind, form=self.form(*known, kind))
 
-        return [
-            replace(
-                version,
-                snapshot=None if version.snapshot is None else _snapshot(version.snapshot, formed),
-                edits=tuple(_edit(edit, formed) for edit in version.edits),
-            )
-            for version in versions
-        ]
+        return formed
 
 
 NO_CHOICES = TypeChoices()
@@ -132,9 +141,6 @@ def forms_of(plan: Plan) -> dict[str, str]:
                     form = column.type.form
                     found[f"{column.id} {choice}"] = "" if form in _SHAPELESS else form
     return found
-
-
-_Formed = Callable[[int, ColumnType], ColumnType]
 
 
 def _column(column: Column, formed: _Formed) -> Column:

@@ -97,7 +97,7 @@ def default_scalar(column: Column, kind: pa.DataType) -> pa.Scalar:
         raise _unknown_default(column)
     try:
         return pa.scalar(value, kind)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OverflowError) as error:
         raise _unknown_default(column) from error
 
 

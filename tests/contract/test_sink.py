@@ -263,3 +263,33 @@ def test_a_table_that_a_changelog_cannot_take_stops_alone(target: Target, write:
     assert lab.log(2) == target.log(lab, "shop_u_changes")
     stopped = {s.table: bool(s.stopped) for s in target.open()[0].status() if s.kind == "changelog"}
     assert {"shop.t": True, "shop.u": False} == stopped
+
+
+def test_a_chunk_that_says_why_its_table_stopped_stops_that_table_alone(target: Target, write: Write) -> None:
+    lab = Lab()
+    for name in ("shop.t", "shop.u"):
+        lab.create(name, {"id": INT})
+        lab.insert(name, {"id": 1})
+    plans = [lab.cut()]
+    lab.insert("shop.t", {"id": 2})
+    lab.insert("shop.u", {"id": 2})
+    plans.append(lab.cut())
+    lab.insert("shop.t", {"id": 3})
+    lab.insert("shop.u", {"id": 3})
+    plans.append(lab.cut())
+    chunks = lab.chunks[2]
+    bad = next(chunk for chunk in chunks if chunk.table_id == lab.table_id("shop.t"))
+    lab.chunks[2] = [
+        replace(bad, rows=bad.rows.slice(0, 0), stopped="no such date"),
+        *(c for c in chunks if c is not bad),
+    ]
+
+    for _ in range(2):  # a run that is told all again does the same
+        sink, held = target.open()
+        for plan in plans[held:]:
+            write(sink, lab, plan)
+        write(sink, lab, plans[-1])
+
+        assert dict(sink.stopped()) == {"shop.t": "no such date"}
+        assert [row.data for row in target.log(lab, "shop_t_changes")] == [(("id", 1),)]
+        assert [row.data for row in target.log(lab, "shop_u_changes")] == [(("id", at),) for at in (1, 2, 3)]

@@ -1,0 +1,155 @@
+"""Values in the forms that users choose, and tables that stop at a value that their form cannot hold."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from decoder_lab import capture, changes, decode, decode_events, log_end, planned
+from historian.errors import ValueUnrepresentable
+from historian.schema import ColumnType, Snapshot, TableName
+from row_events import WireType, commit, rows_event, snapshot_of, table_map, wire_integer, wire_temporal, wire_text
+
+if TYPE_CHECKING:
+    from servers import Server
+
+INT = wire_integer("int", 3, 4, unsigned=False)
+BIG = wire_integer("bigint", 8, 8, unsigned=True)
+FLAG = WireType(
+    type=ColumnType(name="tinyint", length=1), code=1, metadata=b"", encode=lambda value: value.to_bytes(1, "little")
+)
+DATE = wire_temporal("date")
+ZERO = WireType(type=DATE.type, code=10, metadata=b"", encode=lambda _: bytes(3))
+DATABASE = "forms"
+
+
+def formed(types: list[WireType], *forms: str, name: str = "t") -> Snapshot:
+    """A table of an INT key and these columns, in these forms."""
+    snapshot = snapshot_of([INT, *types], name=TableName("db", name))
+    columns = zip(snapshot.columns[1:], forms, strict=True)
+    kept = tuple(replace(column, type=replace(column.type, form=form)) for column, form in columns)
+    return replace(snapshot, columns=(snapshot.columns[0], *kept))
+
+
+COLUMNS = {
+    "BIGINT UNSIGNED": ("text", ["0", "9223372036854775808", "18446744073709551615", None]),
+    "BIGINT(20) UNSIGNED ZEROFILL": ("int64", ["0", "5", "9223372036854775807", None]),
+    "TINYINT(1)": ("boolean", ["0", "1", None, "1"]),
+    "BIT(1)": ("binary", ["0", "1", None, "1"]),
+    "TIME(3)": ("text", ["'-838:59:59'", "'00:00:00.001'", "'25:00:00'", None]),
+    "TIME": ("text", ["'-00:00:01'", "'838:59:59'", None, "'0:0:1'"]),
+    "DATE": ("text", ["'0000-00-00'", "'2024-02-31'", "'2024-00-01'", "'9999-12-31'"]),
+    "DATETIME(6)": ("text", ["'0000-00-00'", "'2024-02-29 01:02:03.000004'", None, "'2024-04-31 00:00:00.5'"]),
+    "DATETIME": ("error", ["'2024-01-01'", "'2024-02-29 01:02:03'", None, "'1000-01-01'"]),
+    "TIMESTAMP(2) NULL": ("text", ["0", "'2038-01-19 03:14:07.99'", None, "'1970-01-01 00:00:01'"]),
+}
+VALUES: dict[str, Any] = {
+    "int64": int,
+    "boolean": lambda text: text == "1",
+    "binary": lambda text: bytes([int(text)]),
+    "error": lambda text: datetime.strptime(text, "%Y-%m-%d %H:%M:%S"),  # noqa: DTZ007 a DATETIME has no zone
+}
+
+
+def test_values_have_the_chosen_form(server: Server) -> None:
+    with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {DATABASE}")
+        cursor.execute(f"USE {DATABASE}")
+        cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
+        since = log_end(server)
+        kinds = ", ".join(f"c{at} {kind}" for at, kind in enumerate(COLUMNS))
+        cursor.execute(f"CREATE TABLE t (k INT PRIMARY KEY, {kinds})")
+        for k in range(4):
+            values = ", ".join(values[k] or "NULL" for _, values in COLUMNS.values())
+            cursor.execute(f"INSERT INTO t VALUES ({k}, {values})")
+        reads = ", ".join(
+            f"CAST(c{at}{' + 0' * kind.startswith(('BIG', 'BIT'))} AS CHAR)" for at, kind in enumerate(COLUMNS)
+        )
+        cursor.execute(f"SELECT {reads} FROM t ORDER BY k")
+        rows = cursor.fetchall()
+        snapshot = capture(server, DATABASE, "t")
+        cursor.execute(f"DROP DATABASE {DATABASE}")
+    forms = [form for form, _ in COLUMNS.values()]
+    columns = zip(snapshot.columns[1:], forms, strict=True)
+    kept = (replace(column, type=replace(column.type, form=form)) for column, form in columns)
+    snapshot = replace(snapshot, columns=(snapshot.columns[0], *kept))
+
+    found = [row[2:] for row in changes(decode(server, planned(snapshot), since), snapshot)]
+
+    makes = [VALUES.get(form, str) for form in forms]
+    assert found == [
+        tuple(None if text is None else make(text) for make, text in zip(makes, row, strict=True)) for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind,form,good,bad,written,why",
+    [
+        (BIG, "int64", 2**63 - 1, 2**63, None, "a number that int64 cannot hold .*found 9223372036854775808"),
+        (FLAG, "boolean", 1, 2, None, "a number that is no boolean .*expected 0 or 1.*found 2"),
+        (DATE, "error", date(2024, 2, 29), 0, ZERO, "a date that the calendar does not have .*types.zero_dates"),
+    ],
+    ids=["int64", "boolean", "date"],
+)
+def test_what_the_form_cannot_hold_is_an_error_that_names_column_and_transaction(
+    kind: WireType, form: str, good: Any, bad: Any, written: WireType | None, why: str
+) -> None:
+    events = commit(41, table_map(5, [INT, kind]), rows_event(30, 5, [INT, kind], [(1, good), (2, None)]))
+    events += commit(42, rows_event(30, 5, [INT, written or kind], [(3, bad)]))
+    with pytest.raises(ValueUnrepresentable, match=why) as caught:
+        decode_events(events, formed([kind], form))
+    assert caught.value.where is not None
+    assert caught.value.where.startswith("db.t.c2, row 2 of its chunk, transaction ")
+    assert caught.value.where.endswith(":42")
+
+
+def test_a_zero_date_in_a_primary_key_is_an_error_unless_it_is_text() -> None:
+    types = [DATE, INT]
+    events = commit(1, table_map(5, types), rows_event(30, 5, [ZERO, INT], [(0, 1)]))
+    with pytest.raises(ValueUnrepresentable, match=r"a date that the calendar does not have .*db\.t\.c1.*primary key"):
+        decode_events(events, snapshot_of(types))
+    (row,) = changes(decode_events(events, snapshot_of(types, key=0)), snapshot_of(types))
+    assert row == ("+A", None, 1)
+    text = snapshot_of(types)
+    text = replace(text, columns=(replace(text.columns[0], type=replace(DATE.type, form="text")), text.columns[1]))
+    (row,) = changes(decode_events(events, text), text)
+    assert row == ("+A", "0000-00-00", 1)
+
+
+@pytest.mark.parametrize("per_window", [1, 3, 100])
+@pytest.mark.parametrize("rows", [2, 100])
+def test_a_value_that_cannot_be_represented_ends_its_table_and_no_other(per_window: int, rows: int) -> None:
+    text, raw = [INT, wire_text(300)], [INT, wire_text(300, None)]
+    names = [TableName("db", name) for name in ("bad", "good")]
+    bad, good = (snapshot_of(text, name=name) for name in names)
+    events: list[bytes] = []
+    for number in range(1, 9):
+        maps = [table_map(at, text, name=name) for at, name in enumerate(names, 5)]
+        value = b"\xff" if number == 5 else b"fine"
+        own = [rows_event(30, 5, raw, [(number, value)]), rows_event(30, 6, text, [(number, "fine")])]
+        events += commit(number, *maps, *own)
+
+    chunks = decode_events(events, bad, good, per_window=per_window, stops=True, max_chunk_rows=rows)
+
+    assert [row[1] for row in changes(chunks, good, 2)] == list(range(1, 9))
+    mine = [chunk for chunk in chunks if chunk.table_id == 1]
+    assert [chunk.stopped == "" for chunk in mine] == [True] * (len(mine) - 1) + [False]
+    assert [row[1] for row in changes(mine[:-1], bad)] == ([1, 2, 3, 4] if rows == 2 else [])
+    assert "bytes ff at byte 0" in mine[-1].stopped
+    assert mine[-1].rows.num_rows == 0
+    assert [chunk.sequence for chunk in chunks] == list(range(len(chunks)))
+
+
+def test_a_character_set_that_is_not_read_ends_its_table() -> None:
+    raw = [wire_text(5, None)]
+    kind = ColumnType(name="varchar", length=5, charset="klingon")
+    snapshot = snapshot_of([replace(raw[0], type=kind)])
+    events = commit(1, table_map(5, raw), rows_event(30, 5, raw, [(b"x",)]))
+
+    (chunk,) = decode_events(events, snapshot, stops=True)
+
+    assert "a character set that is not read yet" in chunk.stopped
