@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.readers.binlog.charset_tables import NONE, SINGLE_BYTE, characters
+from connectors.readers.binlog.kernels.double_byte import LEAD, double_byte_text
 from connectors.readers.binlog.kernels.single_byte import MAX_UTF8_BYTES, single_byte_text
-from connectors.readers.binlog.multi_byte import MULTI_BYTE
+from connectors.readers.binlog.multi_byte import DOUBLE_BYTE, MULTI_BYTE
 from connectors.readers.binlog.rows_arrow import Cells, Finish, is_ascii, plain, text_array, utf8
 from historian.errors import ValueUnrepresentable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["text_finish"]
 
@@ -32,6 +37,8 @@ def text_finish(charset: str) -> Finish:
         return plain
     if charset in SINGLE_BYTE:
         return _single_byte(charset)
+    if charset in DOUBLE_BYTE:
+        return _double_byte(charset)
     if charset in MULTI_BYTE:
         return _by_codec(charset, MULTI_BYTE[charset])
     raise ValueUnrepresentable(
@@ -50,6 +57,10 @@ def _single_byte(charset: str) -> Finish:
         if char != NONE:
             encoded = char.encode()
             words[byte] = int.from_bytes(encoded, "little") | len(encoded) << 24
+    # Two at a time: the second one's bytes behind the first one's, their numbers added.
+    lengths, letters = (words >> 24).astype(np.int64), (words & 0xFFFFFF).astype(np.int64)
+    both = letters[None, :] | letters[:, None] << 8 * lengths[None, :] | (lengths[:, None] + lengths[None, :]) << 56
+    pairs = np.where((words[:, None] != 0) & (words[None, :] != 0), both, 0)
     keeps_ascii = chars.isascii() or chars[:128] == bytes(range(128)).decode("ascii")
 
     def finish(cells: Cells) -> pa.Array:
@@ -61,6 +72,7 @@ def _single_byte(charset: str) -> Finish:
         text = pa.allocate_buffer(MAX_UTF8_BYTES * data.size + _SLACK_BYTES, resizable=True)
         wrong = single_byte_text(
             words.ctypes.data,
+            pairs.ctypes.data,
             1 if keeps_ascii else 0,
             offsets.ctypes.data,
             cells.rows,
@@ -73,6 +85,52 @@ def _single_byte(charset: str) -> Finish:
         text.resize(int(results[-1]))
         buffers = [cells.validity, pa.py_buffer(results), text]
         return pa.Array.from_buffers(pa.string(), cells.rows, buffers, cells.nulls)
+
+    return finish
+
+
+@functools.cache
+def _pair_tables(charset: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The tables of :mod:`kernels.double_byte`, of what the codec makes of each byte and each pair."""
+    decode = MULTI_BYTE[charset]
+    singles, pairs = np.zeros(256, np.int32), np.zeros(65536, np.int32)
+    for byte in range(256):
+        singles[byte] = _utf8_word(decode, bytes([byte])) or LEAD
+    for lead in np.flatnonzero(singles == LEAD).tolist():
+        for trail in range(256):
+            pairs[lead << 8 | trail] = _utf8_word(decode, bytes([lead, trail]))
+    return singles, pairs
+
+
+def _utf8_word(decode: Callable[[bytes], str], code: bytes) -> int:
+    """UTF-8 bytes of one character and, in the top byte, their number; 0 where the code is none."""
+    try:
+        encoded = decode(code).encode()
+    except UnicodeError:
+        return 0
+    return int.from_bytes(encoded, "little") | len(encoded) << 24 if len(encoded) <= MAX_UTF8_BYTES else 0
+
+
+@functools.cache
+def _double_byte(charset: str) -> Finish:
+    by_codec = _by_codec(charset, MULTI_BYTE[charset])
+
+    def finish(cells: Cells) -> pa.Array:
+        data = cells.data
+        assert data is not None  # noqa: S101 - a column of varying width
+        if is_ascii(data):
+            return plain(cells)
+        singles, pairs = _pair_tables(charset)
+        results = np.zeros(cells.rows + 1, np.int32)
+        text = pa.allocate_buffer(MAX_UTF8_BYTES * data.size + _SLACK_BYTES, resizable=True)
+        tables, offsets = (singles.ctypes.data, pairs.ctypes.data), cells.offsets.ctypes.data
+        if double_byte_text(*tables, offsets, cells.rows, data.address, results.ctypes.data, text.address) >= 0:
+            # Codes of more than two bytes, and those that are none.
+            return by_codec(cells)
+        text.resize(int(results[-1]))
+        return pa.Array.from_buffers(
+            pa.string(), cells.rows, [cells.validity, pa.py_buffer(results), text], cells.nulls
+        )
 
     return finish
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 
-__all__ = ["MULTI_BYTE"]
+__all__ = ["DOUBLE_BYTE", "MULTI_BYTE"]
 
 
 def _codec(name: str) -> Callable[[bytes], str]:
@@ -150,3 +150,6 @@ MULTI_BYTE: dict[str, Callable[[bytes], str]] = {
     "big5": _big5,
 }
 """By the server's name of the set: bytes to text; raises UnicodeError for bytes that are no characters."""
+
+DOUBLE_BYTE = frozenset({"gb2312", "gbk", "gb18030", "euckr", "sjis", "cp932", "ujis", "big5"})
+"""Sets whose codes are mostly of one byte, then the ASCII one where it is below 128, or of two."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels import layout_json as at
-from connectors.readers.binlog.kernels.jit import kernel
-from connectors.readers.binlog.kernels.memory import load_i64, load_u8, store_i8, store_i64
+from connectors.readers.binlog.kernels.jit import inlined, kernel
+from connectors.readers.binlog.kernels.memory import load_i64, load_u8, load_u32, store_i8, store_i32, store_i64
 from connectors.readers.binlog.kernels.text import put_padded, put_unsigned
 
 __all__ = ["put_opaque", "put_string"]
@@ -16,6 +16,8 @@ _DIGITS_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LINE_BYTES = 57  # of input a line of 76 letters
 _PREFIX = b'"base64:type'
+_EACH = 0x0101010101010101
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in each byte
 
 
 @kernel
@@ -38,6 +40,43 @@ def _escape(byte: int) -> int:
     return 117
 
 
+@inlined
+def _has_escapes(word: int) -> bool:
+    """Whether one of eight bytes is below 32, a quotation mark or a backslash."""
+    quotes = word ^ _EACH * 34
+    slashes = word ^ _EACH * 92
+    found = (word - _EACH * 32) & ~word | (quotes - _EACH) & ~quotes | (slashes - _EACH) & ~slashes
+    return found & _HIGH_BITS != 0
+
+
+@kernel
+def _copy_plain(out: int, start: int, length: int) -> bool:
+    """Copies a string in words; False, with anything written, where one of its bytes must be escaped."""
+    if length >= 8:
+        done = 0
+        while length - done >= 8:
+            word = load_i64(start + done)
+            if _has_escapes(word):
+                return False
+            store_i64(out + done, word)
+            done += 8
+        # The last word overlaps the one before.
+        word = load_i64(start + length - 8)
+        store_i64(out + length - 8, word)
+        return not _has_escapes(word)
+    if length >= 4:
+        first, last = load_u32(start), load_u32(start + length - 4)
+        store_i32(out, first)
+        store_i32(out + length - 4, last)
+        return not _has_escapes(first | last << 32)
+    for index in range(length):
+        byte = load_u8(start + index)
+        if _escape(byte):
+            return False
+        store_i8(out + index, byte)
+    return True
+
+
 @kernel
 def put_string(state: int, start: int, length: int) -> int:
     """Appends a string of *length* bytes with its quotes."""
@@ -51,6 +90,10 @@ def put_string(state: int, start: int, length: int) -> int:
     spare = room - length
     store_i8(out, 34)
     out += 1
+    if _copy_plain(out, start, length):
+        store_i8(out + length, 34)
+        store_i64(state + 8 * at.USED, used + length + 2)
+        return at.DONE
     for index in range(length):
         byte = load_u8(start + index)
         escape = _escape(byte)
