@@ -9,6 +9,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 SEEDS ?= 10
 STATEMENTS ?= 50000
+CASES ?= 100000
 
 # uv, where .ci/bootstrap had to fetch it.
 export PATH := $(PATH):$(CACHE)/uv/bin
@@ -99,10 +100,11 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/history.py
 
 .PHONY: soak
-soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour
+soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files
 	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
+	@DAMAGE_CASES=$(CASES) $(pytest) -s tests/connectors/readers/binlog/test_damaged_files.py $(PYTEST_ARGS)
 
 ##@ Tidy
 

@@ -30,12 +30,14 @@ from connectors.readers.binlog import files, gather, log_reader
 from connectors.readers.binlog.events import EventType
 from connectors.readers.binlog.reader import BinlogFilesReader
 from guarded import guarded_room, one_by_one
+from historian.chunks import Chunk
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.plans import LogRange, PlannedTable
 
-__all__ = ["Damage", "Recording", "damages", "read", "run", "scan"]
+__all__ = ["Damage", "Recording", "chunks", "damages", "run", "scan"]
 
-CASE_S = 20
+WATCHED_S = 120
+CASES_WATCHED = 50
 MEMORY_BYTES = 8 << 30
 FIRST_EVENT = 4
 _EVENT = re.compile("|".join([*(kind.name for kind in EventType), r"type \d+", "event"]))
@@ -96,12 +98,16 @@ def scan(path: Path) -> list[Any]:
     return list(reader.scan(reader.start(), captured=lambda _: True))
 
 
-def read(path: Path, recording: Recording) -> list[Any]:
+def chunks(path: Path, recording: Recording) -> list[Chunk]:
     """The rows of the recording's tables."""
     reader = BinlogFilesReader([path])
     planned = LogRange(file=recording.file, start=FIRST_EVENT, end=recording.end, server="", after="", upto="")
-    chunks = reader.read(planned, recording.tables)
-    return [(chunk.table_id, chunk.first_position, chunk.last_position, chunk.sources, chunk.rows) for chunk in chunks]
+    return list(reader.read(planned, recording.tables))
+
+
+def _read(path: Path, recording: Recording) -> list[Any]:
+    found = chunks(path, recording)
+    return [(chunk.table_id, chunk.first_position, chunk.last_position, chunk.sources, chunk.rows) for chunk in found]
 
 
 def _guard(stack: ExitStack, path: Path) -> None:
@@ -121,7 +127,14 @@ def _guard(stack: ExitStack, path: Path) -> None:
         frame.addresses = (frame.buffer.ctypes.data, *(part.ctypes.data for part in frame.index))
 
     def one_by_one_unpacked(windows: Any, **how: Any) -> Any:
-        return one_by_one(unpacked(one_by_one(windows), **how))
+        given: list[Any] = [None]
+
+        def events() -> Any:
+            for given[0] in one_by_one(windows):
+                yield given[0]
+
+        for window in unpacked(events(), **how):
+            yield from [window] if window is given[0] else one_by_one([window])
 
     stack.enter_context(patch.object(files, "Gatherer", GuardedGatherer))
     stack.enter_context(patch.object(gather._Frame, "resize", resize))
@@ -131,15 +144,16 @@ def _guard(stack: ExitStack, path: Path) -> None:
 def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[str], Counter[str]]:
     """Reads *count* damaged copies; what was wrong, and how often what came of it."""
     path.write_bytes(recording.data)
-    ways = {"scan": partial(scan, path), "read": partial(read, path, recording)}
+    ways = {"scan": partial(scan, path), "read": partial(_read, path, recording)}
     right = {name: way() for name, way in ways.items()}
     wrong: list[str] = []
     outcomes: Counter[str] = Counter()
     for number, damage in enumerate(damages(recording.data, seed, count)):
+        if number % CASES_WATCHED == 0:
+            faulthandler.dump_traceback_later(WATCHED_S, exit=True)
         print(f"{recording.name}, seed {seed}, case {number}: {damage.what}", flush=True)
         path.write_bytes(damage.data)
         for name, way in ways.items():
-            faulthandler.dump_traceback_later(CASE_S, exit=True)
             try:
                 found = way()
             except HistorianError as error:
@@ -151,10 +165,9 @@ def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[s
                 same = _same(found, right[name], prefix=damage.is_cut and name == "scan")
                 outcomes[f"{name}: {'right' if same else 'wrong'}"] += 1
                 problem = "" if same or not recording.checksum else "wrong, with checksums"
-            finally:
-                faulthandler.cancel_dump_traceback_later()
             if problem:
                 wrong.append(f"{recording.name}, {damage.what}, {name}: {problem}")
+    faulthandler.cancel_dump_traceback_later()
     return wrong, outcomes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["guarded", "guarded_room", "one_by_one"]
 
 PROT_NONE = 0
+_ROOM_BYTES = 1 << 14
+_ROOMS = 3
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
@@ -40,14 +43,26 @@ def guarded(data: bytes | NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def one_by_one(windows: Iterable[Window]) -> Iterator[Window]:
-    """Each event of *windows* in a window of its own, behind whose last byte nothing can be read."""
+    """Each event of *windows* in a window of its own, behind whose last byte nothing can be read.
+
+    Like those of a reader they are overwritten later.
+    """
+    rooms = cycle([guarded_room(_ROOM_BYTES) for _ in range(_ROOMS)])
     for window in windows:
-        for start, end, offset in zip(window.starts, window.ends, window.offsets, strict=True):
+        for start, end, offset in zip(
+            window.starts.tolist(), window.ends.tolist(), window.offsets.tolist(), strict=True
+        ):
+            event = window.buffer[start:end]
+            if len(event) <= _ROOM_BYTES:
+                buffer = next(rooms)[_ROOM_BYTES - len(event) :]
+                buffer[:] = event
+            else:
+                buffer = guarded(event)
             yield Window(
-                buffer=guarded(window.buffer[start:end]),
-                starts=np.zeros(1, np.int64),
-                ends=np.full(1, end - start, np.int64),
-                offsets=np.full(1, offset, np.int64),
+                buffer=buffer,
+                starts=np.array([0]),
+                ends=np.array([end - start]),
+                offsets=np.array([offset]),
                 file=window.file,
                 server_version=window.server_version,
             )

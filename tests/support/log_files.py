@@ -11,6 +11,7 @@ from row_events import event
 
 __all__ = [
     "FORMAT_END",
+    "events_of",
     "format_description",
     "gtid_list",
     "log_bytes",
@@ -67,6 +68,16 @@ def log_bytes(
     for raw in events:
         out += placed(raw, len(out), checksum=checksum)
     return out
+
+
+def events_of(data: bytes) -> list[bytes]:
+    """The events of a file's bytes, their checksums included."""
+    at, found = len(MAGIC), []
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        found.append(data[at : at + size])
+        at += size
+    return found
 
 
 def write_log(directory: Path, number: int, events: Sequence[bytes], **options: object) -> Path:

@@ -353,6 +353,8 @@ def _inside(state, sources, records, maps, store, header, end, behind, kind):
             code = _rows(state, maps, body, end, kind)
             if code:
                 return code
+        if end - body < 8:
+            return at.SHORT
         if _get(state, at.STANDALONE) and load_u16(body + 6) & 1:
             return _end_group(state, sources, records, behind)
         return at.DONE

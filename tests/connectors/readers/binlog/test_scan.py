@@ -360,6 +360,12 @@ def test_a_search_ends_before_the_first_transaction_that_was_not_read() -> None:
         assert scanner.position.gtids == held
 
 
+def test_a_row_event_that_is_passed_over_is_long_enough_to_be_one() -> None:
+    short = event(30, b"\1\0\0\0\0\0\1")
+    with pytest.raises(LogCorrupt, match="shorter than its own fields"):
+        scan([mariadb_gtid(1, flags=1), short], at=start("0-7-1", "mariadb"), by_gtid=True)
+
+
 def test_a_transaction_without_gtid_cannot_be_placed_by_gtids() -> None:
     events = [*commit(1, MAP, ROWS), gtid(0, kind=34), begin(), MAP, ROWS, XID]
     with pytest.raises(SourceError, match="without GTID cannot be placed"):
