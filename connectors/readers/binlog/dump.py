@@ -7,6 +7,7 @@ page_protocol_com_binlog_dump_gtid.html; MariaDB's variables: https://mariadb.co
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import socket
 import struct
@@ -22,6 +23,7 @@ from connectors.readers.binlog.events import (
     event_name,
     format_description,
     header,
+    heartbeat_v2,
     rotate,
 )
 from connectors.readers.binlog.gather import CHECKSUM_BYTES, Gatherer
@@ -54,6 +56,8 @@ _COM_BINLOG_DUMP = 0x12
 _COM_BINLOG_DUMP_GTID = 0x1E
 _NON_BLOCK = 1
 _SEND_ANNOTATIONS = 2  # MariaDB only: else events would be missing that count in a transaction
+_HEARTBEAT_V2 = 2  # MySQL only: heartbeats that say offsets beyond 4 GB too
+_HEARTBEAT_V2_SINCE = (8, 0, 26)
 _FIRST_EVENT = 4
 _MAX_OFFSET = 0xFFFFFFFF
 _RECEIVE_BYTES = 1 << 19
@@ -137,7 +141,12 @@ class Dump:
         connection._force_close()  # noqa: SLF001
 
     def _flags(self) -> int:
-        return _NON_BLOCK | (_SEND_ANNOTATIONS if self._flavor == "mariadb" else 0)
+        if self._flavor == "mariadb":
+            return _NON_BLOCK | _SEND_ANNOTATIONS
+        connection: Any = self._connection
+        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", connection.get_server_info())
+        knows = numbers is not None and tuple(map(int, numbers.groups())) >= _HEARTBEAT_V2_SINCE
+        return _NON_BLOCK | (_HEARTBEAT_V2 if knows else 0)
 
     def _prepare(self) -> int:
         server_id = take_server_id(self._connection, self._address.server_ids, str(self._address))
@@ -234,9 +243,10 @@ class Dump:
                 if stay and gatherer.file:
                     return False
                 gatherer.begin_file(file, offset)
-        elif first.type == EventType.HEARTBEAT:
+        elif first.type in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
             # It says how far the server has come over transactions that were not to be sent.
-            gatherer.pass_to(max(gatherer.offset, first.next_offset))
+            is_first = first.type == EventType.HEARTBEAT
+            gatherer.pass_to(max(gatherer.offset, first.next_offset if is_first else heartbeat_v2(event)))
         return True
 
     def _failure(self, code: int) -> SourceError:

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from connectors.readers.binlog.dump import PURGED_NEXT_STEP
+from connectors.readers.binlog.events import HEADER_BYTES
 from connectors.readers.binlog.kernels import scan_layout as at
-from historian.errors import HistorianError, LogCorrupt, SourceError, UnsupportedEvent
+from historian.errors import HistorianError, LogCorrupt, LogPurged, SourceError, UnsupportedEvent
 from historian.schema import TableName
 
-__all__ = ["refusal"]
+__all__ = ["incident", "refusal"]
 
 _NEXT_STEPS = {
     "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect clients, and capture the table anew",
-    "INCIDENT": "the server says that events are missing here: capture all tables anew",
 }
+
+
+def incident(event: bytes, where: str) -> LogPurged:
+    """The error for an INCIDENT event: its number, then the length of a text, and that. MySQL sums it twice.
+
+    Raises:
+        LogCorrupt: it is too short.
+    """
+    if len(event) < HEADER_BYTES + 3:
+        raise LogCorrupt(f"{_CORRUPT[at.SHORT]} (INCIDENT event)", where=where)
+    text = event[HEADER_BYTES + 3 :][: event[HEADER_BYTES + 2]].decode("utf-8", "replace")
+    return LogPurged(
+        "the log lacks events that the server could not write (INCIDENT event)",
+        where=where,
+        found=f"incident {int.from_bytes(event[HEADER_BYTES : HEADER_BYTES + 2], 'little')}: {text or 'no reason is given'}",
+        next_step=PURGED_NEXT_STEP,
+    )
 
 
 def refusal(code: int, *, event: str, where: str, table: TableName | None) -> HistorianError:

@@ -20,7 +20,7 @@ from connectors.readers.binlog.events import (
 from connectors.readers.binlog.kernels import scan_layout as at
 from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.scanning import scan
-from connectors.readers.binlog.refusals import refusal
+from connectors.readers.binlog.refusals import incident, refusal
 from connectors.readers.binlog.statements import logged_statement
 from connectors.readers.binlog.table_maps import TableMap, table_map
 from connectors.readers.binlog.tally import Tally
@@ -332,6 +332,8 @@ class Scanner:
     def _refusal(self, code: int, window: Window) -> HistorianError:
         index = int(self._state[at.EVENT]) - 1
         event = _event(window, index)
+        if event[4] == EventType.INCIDENT:
+            return incident(event, self._where(window, index))
         return refusal(
             code, event=event_name(event[4]), where=self._where(window, index), table=self._maps.table_of(event)
         )

@@ -429,7 +429,6 @@ WIDE = table_map(1, [INT, INT])
 @pytest.mark.parametrize(
     "events, what",
     [
-        ([gtid(1), event(26, bytes(3))], "INCIDENT event"),
         ([gtid(1), begin(), event(77, b"")], "type 77 event"),
         ([event(200, b"")], "type 200 event"),
         ([gtid(1), begin(), MAP, event(39, MAP[19:27] + bytes(20))], "PARTIAL_UPDATE_ROWS event of db.t"),
