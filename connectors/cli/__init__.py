@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from connectors.cli.changelog import changelog
 from connectors.cli.check import check
 from connectors.cli.ddl import ddl
 from connectors.cli.heal import ddl_override, heal
@@ -54,6 +55,7 @@ app.command()(status)
 app.command()(heal)
 app.command("ddl-override")(ddl_override)
 app.command()(tail)
+app.add_typer(changelog, name="changelog")
 
 
 def main() -> None:

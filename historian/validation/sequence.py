@@ -49,7 +49,13 @@ def check_values(rows: pa.Table, key: tuple[str, ...], profile: Profile) -> Iter
 
 
 def check_offsets(
-    offsets: _Numbers, ops: _Numbers, *, known: int = 0, first: int | None = None, pairs: bool = False
+    offsets: _Numbers,
+    ops: _Numbers,
+    *,
+    known: int = 0,
+    first: int | None = None,
+    pairs: bool = False,
+    ends: bool = True,
 ) -> Iterator[Finding]:
     """What is wrong between neighbours.
 
@@ -59,6 +65,7 @@ def check_offsets(
         known: how many rows at the front are there only to be neighbours.
         first: what the first offset must be; None: what it likes.
         pairs: whether -C and +C must pair here, since no key says so better.
+        ends: whether nothing comes behind the last row; else it is judged when that is there.
     """
     follows = np.zeros(len(offsets), dtype=bool)
     follows[1:] = offsets[1:] == offsets[:-1] + 1
@@ -76,7 +83,7 @@ def check_offsets(
         if at >= known:
             found = sign(int(ops[at - 1])) if follows[at] else "nothing"
             yield Finding(rule=Rule.PAIR, offset=int(offsets[at]), expected="-C directly before it", found=found)
-    is_paired = np.append(corrected[1:], False)
+    is_paired = np.append(corrected[1:], not ends)
     for at in where((ops == Op.CORRECT_FROM) & ~is_paired):
         found = sign(int(ops[at + 1])) if at + 1 < len(ops) and follows[at + 1] else "nothing"
         yield Finding(rule=Rule.PAIR, offset=int(offsets[at]), expected="+C directly behind it", found=found)

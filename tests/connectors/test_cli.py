@@ -52,7 +52,10 @@ def test_the_commands_are_those_that_are_promised() -> None:
         f"schemas {name}" for name in ("list", "at", "diff", "explain", "lineage", "watch", "export", "import", "gc")
     }
 
-    assert {"run", "check", "ddl", "ddl-override", "heal", "schemas", "status", "tail", *shown} == {*COMMANDS} - {""}
+    shown |= {f"changelog {name}" for name in ("check", "convert", "project")}
+    plain = {"run", "check", "ddl", "ddl-override", "heal", "schemas", "status", "tail", "changelog"}
+
+    assert plain | shown == {*COMMANDS} - {""}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -79,7 +82,7 @@ def test_the_version_is_printed() -> None:
     assert (result.exit_code, result.stdout.strip()) == (0, importlib.metadata.version("pyspark-historian"))
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name and name != "schemas"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("", "schemas", "changelog")])
 def test_every_command_and_option_is_documented(name: str) -> None:
     heading = name.replace("schemas ", "schemas CONFIG ")
     (section,) = re.findall(rf"^## `historian {heading} .*?(?=^## )", DOCS, re.DOTALL | re.MULTILINE)

@@ -45,15 +45,23 @@ def test_files_are_named_by_offset_and_encoded_as_open_data_fabric_has_it(
     assert ["0000000000000000-v1.parquet", "0000000000000005-v2.parquet"] == [file.name for file in files]
     footer = pq.read_metadata(files[0])
     columns = {c.path_in_schema: c for c in map(footer.row_group(0).column, range(footer.num_columns))}
-    assert ("INT64", ("DELTA_BINARY_PACKED",)) == (columns["offset"].physical_type, _data_encodings(columns["offset"]))
-    assert ("INT32", ("RLE_DICTIONARY",)) == (columns["op"].physical_type, _data_encodings(columns["op"]))
+    # No page of either may be plain, but that of a dictionary; nor are they ever NULL, so that they have no levels.
+    assert ("INT64", {"DELTA_BINARY_PACKED"}) == (
+        columns["offset"].physical_type,
+        {*columns["offset"].encodings} - {"RLE"},
+    )
+    assert ("INT32", {"PLAIN", "RLE_DICTIONARY"}) == (columns["op"].physical_type, {*columns["op"].encodings} - {"RLE"})
+    assert (False, True) == (columns["offset"].has_dictionary_page, columns["op"].has_dictionary_page)
+    for name in ("system_time", "event_time"):
+        kind = footer.schema.column(footer.schema.names.index(name)).logical_type
+        assert ("INT64", "TIMESTAMP", True) == (
+            columns[name].physical_type,
+            kind.type,
+            "isAdjustedToUTC=true" in str(kind),
+        )
     names = [pq.read_schema(file).names[5:] for file in files]
     ids = [[f.metadata[b"PARQUET:field_id"] for f in list(pq.read_schema(file))[5:]] for file in files]
     assert ([["id", "a"], ["id", "b"]], [[b"1", b"2"]] * 2) == (names, ids)
-
-
-def _data_encodings(column: pq.ColumnChunkMetaData) -> tuple[str, ...]:
-    return tuple(e for e in column.encodings if e not in ("PLAIN", "RLE"))
 
 
 def test_spark_reads_all_versions_as_one_table(spark: SparkSession, tmp_path: Path, lab: Lab) -> None:

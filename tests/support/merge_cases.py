@@ -18,8 +18,8 @@ SYSTEM = datetime(2026, 1, 1, tzinfo=timezone.utc)
 DEFAULT = SYSTEM - timedelta(hours=1)
 MS = pa.timestamp("ms", tz="UTC")
 COLUMNS = {
-    "case": pa.string(),
     "event_time": MS,
+    "case": pa.string(),
     "id": pa.int32(),
     "part": pa.string(),
     "name": pa.string(),
@@ -190,7 +190,7 @@ def table(case: Case, rows: Sequence[tuple[Any, ...]], *, default: datetime | No
         number, part = key if isinstance(key, tuple) else (key, "")
         time = default if hour is None else at(hour)
         dicts.append(
-            {"case": case.name, "event_time": time, "id": number, "part": part, "name": name, "qty": qty}
+            {"event_time": time, "case": case.name, "id": number, "part": part, "name": name, "qty": qty}
             | ({"op": _SIGNS[sign]} if has_ops else {})
         )
     fields = {"op": pa.int32(), **COLUMNS} if has_ops else COLUMNS

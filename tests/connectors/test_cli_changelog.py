@@ -1,0 +1,77 @@
+"""``historian changelog``: on files and on a Delta table, with exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from changelogs import changelog_of
+from connectors.cli import app
+from connectors.cli.outcome import ExitCode
+from historian.changelog import Op
+from historian.validation import Profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+A, R, C, D = Op.APPEND, Op.RETRACT, Op.CORRECT_FROM, Op.CORRECT_TO
+ROWS = [(A, "a", 1, b"x", None), (C, "a", 1, b"x", None), (D, "a", 1, b"y", None), (A, "b", 1, b"z", None)]
+
+
+def _run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, ["changelog", *map(str, words)])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    rows = changelog_of([*ROWS], Profile.BINLOG)
+    (tmp_path / "files").mkdir()
+    pq.write_table(rows.set_column(1, "op", rows.column("op").cast(pa.int32())), tmp_path / "files" / "0.parquet")
+    return tmp_path / "files"
+
+
+def test_a_changelog_is_checked_projected_and_converted(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    checked = _run("check", path, "--key", "k, l")
+    projected = _run("project", path, "--key", "k,l", "--until", "2", "--out", tmp_path / "state")
+    converted = _run("convert", path, "--to", "upsert", "--out", tmp_path / "upserts")
+
+    assert (0, "nothing is wrong\n") == (checked.exit_code, checked.stdout), checked.output
+    assert (0, 0) == (projected.exit_code, converted.exit_code), projected.output + converted.output
+    assert [("a", b"y")] == [(row["k"], row["v"]) for row in pq.read_table(tmp_path / "state").to_pylist()]
+    upserts = pq.read_table(tmp_path / "upserts").sort_by("offset").to_pylist()
+    assert [(0, 0), (2, 0), (3, 0)] == [(row["offset"], row["op"]) for row in upserts]
+
+
+def test_a_delta_table_becomes_a_delta_table(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    spark.read.parquet(str(path)).write.format("delta").save(str(tmp_path / "table"))
+
+    done = _run("convert", tmp_path / "table", "--to", "events", "--out", tmp_path / "events")
+
+    assert 0 == done.exit_code, done.output
+    events = spark.read.format("delta").load(str(tmp_path / "events")).orderBy("offset").collect()
+    assert ["create", "update", "create"] == [row.event for row in events]
+
+
+def test_what_is_wrong_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    rows = changelog_of([(A, "a", 1, b"x", None), (R, "a", 1, b"y", None)], Profile.BINLOG)
+    pq.write_table(rows.set_column(1, "op", rows.column("op").cast(pa.int32())), tmp_path / "0.parquet")
+
+    found = _run("check", tmp_path, "--key", "k,l", "--json")
+    shown = _run("check", tmp_path, "--key", "k,l")
+    refused = _run("convert", tmp_path, "--to", "append", "--out", tmp_path / "out")
+    taken = _run("convert", tmp_path, "--to", "retract", "--out", tmp_path)
+
+    assert [{"rule": "image", "offset": 1, "expected": "v=b'x'", "found": "v=b'y'"}] == json.loads(found.stdout)
+    assert (ExitCode.FAILED, ExitCode.FAILED) == (found.exit_code, shown.exit_code)
+    assert ["1", "image", "v=b'x'", "v=b'y'"] == shown.stdout.splitlines()[-1].replace("│", " ").split()
+    assert ExitCode.SOURCE == refused.exit_code
+    assert "expected op 0 (+A); found 1" in refused.stderr
+    assert ExitCode.SINK == taken.exit_code
+    assert ExitCode.SOURCE == _run("check", tmp_path / "none").exit_code
+    assert ExitCode.USAGE == _run("convert", tmp_path, "--to", "odf", "--out", tmp_path / "odf").exit_code
