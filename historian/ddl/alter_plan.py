@@ -69,7 +69,8 @@ class AlterPlan:
 class _Facts:
     """What the actions are judged by.
 
-    ``database``: defaults of the table's; ``current``: of the session's, which is what DEFAULT means to MySQL,
+    ``unique_keys``: those over expressions, which may be unique, among them; ``database``: defaults of the table's; ``current``: of
+    the session's, which is what DEFAULT means to MySQL,
     and to MariaDB before 10.9, in CONVERT TO CHARACTER SET DEFAULT.
     """
 
@@ -93,7 +94,7 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
         columns={column.name.lower() for column in old.columns},
         added=set(),
         keys={key.name.lower() for key in keys_of(old)},
-        unique_keys={key.name.lower() for key in old.unique_keys},
+        unique_keys={key.name.lower() for key, unique in keys_of(old) if unique or 0 in key.columns},
         long_keys=_long_keys(old) if context.flavor == "mariadb" else set(),
         has_primary=bool(old.primary_key),
         database=database_defaults(old.name.database, catalog, context),

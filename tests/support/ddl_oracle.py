@@ -34,8 +34,8 @@ WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
 
 _LONGEST_KEY_BYTES = 1000
 _HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
-_LOST = "'?'"
-"""A member that is no text in its charset any more, as servers print it."""
+_LOST = "?"
+"""What servers print for a member, or a part of one, that is no text in its charset any more."""
 _BEYOND_ASCII = re.compile(r"0x(?:..)*[89A-F].(?:..)*")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
