@@ -2,7 +2,8 @@
 
 One ndjson line is ``{"table", "position", "op", "event_time", "schema_version", "data"}``. In ``data`` integers, BIT,
 YEAR and floats are numbers (floats the shortest that read back the same); binary values are base64; everything else is
-the server's own text. TIMESTAMP and ``event_time`` are UTC.
+the server's own text. TIMESTAMP and ``event_time`` are UTC. A row whose images lack columns has lists of names ``absent``
+and ``unseen`` (:mod:`historian.absence`), and ``data`` without them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from historian.absence import ABSENT, UNSEEN, absent_names, marked
 from historian.changelog import CHUNK_COLUMNS, Op
 from historian.chunks import Chunk, positions
 from historian.errors import ValueUnrepresentable
@@ -40,6 +43,10 @@ def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
     Raises:
         ValueUnrepresentable: a column of a type that has no text here.
     """
+    columns = [_json_texts(chunk, at, column) for at, column in enumerate(snapshot.columns)]
+    if ABSENT in chunk.rows.schema.names:
+        yield from _partial_rows(chunk, snapshot, columns)
+        return
     names = [encode_basestring(column.name) for column in snapshot.columns]
     # A template of constants and places is filled in once a row, which is quicker than building objects for json.dumps.
     data = ", ".join(f"{_escaped(name)}: %s" for name in names)
@@ -47,9 +54,23 @@ def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
         f'{{"table": {_escaped(encode_basestring(str(snapshot.name)))}, "position": "%s", "op": "%s", '
         f'"event_time": "%s", "schema_version": {chunk.version}, "data": {{{data}}}}}'
     )
-    columns = [_json_texts(chunk, at, column) for at, column in enumerate(snapshot.columns)]
     for row in zip(positions(chunk).to_pylist(), _signs(chunk), _event_times(chunk), *columns, strict=True):
         yield template % row
+
+
+def _partial_rows(chunk: Chunk, snapshot: Snapshot, columns: list[list[str]]) -> Iterator[str]:
+    names = [column.name for column in snapshot.columns]
+    heads = zip(positions(chunk).to_pylist(), _signs(chunk), _event_times(chunk), strict=True)
+    for (position, op, time), lists, *row in zip(heads, absent_names(chunk.rows, names), *columns, strict=True):
+        absent = lists.get(ABSENT, ())
+        data = [
+            f"{encode_basestring(name)}: {text}" for name, text in zip(names, row, strict=True) if name not in absent
+        ]
+        more = "".join(f'"{name}": {json.dumps(found, ensure_ascii=False)}, ' for name, found in lists.items())
+        yield (
+            f'{{"table": {encode_basestring(str(snapshot.name))}, "position": "{position}", "op": "{op}", '
+            f'"event_time": "{time}", "schema_version": {chunk.version}, {more}"data": {{{", ".join(data)}}}}}'
+        )
 
 
 def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
@@ -60,6 +81,9 @@ def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
     for column in snapshot.columns:
         table.add_column(Text(column.name), overflow="ellipsis", no_wrap=True)
     columns = [_cells(_json_texts(chunk, at, column)) for at, column in enumerate(snapshot.columns)]
+    for name, mark in ((ABSENT, "absent"), (UNSEEN, "changed")):
+        for index, at in np.argwhere(marked(chunk.rows, name, len(columns))).tolist():
+            columns[at][index] = Text(mark, style="dim italic")
     for op, *row in zip(chunk.rows.column("op").to_pylist(), *columns, strict=True):
         table.add_row(_SIGNS[op], *row, style=_STYLES[op])
     return Group(title, table, "")

@@ -8,6 +8,7 @@ Options:
     schema_at: position at which the typed schema is taken; by default the first version in the range.
     from, to: positions a batch read lies between; by default the configured start, and the log's end.
     until: position a stream ends at.
+    absent: "true": typed rows have columns ``absent`` and ``unseen``, which name the columns that a row's images lack.
     after_plan: number of the plan a new stream begins behind; the pipeline sets it to what its sinks hold.
 
 The reader objects travel between processes: what they build is made again in each.
@@ -96,6 +97,7 @@ class _SourceSettings:
     end: str | None
     until: str | None
     after_plan: int
+    absence: bool
 
     def reader(self) -> Reader:
         """A reader of the configured log."""
@@ -126,7 +128,12 @@ class _SourceSettings:
         tracker = self.tracker(ephemeral=self.name is None)
         try:
             return TypedTable.find(
-                tracker, self.table, schema_at=self.schema_at, name=self.name, limit_bytes=self.batch_bytes()
+                tracker,
+                self.table,
+                schema_at=self.schema_at,
+                name=self.name,
+                limit_bytes=self.batch_bytes(),
+                absence=self.absence,
             )
         finally:
             tracker.close()
@@ -137,13 +144,16 @@ def _settings(options: Mapping[str, str], *, streaming: bool = False) -> _Source
     problems = []
     if not given.get("config"):
         problems.append('missing @ $.config (say .option("config", "pipeline.yaml"))')
-    known = ("config", "table", "name", "store", "schema_at", "from", "to", "until", "after_plan", "path")
+    known = ("config", "table", "name", "store", "schema_at", "from", "to", "until", "after_plan", "absent", "path")
     problems += [f"unknown option @ $.{key} (known: {', '.join(known)})" for key in sorted(set(given) - set(known))]
     if streaming and given.get("table") and not given.get("name"):
         problems.append("missing @ $.name (a typed stream remembers its schema under a name)")
     after_plan = given.get("after_plan", "0")
     if not after_plan.isdigit():
         problems.append(f"not a number @ $.after_plan (got {after_plan!r})")
+    absent = given.get("absent", "false").lower()
+    if absent not in ("true", "false"):
+        problems.append(f"neither true nor false @ $.absent (got {absent!r})")
     if problems:
         raise ConfigError('options of format("historian") cannot be used', problems=tuple(problems))
     return _SourceSettings(
@@ -156,6 +166,7 @@ def _settings(options: Mapping[str, str], *, streaming: bool = False) -> _Source
         end=given.get("to"),
         until=given.get("until"),
         after_plan=int(after_plan),
+        absence=absent == "true",
     )
 
 
@@ -278,7 +289,7 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
 
 
 def _marker(plan: int) -> pa.RecordBatch:
-    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", "", b""]
+    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", "", False, b""]
     arrays = [pa.array([value], field.type) for value, field in zip(values, STREAM_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=STREAM_SCHEMA)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian import codec
+from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE, name_lists
 from historian.changelog import physical_name
 from historian.chunks import Chunk, positions
 from historian.edits import DropTable, TruncateTable
@@ -34,16 +35,30 @@ TYPED_COLUMNS = (
 )
 """Columns of a typed row before its data."""
 
+_ABSENCE_FIELDS = tuple(pa.field(name, NAMES_TYPE) for name in ABSENCE_COLUMNS)
+
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
-    """A table and the snapshot that its rows are projected to."""
+    """A table and the snapshot that its rows are projected to.
+
+    *absence*: whether rows have columns that name their absent ones (:mod:`historian.absence`), behind
+    :data:`TYPED_COLUMNS`.
+    """
 
     snapshot: Snapshot
+    absence: bool = False
 
     @classmethod
     def find(
-        cls, tracker: Tracker, table: str, *, schema_at: str | None, name: str | None, limit_bytes: int
+        cls,
+        tracker: Tracker,
+        table: str,
+        *,
+        schema_at: str | None,
+        name: str | None,
+        limit_bytes: int,
+        absence: bool = False,
     ) -> TypedTable:
         """The table's schema: remembered under the stream's *name*, else the one at *schema_at* or at the start.
 
@@ -58,7 +73,7 @@ class TypedTable:
             raise ConfigError("not a table name", problems=(f'expected DATABASE.TABLE @ $.table (got "{table}")',))
         remembered = None if name is None else tracker.store.stream(name)
         if remembered is not None:
-            return cls(codec.load(Snapshot, remembered))
+            return cls(codec.load(Snapshot, remembered), absence)
         snapshot = tracker.snapshot_of(TableName(database, plain), schema_at, limit_bytes=limit_bytes)
         if snapshot is None:
             raise UnknownTable(
@@ -66,19 +81,20 @@ class TypedTable:
                 where=table,
                 next_step="check the name, and that source.tables captures it",
             )
-        taken = {field.name for field in TYPED_COLUMNS} & {column.name.lower() for column in snapshot.columns}
+        system = {field.name for field in (*TYPED_COLUMNS, *(_ABSENCE_FIELDS if absence else ()))}
+        taken = system & {column.name.lower() for column in snapshot.columns}
         if taken:
             problems = tuple(f"a data column has the name of a system column @ {table}.{column}" for column in taken)
             raise ConfigError("typed rows of this table cannot be told apart", problems=problems)
         if name is not None:
             tracker.store.remember_stream(name, codec.dump(Snapshot, snapshot))
-        return cls(snapshot)
+        return cls(snapshot, absence)
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows: :data:`TYPED_COLUMNS`, then the table's columns by name."""
         data = [pa.field(column.name, arrow_type(column.type)) for column in self.snapshot.columns]
-        return pa.schema([*TYPED_COLUMNS, *data])
+        return pa.schema([*TYPED_COLUMNS, *(_ABSENCE_FIELDS if self.absence else ()), *data])
 
     def wanted(self, tables: Sequence[PlannedTable]) -> tuple[PlannedTable, ...]:
         """This table's part of a plan.
@@ -95,7 +111,19 @@ class TypedTable:
         return mine
 
     def rows(self, chunk: Chunk, tables: Sequence[PlannedTable]) -> pa.RecordBatch:
-        """The chunk's rows as :attr:`schema`. Raises :class:`PlanOutdated` where *tables* lack its version."""
+        """The chunk's rows as :attr:`schema`.
+
+        Raises:
+            PlanOutdated: *tables* lack its version.
+            TableStopped: rows have absent columns, and nothing in the schema tells which.
+        """
+        if ABSENT in chunk.rows.schema.names and not self.absence:
+            raise TableStopped(
+                "row images that lack columns",
+                where=f"{self.snapshot.name}, behind {chunk.first_position}",
+                expected="images of binlog_row_image=FULL, or columns that name what is absent",
+                next_step='option("absent", "true") adds them',
+            )
         written = version_in(tables, chunk.table_id, chunk.version).snapshot
         if written is None:
             raise UnknownTable("rows of a table that is gone", where=f"{self.snapshot.name}, version {chunk.version}")
@@ -107,9 +135,17 @@ class TypedTable:
             pa.repeat(pa.scalar(chunk.version, pa.int64()), count),
             positions(chunk),
             projected.column("ordinal"),
+            *self._absence(projected),
             *(projected.column(physical_name(column.id)) for column in self.snapshot.columns),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _absence(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        names = [column.name for column in self.snapshot.columns]
+        return [
+            name_lists(rows.column(f.name), names) if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type)
+            for f in (_ABSENCE_FIELDS if self.absence else ())
+        ]
 
     def _check(self, version: PlannedVersion) -> None:
         lost = next((edit for edit in version.edits if isinstance(edit, ResumeTable) and edit.loses_rows), None)

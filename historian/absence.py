@@ -7,7 +7,8 @@ column's value is NULL in the row and means nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,17 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ABSENCE_COLUMNS", "ABSENT", "NAMES_TYPE", "UNSEEN", "carry_absence", "marked", "name_lists", "pack"]
+__all__ = [
+    "ABSENCE_COLUMNS",
+    "ABSENT",
+    "NAMES_TYPE",
+    "UNSEEN",
+    "absent_names",
+    "carry_absence",
+    "marked",
+    "name_lists",
+    "pack",
+]
 
 ABSENT = "absent"
 """Columns whose value the log does not tell. In +C, and in a +A that follows its -R, they are as in the row before."""
@@ -50,7 +61,7 @@ def marked(rows: pa.RecordBatch | pa.Table, name: str, columns: int) -> NDArray[
         bitmaps = bitmaps.combine_chunks() if isinstance(bitmaps, pa.ChunkedArray) else bitmaps
         present = bitmaps.drop_null()
         # Whatever stands under a NULL is cut out, so that the rest has one width.
-        data = np.frombuffer(b"".join(present.to_pylist()), np.uint8).reshape(len(present), -1)
+        data = np.frombuffer(b"".join(present.to_pylist()), np.uint8).reshape(-1, (columns + 7) // 8)
         valid = bitmaps.is_valid().to_numpy(zero_copy_only=False)
         bits[valid] = np.unpackbits(data, axis=1, count=columns, bitorder="little")
     return bits
@@ -78,3 +89,13 @@ def name_lists(bitmaps: pa.Array, names: Sequence[str]) -> pa.Array:
         for bitmap in encoded.dictionary.to_pylist()
     ]
     return pa.array(lists, NAMES_TYPE).take(encoded.indices)
+
+
+def absent_names(rows: pa.RecordBatch, names: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+    """For each row of a chunk its lists of :func:`name_lists` by :data:`ABSENCE_COLUMNS`; those without names are left out."""
+    there = [name for name in ABSENCE_COLUMNS if name in rows.schema.names]
+    lists = [name_lists(rows.column(name), names).to_pylist() for name in there]
+    if not there:
+        yield from repeat({}, rows.num_rows)
+    for row in zip(*lists, strict=True):
+        yield {name: found for name, found in zip(there, row, strict=True) if found}

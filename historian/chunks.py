@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.absence import ABSENT
+
 __all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "positions"]
 
 _UUID_LENGTH = 36
+_NO_ATTRIBUTES = ("sources", "row_count", "zero_dates", "partial", "rows")
 
 CHUNK_STREAM = pa.schema(
     [
@@ -26,6 +29,7 @@ CHUNK_STREAM = pa.schema(
         pa.field("row_count", pa.int64(), nullable=False),
         pa.field("zero_dates", pa.string(), nullable=False),
         pa.field("stopped", pa.string(), nullable=False),
+        pa.field("partial", pa.bool_(), nullable=False),
         pa.field("rows", pa.binary(), nullable=False),
     ]
 )
@@ -33,6 +37,7 @@ CHUNK_STREAM = pa.schema(
 
 ``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``zero_dates`` what its schema metadata says
 under that key: a JSON object from a column's physical name to how many zero dates became NULL; "" where there are none.
+``partial`` says whether rows have absent columns (:mod:`historian.absence`).
 """
 
 
@@ -53,7 +58,8 @@ class Chunk:
         sources: what ``source`` indexes in ``rows`` (see :data:`historian.changelog.CHUNK_COLUMNS`).
         rows: :data:`~historian.changelog.CHUNK_COLUMNS`, then one column a column of the snapshot, named by
             :func:`~historian.changelog.physical_name`, in the snapshot's order, typed as in :mod:`historian.types`.
-            +C stands directly behind its -C, in the same chunk.
+            +C stands directly behind its -C, in the same chunk. Where rows have absent columns, bitmaps of them stand
+            last (:mod:`historian.absence`).
     """
 
     table_id: int
@@ -82,6 +88,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         chunk.rows.num_rows,
         (chunk.rows.schema.metadata or {}).get(b"zero_dates", b"").decode(),
         chunk.stopped,
+        ABSENT in chunk.rows.schema.names,
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
     body = _ipc_stream(chunk.rows)
@@ -104,7 +111,7 @@ def _ipc_stream(rows: pa.RecordBatch) -> pa.Buffer:
 
 def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
     """The chunks in a batch of :data:`CHUNK_STREAM` rows; their Arrow data is not copied."""
-    names = [name for name in CHUNK_STREAM.names if name not in ("sources", "row_count", "zero_dates", "rows")]
+    names = [name for name in CHUNK_STREAM.names if name not in _NO_ATTRIBUTES]
     columns = {name: batch.column(name).to_pylist() for name in names}
     sources, rows = batch.column("sources"), batch.column("rows")
     for at in range(batch.num_rows):

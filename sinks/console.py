@@ -1,6 +1,7 @@
 """The console sink: every change as a line of JSON, for a look at a stream while it runs.
 
-A row is ``{"table", "op", "event_time", "schema_version", "data"}``, a statement that changes a table
+A row is ``{"table", "op", "event_time", "schema_version", "data"}``, with lists of names ``absent`` and ``unseen`` where its
+images lack columns, which ``data`` then leaves out (:mod:`historian.absence`); a statement that changes a table
 ``{"table", "schema_version", "statement"}``. Nothing is kept: what a restart writes again is printed again, and the
 rows that TRUNCATE or DROP take back are those of the statement, which is printed.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
+from historian.absence import ABSENT, absent_names
 from historian.changelog import CHUNK_COLUMNS, Op
 from historian.chunks import Chunk, chunks_of
 from historian.plans import Plan, PlannedVersion
@@ -45,7 +47,7 @@ class ConsoleSink:
 
     def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:  # noqa: ARG002 as the protocol has it
         """See :class:`sinks.base.Sink`."""
-        rows, _, stops = count_rows(chunks)
+        rows, _, stops, _ = count_rows(chunks)
         check_planned(plan, rows)
         versions = {(table.table_id, v.version): v for table in plan.tables for v in table.versions}
         told = {at for at, version in versions.items() if version.place is None}
@@ -102,16 +104,22 @@ def _statement(name: str, version: PlannedVersion) -> dict[str, Any]:
 def _rows(chunk: Chunk, name: str, version: PlannedVersion) -> Iterator[dict[str, Any]]:
     columns = () if version.snapshot is None else version.snapshot.columns
     data = pa.RecordBatch.from_arrays(
-        chunk.rows.columns[len(CHUNK_COLUMNS) :], names=[str(at) for at, _ in enumerate(columns)]
+        chunk.rows.columns[len(CHUNK_COLUMNS) :][: len(columns)], names=[str(at) for at, _ in enumerate(columns)]
     )
     heads = zip(chunk.rows.column("op").to_pylist(), chunk.rows.column("event_time").to_pylist(), strict=True)
-    for (op, event_time), row in zip(heads, data.to_pylist(), strict=True):
+    absence = absent_names(chunk.rows, [column.name for column in columns])
+    for (op, event_time), row, lists in zip(heads, data.to_pylist(), absence, strict=True):
         yield {
             "table": name,
             "op": Op(op).sign,
             "event_time": event_time,
             "schema_version": chunk.version,
-            "data": {column.name: value for column, value in zip(columns, row.values(), strict=True)},
+            **lists,
+            "data": {
+                column.name: value
+                for column, value in zip(columns, row.values(), strict=True)
+                if column.name not in lists.get(ABSENT, ())
+            },
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +44,7 @@ class Part:
         base: the snapshot in force before the part; None where the table was not there.
         base_version: the number of that version.
         chunks: sequence of each chunk of rows to its row count, in order.
+        partial: whether some of its rows have absent columns (:mod:`historian.absence`).
     """
 
     plan: int
@@ -54,6 +55,7 @@ class Part:
     base: Snapshot | None
     base_version: int
     chunks: Mapping[int, int]
+    partial: bool = False
 
     @property
     def rows(self) -> int:
@@ -102,8 +104,13 @@ def links_of(parts: list[Part]) -> dict[str, int]:
     return links
 
 
-def parts_of(plan: Plan, homes: Homes, rows: ChunkRows) -> list[Part]:
-    """The parts of *plan* that touch a target, those of one home in order; tables that are stopped have none."""
+def parts_of(
+    plan: Plan, homes: Homes, rows: ChunkRows, partial: Collection[tuple[int, int]] = frozenset()
+) -> list[Part]:
+    """The parts of *plan* that touch a target, those of one home in order; tables that are stopped have none.
+
+    *rows* and *partial* are what :func:`count_rows` found.
+    """
     parts: list[Part] = []
     for tables in occupants(plan, homes):
         index = 0
@@ -124,6 +131,7 @@ def parts_of(plan: Plan, homes: Homes, rows: ChunkRows) -> list[Part]:
                     base=base,
                     base_version=base_version,
                     chunks=rows.get((table.table_id, segment), {}),
+                    partial=(table.table_id, segment) in partial,
                 )
                 index += 1
                 base, base_version = versions[-1].snapshot, versions[-1].version
@@ -134,11 +142,13 @@ def parts_of(plan: Plan, homes: Homes, rows: ChunkRows) -> list[Part]:
 
 
 class Counted(NamedTuple):
-    """What the chunks of a plan hold: row counts, their bytes, and why tables stop in the plan, by table id."""
+    """What the chunks of a plan hold: row counts, their bytes, why tables stop in the plan, by table id, and the
+    (table id, segment) of rows with absent columns."""
 
     rows: ChunkRows
     size_bytes: int
     stops: Mapping[int, str]
+    partial: frozenset[tuple[int, int]]
 
 
 def count_rows(chunks: DataFrame) -> Counted:
@@ -148,14 +158,18 @@ def count_rows(chunks: DataFrame) -> Counted:
     found: dict[tuple[int, int], dict[int, int]] = {}
     stops: dict[int, str] = {}
     size_bytes = 0
-    columns = ("table_id", "segment", "sequence", "row_count", "stopped", F.length("rows").alias("size_bytes"))
-    for row in sorted(chunks.select(*columns).collect(), key=lambda row: row.sequence):
+    partial: set[tuple[int, int]] = set()
+    columns = ("table_id", "segment", "sequence", "row_count", "stopped", "partial")
+    size = F.length("rows").alias("size_bytes")
+    for row in sorted(chunks.select(*columns, size).collect(), key=lambda row: row.sequence):
         if row.stopped:
             stops.setdefault(row.table_id, row.stopped)
             continue
         found.setdefault((row.table_id, row.segment), {})[row.sequence] = row.row_count
         size_bytes += row.size_bytes
-    return Counted(found, size_bytes, stops)
+        if row.partial:
+            partial.add((row.table_id, row.segment))
+    return Counted(found, size_bytes, stops, frozenset(partial))
 
 
 def check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.absence import ABSENCE_COLUMNS, name_lists
 from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
 from historian.chunks import Chunk
 from historian.errors import TableStopped
 from historian.fold import net_changes
+from historian.partial_fold import PartialNet, partial_net
 from historian.projection import project
 from historian.schema import Snapshot
 
@@ -29,7 +31,8 @@ def changelog_rows(
 ) -> pa.RecordBatch:
     """*chunk* as changelog rows: each holds the columns of the version it was written under, all others are NULL.
 
-    So what the changelog says of a row depends on the log alone, never on where a batch ended.
+    So what the changelog says of a row depends on the log alone, never on where a batch ended. Absent columns are NULL
+    and named in the columns of :data:`historian.absence.ABSENCE_COLUMNS`, by the names that they had in *written*.
 
     Args:
         chunk: with columns of *written*.
@@ -48,6 +51,9 @@ def changelog_rows(
         "event_time": rows.column("event_time"),
         "schema_version": pa.repeat(pa.scalar(chunk.version, pa.int64()), count),
     }
+    for name in ABSENCE_COLUMNS:
+        if name in rows.schema.names:
+            system[name] = name_lists(rows.column(name), [column.name for column in written.columns])
     data = {physical_name(c.id): rows.column(physical_name(c.id)) for c in carried.columns}
     return in_schema({**system, **data}, schema, count)
 
@@ -58,37 +64,63 @@ def in_schema(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> pa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def refuse_system_names(snapshot: Snapshot) -> None:
-    """Raises :class:`TableStopped` where a column is named like one of the changelog's own."""
-    clash = [column.name for column in snapshot.columns if column.name.lower() in SYSTEM_COLUMNS]
+def refuse_system_names(snapshot: Snapshot, *, partial: bool = False) -> None:
+    """Raises :class:`TableStopped` where a column is named like one of the changelog's own.
+
+    *partial*: whether it has those of :data:`historian.absence.ABSENCE_COLUMNS`.
+    """
+    own = (*SYSTEM_COLUMNS, *(ABSENCE_COLUMNS if partial else ()))
+    clash = [column.name for column in snapshot.columns if column.name.lower() in own]
     if clash:
         raise TableStopped(
             "a data column is named like a column of the changelog",
             where=str(snapshot.name),
-            expected=f"no column named {', '.join(SYSTEM_COLUMNS)}",
+            expected=f"no column named {', '.join(own)}",
             found=clash,
             next_step="rename the column, or leave the table out of the changelog",
         )
 
 
 class NetRows:
-    """Folds the chunks of one part to the last image of each key, seen under *target*."""
+    """Folds the chunks of one part to the last image of each key, seen under *target*.
 
-    def __init__(self, target: Snapshot) -> None:
+    *partial*: whether rows have absent columns. What takes those from where then needs all rows at once.
+    """
+
+    def __init__(self, target: Snapshot, *, partial: bool = False) -> None:
         self._target = target
+        self._partial = partial
+        self._columns = [physical_name(column.id) for column in target.columns]
         self._key = [physical_name(column_id) for column_id in target.primary_key]
         self._folded: list[tuple[int, pa.RecordBatch]] = []
 
     def add(self, chunk: Chunk, written: Snapshot) -> None:
         """Adds the rows of a chunk, in any order of chunks."""
         rows = project(chunk.rows, written, self._target)
-        self._folded.append((chunk.sequence, net_changes(rows, self._key)))
+        self._folded.append((chunk.sequence, rows if self._partial else net_changes(rows, self._key)))
 
-    def finish(self) -> tuple[pa.Table, pa.Table]:
-        """The rows to put, and the rows whose keys are to go; each key once, in one of them."""
+    def finish(self) -> PartialNet:
+        """The rows to put, and the rows whose keys are to go; each key once."""
         self._folded.sort(key=lambda folded: folded[0])
-        merged = pa.Table.from_batches([batch for _, batch in self._folded])
+        batches = [batch for _, batch in self._folded]
+        if self._partial:
+            return partial_net(_aligned(batches), self._key, self._columns)
+        merged = pa.Table.from_batches(batches)
         last = net_changes(merged, self._key) if len(self._folded) > 1 else merged
         gone = pc.equal(last.column("op"), pa.scalar(int(Op.RETRACT), last.column("op").type))
-        data = last.select([physical_name(column.id) for column in self._target.columns])
-        return data.filter(pc.invert(gone)), data.filter(gone)
+        data = last.select(self._columns)
+        none = data.slice(0, 0)
+        return PartialNet(whole=data.filter(pc.invert(gone)), partial=none, unseen=none, gone=data.filter(gone))
+
+
+def _aligned(batches: list[pa.RecordBatch]) -> pa.Table:
+    """One table of batches of which some have bitmaps of absent columns."""
+    tables = []
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        for name in ABSENCE_COLUMNS:
+            if name not in table.schema.names:
+                table = table.append_column(name, pa.nulls(batch.num_rows, pa.binary()))
+        order = [name for name in table.schema.names if name not in ABSENCE_COLUMNS]
+        tables.append(table.select([*order, *ABSENCE_COLUMNS]))
+    return pa.concat_tables(tables)

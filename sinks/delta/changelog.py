@@ -90,7 +90,7 @@ def changelog_after(part: Part, schema: DeltaSchema | None) -> tuple[DeltaSchema
     for version in part.versions:
         if version.snapshot is not None:
             news = version.place is not None and (part.base is not None or bool(latest))
-            schema = changelog_schema(schema, version.snapshot, version.version if news else 0)
+            schema = changelog_schema(schema, version.snapshot, version.version if news else 0, partial=part.partial)
             latest.update({column.id: column.type for column in version.snapshot.columns})
     return schema, latest
 

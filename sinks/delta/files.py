@@ -28,6 +28,8 @@ __all__ = [
     "CHANGELOG",
     "DELETES",
     "FILES",
+    "PARTIAL",
+    "UNSEEN",
     "UPSERTS",
     "FileWriter",
     "Work",
@@ -37,7 +39,7 @@ __all__ = [
     "write_files",
 ]
 
-CHANGELOG, UPSERTS, DELETES = "changelog", "upserts", "deletes"
+CHANGELOG, UPSERTS, PARTIAL, UNSEEN, DELETES = "changelog", "upserts", "partial", "unseen", "deletes"
 
 _BUFFER_BYTES = 64 << 20
 _FILE_BYTES = 512 << 20
@@ -67,6 +69,7 @@ class Work:
         offsets: chunk sequence to the changelog offset of its first row.
         system_time_us: of every row.
         target: the snapshot that mirror rows are projected to; None: no mirror rows are wanted.
+        partial: whether rows have absent columns.
     """
 
     table_id: int
@@ -80,6 +83,7 @@ class Work:
     target: Snapshot | None
     mirror: pa.Schema | None
     mirror_directory: str
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +213,7 @@ class _PartWriter:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._changelog = None if work.changelog is None else FileWriter(work.changelog_directory, work.changelog)
-        self._net = None if work.target is None else NetRows(work.target)
+        self._net = None if work.target is None else NetRows(work.target, partial=work.partial)
 
     def write(self, chunk: Chunk) -> None:
         work = self._work
@@ -231,9 +235,16 @@ class _PartWriter:
         if self._changelog is not None:
             yield CHANGELOG, self._changelog.close()
         if self._net is not None:
-            upserts, deletes = self._net.finish()
-            for kind, rows in ((UPSERTS, upserts), (DELETES, deletes)):
-                writer = FileWriter(self._work.mirror_directory, self._work.mirror)
-                for batch in rows.to_batches():
+            net = self._net.finish()
+            for kind, rows in ((UPSERTS, net.whole), (PARTIAL, net.partial), (UNSEEN, net.unseen), (DELETES, net.gone)):
+                schema = _with_more(self._work.mirror, rows.schema)
+                writer = FileWriter(self._work.mirror_directory, schema)
+                for batch in rows.cast(schema).to_batches():
                     writer.write(batch)
                 yield kind, writer.close()
+
+
+def _with_more(mirror: pa.Schema | None, rows: pa.Schema) -> pa.Schema:
+    """The mirror's schema for what *rows* have of it, and their own for the rest."""
+    assert mirror is not None  # noqa: S101 planned with the net change
+    return pa.schema([mirror.field(f.name) if f.name in mirror.names else f for f in rows])

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from historian.absence import ABSENT
 from historian.changelog import Op, physical_name
+from historian.errors import TableStopped
 from historian.schema import Snapshot
 from sinks.delta.changelog import ChangelogPart
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
@@ -77,7 +79,8 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
     changelog = work.target
     schema = changelog.view.schema()
     log = spark.read.format("delta").option("versionAsOf", changelog.view.version).load(changelog.path)
-    rows = log.select("offset", "op", "schema_version", *_columns(schema, base))
+    lacks = F.col(ABSENT).isNotNull() if ABSENT in schema.names() else F.lit(False)
+    rows = log.select("offset", "op", "schema_version", lacks.alias(ABSENT), *_columns(schema, base))
     for column in base.columns:
         field = schema.by_id(column.id)
         if field is not None and field.since and column.initial is not None:
@@ -86,9 +89,12 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
             rows = rows.withColumn(name, known)
     names = [physical_name(column.id) for column in base.columns]
     if base.primary_key and work.keys == {base.primary_key}:
-        last = F.max_by(F.struct("op", *names), "offset").alias("last")
+        last = F.max_by(F.struct("op", ABSENT, *names), "offset").alias("last")
         folded = rows.groupBy(*map(physical_name, base.primary_key)).agg(last).select("last.*")
-        return folded.where(F.col("op") != int(Op.RETRACT)).select(*names)
+        live = folded.where(F.col("op") != int(Op.RETRACT))
+        _refuse_absent(live, schema, base)
+        return live.select(*names)
+    _refuse_absent(rows, schema, base)
     # As text a float keeps the sign of its zero, which a grouping would lose.
     floats = {f.physical: f.type for f in schema.fields if f.physical in names and f.type in ("float", "double")}
     rows = rows.withColumns({name: F.col(name).cast("string") for name in floats})
@@ -96,6 +102,16 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
     counted = rows.groupBy(*names).agg(F.sum(sign).alias("count")).where("count > 0")
     repeated = counted.withColumn("count", F.explode(F.sequence(F.lit(1), F.col("count").cast("int"))))
     return repeated.withColumns({name: F.col(name).cast(kind) for name, kind in floats.items()}).select(*names)
+
+
+def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None:
+    if ABSENT in schema.names() and not rows.where(ABSENT).isEmpty():
+        raise TableStopped(
+            "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
+            where=str(base.name),
+            expected="a mirror, or rows logged with binlog_row_image=FULL",
+            next_step="replicate the table anew, with a mirror",
+        )
 
 
 def _columns(schema: DeltaSchema, base: Snapshot) -> Sequence[Any]:

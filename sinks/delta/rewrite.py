@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from historian.changelog import Op, physical_name
 from historian.fold import net_changes
+from historian.partial_fold import completed
 from historian.schema import Column, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS
 from historian.values import initial_scalar
@@ -22,6 +23,8 @@ from sinks.delta.files import FileWriter
 from sinks.delta.kernel import DataFile
 
 __all__ = ["SMALL_BYTES", "rewritten"]
+
+_OP = pa.field("op", pa.uint8())
 
 SMALL_BYTES = 8 << 20
 """Up to this size of its files a mirror is written anew."""
@@ -34,6 +37,7 @@ def rewritten(
     snapshot: Snapshot,
     filled: Sequence[Column],
     upserts: Sequence[DataFile],
+    partial: Sequence[DataFile],
     deletes: Sequence[DataFile],
 ) -> list[DataFile]:
     """New files of the mirror in *directory* that hold what *files* hold, with the net change applied.
@@ -44,13 +48,23 @@ def rewritten(
         schema: of its files from now on, physical names.
         snapshot: the table's schema, whose key decides what a row replaces.
         filled: columns that rows of *files* lack and read a default in.
-        upserts, deletes: files of the rows to put and of the rows whose keys are to go.
+        upserts, partial, deletes: files of the rows to put, of those to put whose absent columns are as they were, and
+            of the rows whose keys are to go.
+
+    Raises:
+        TableStopped: the mirror has no row that a partial one changes.
     """
     defaults = {physical_name(column.id): initial_scalar(column) for column in filled}
     parts = [_read(path, schema, defaults, Op.APPEND) for path in files]
+    key = [physical_name(column_id) for column_id in snapshot.primary_key]
+    if partial:
+        held = pa.concat_tables(parts)
+        rows = pa.concat_tables([_file(file.path) for file in partial])
+        whole = pa.table(completed(rows, held, key, schema.names).columns, schema=schema)
+        parts.append(whole.append_column(_OP, pa.repeat(pa.scalar(int(Op.APPEND), pa.uint8()), whole.num_rows)))
     parts += [_read(file.path, schema, {}, Op.APPEND) for file in upserts]
     parts += [_read(file.path, schema, {}, Op.RETRACT) for file in deletes]
-    last = net_changes(pa.concat_tables(parts), [physical_name(column_id) for column_id in snapshot.primary_key])
+    last = net_changes(pa.concat_tables(parts), key)
     stays = pc.not_equal(last.column("op"), pa.scalar(int(Op.RETRACT), pa.uint8()))
     writer = FileWriter(directory, schema)
     for batch in last.filter(stays).select(schema.names).to_batches():
@@ -59,11 +73,15 @@ def rewritten(
 
 
 def _read(path: str, schema: pa.Schema, defaults: dict[str, pa.Scalar], op: Op) -> pa.Table:
-    system, place = pafs.FileSystem.from_uri(path)
-    table = pq.ParquetFile(system.open_input_file(place)).read()
+    table = _file(path)
     columns = [_column(table, field, defaults) for field in schema]
     marks = pa.repeat(pa.scalar(int(op), pa.uint8()), table.num_rows)
-    return pa.table([*columns, marks], schema=schema.append(pa.field("op", pa.uint8())))
+    return pa.table([*columns, marks], schema=schema.append(_OP))
+
+
+def _file(path: str) -> pa.Table:
+    system, place = pafs.FileSystem.from_uri(path)
+    return pq.ParquetFile(system.open_input_file(place)).read()
 
 
 def _column(table: pa.Table, field: pa.Field, defaults: dict[str, pa.Scalar]) -> pa.Array | pa.ChunkedArray:

@@ -7,13 +7,14 @@ only, and a column dropped and added again never shows old values.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from historian.changelog import SYSTEM_COLUMNS, physical_name
+from historian.absence import ABSENCE_COLUMNS, NAMES_TYPE
+from historian.changelog import SYSTEM_COLUMNS, column_id, physical_name
 from historian.errors import TableStopped
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
@@ -25,7 +26,9 @@ _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _SINCE = "historian.since"
 _RESERVED_IDS = 16
-"""Delta ids of system columns lie below; a column of the history takes its own id plus this."""
+"""Delta ids of a changelog's first columns lie below; those of the history's columns ascend with their own ids above."""
+_IDS_EACH = 4
+"""Delta takes only ids above all that a table has. Between two columns there is room for those that a changelog gets late."""
 
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Delta's integer types, and the digits before the point of a decimal that Delta widens them to."""
@@ -43,6 +46,7 @@ _ARROW: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "array<string>": NAMES_TYPE,
 }
 _DELTA = {arrow: name for name, arrow in _ARROW.items()}
 
@@ -64,8 +68,8 @@ class DeltaField:
     @property
     def column_id(self) -> int | None:
         """The id of the history's column; None for a system column."""
-        found = int(self.metadata.get(_ID, 0)) - _RESERVED_IDS
-        return found if found > 0 else None
+        physical = str(self.metadata.get(_PHYSICAL, ""))
+        return column_id(physical) if physical[:1] == "h" and physical[1:].isdigit() else None
 
     @property
     def since(self) -> int:
@@ -91,7 +95,7 @@ class DeltaSchema:
         """The schema of Delta's JSON text."""
         return cls(
             tuple(
-                DeltaField(name=f["name"], type=f["type"], metadata=f["metadata"], nullable=f["nullable"])
+                DeltaField(name=f["name"], type=_type_name(f["type"]), metadata=f["metadata"], nullable=f["nullable"])
                 for f in json.loads(text)["fields"]
             )
         )
@@ -162,7 +166,9 @@ def mirror_schema(current: DeltaSchema | None, snapshot: Snapshot) -> DeltaSchem
     return DeltaSchema(_distinct(fields, snapshot))
 
 
-def changelog_schema(current: DeltaSchema | None, snapshot: Snapshot, since: int) -> DeltaSchema:
+def changelog_schema(
+    current: DeltaSchema | None, snapshot: Snapshot, since: int, *, partial: bool = False
+) -> DeltaSchema:
     """The schema that a changelog must have to take rows under *snapshot* as well: no column is ever lost.
 
     Columns that are gone stand last; where a new one took the name of a gone one, that is called ``name__h7`` by its
@@ -172,14 +178,27 @@ def changelog_schema(current: DeltaSchema | None, snapshot: Snapshot, since: int
         current: the present schema, None for a new table.
         snapshot: whose columns it must have.
         since: version that brings the columns that are new.
+        partial: whether rows have absent columns. A changelog that had such rows keeps its columns for that.
     """
-    refuse_system_names(snapshot)
+    partial = partial or (current is not None and bool({f.physical for f in current.fields} & set(ABSENCE_COLUMNS)))
+    refuse_system_names(snapshot, partial=partial)
     held = {} if current is None else {f.column_id: f for f in current.fields if f.column_id is not None}
     live = tuple(_field(column, held.get(column.id), since, snapshot) for column in snapshot.columns)
-    taken = {f.name.lower() for f in live} | set(SYSTEM_COLUMNS)
+    system = (*_SYSTEM_FIELDS, *(_absence_fields(current, live) if partial else ()))
+    taken = {f.name.lower() for f in live} | {f.name for f in system}
     gone = [f for f in held.values() if snapshot.column_by_id(f.column_id or 0) is None]
     aside = tuple(replace(f, name=f"{f.name}__{f.physical}") if f.name.lower() in taken else f for f in gone)
-    return DeltaSchema((*_SYSTEM_FIELDS, *_distinct((*live, *aside), snapshot)))
+    return DeltaSchema((*system, *_distinct((*live, *aside), snapshot)))
+
+
+def _absence_fields(current: DeltaSchema | None, live: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
+    held = () if current is None else current.fields
+    found = tuple(f for f in held if f.physical in ABSENCE_COLUMNS)
+    last = max(int(f.metadata[_ID]) for f in (*_SYSTEM_FIELDS, *held, *live))
+    return found or tuple(
+        DeltaField(name=name, type="array<string>", metadata={_ID: last + at, _PHYSICAL: name})
+        for at, name in enumerate(ABSENCE_COLUMNS, 1)
+    )
 
 
 def delta_type(column: Column) -> str:
@@ -216,7 +235,7 @@ def widens(old: str, new: str) -> bool:
 def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapshot) -> DeltaField:
     wanted = delta_type(column)
     if held is None:
-        metadata: dict[str, Any] = {_ID: column.id + _RESERVED_IDS, _PHYSICAL: physical_name(column.id)}
+        metadata: dict[str, Any] = {_ID: _RESERVED_IDS + _IDS_EACH * column.id, _PHYSICAL: physical_name(column.id)}
         if since:
             metadata[_SINCE] = str(since)
         return DeltaField(name=column.name, type=wanted, metadata=metadata)
@@ -251,5 +270,16 @@ def _decimal(kind: str) -> tuple[int, int]:
 
 
 def _struct(named: list[tuple[str, DeltaField]]) -> dict[str, Any]:
-    fields = [{"name": name, "type": f.type, "nullable": f.nullable, "metadata": dict(f.metadata)} for name, f in named]
+    fields = [
+        {"name": name, "type": _TYPES.get(f.type, f.type), "nullable": f.nullable, "metadata": dict(f.metadata)}
+        for name, f in named
+    ]
     return {"type": "struct", "fields": fields}
+
+
+_TYPES: dict[str, Any] = {"array<string>": {"type": "array", "elementType": "string", "containsNull": False}}
+"""Types that Delta spells out."""
+
+
+def _type_name(spelled: Any) -> str:
+    return next((name for name, form in _TYPES.items() if form == spelled), spelled)

@@ -70,13 +70,13 @@ class DeltaSink:
         if plan.number < held:
             state.check_earlier(plan)
             return
-        rows, size_bytes, stops = count_rows(chunks)
+        rows, size_bytes, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
         homes = stopped_homes(assign(state.homes, plan, self._settings), stops, plan.number)
         if stops:
             # Before the plan, which tells a replay that its tables hold it: what is not written is known then.
             state.record_homes(homes, plan.number)
-        parts = [part for part in parts_of(plan, homes, rows) if part.home.table_id not in stops]
+        parts = [part for part in parts_of(plan, homes, rows, partial) if part.home.table_id not in stops]
         if plan.number == held:
             state.check_last(plan, rows)
         else:

@@ -39,7 +39,7 @@ def file_statistics(footer: pq.FileMetaData, schema: pa.Schema) -> str:
         if at >= _INDEXED_COLUMNS:
             break
         groups = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
-        if any(group is None or not group.has_null_count for group in groups):
+        if pa.types.is_list(column.type) or any(group is None or not group.has_null_count for group in groups):
             continue
         nulls[column.name] = str(sum(group.null_count for group in groups))
         groups = [group for group in groups if group.num_values > 0]

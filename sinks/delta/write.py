@@ -13,9 +13,9 @@ from historian.errors import ChainBroken, TableStopped
 from historian.plans import Plan
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart, prepare_changelog
-from sinks.delta.files import CHANGELOG, DELETES, UPSERTS, Work, WrittenFile, write_files
+from sinks.delta.files import CHANGELOG, DELETES, PARTIAL, UNSEEN, UPSERTS, Work, WrittenFile, write_files
 from sinks.delta.kernel import DataFile
-from sinks.delta.mirror import prepare_mirror, write_mirror
+from sinks.delta.mirror import NetFiles, prepare_mirror, write_mirror
 from sinks.delta.policy import check
 from sinks.delta.retract import write_retractions
 from sinks.delta.schema import DeltaSchema
@@ -142,6 +142,7 @@ class PlanWriter:
             target=part.last if wants_mirror else None,
             mirror=ready.mirror_schema.arrow() if ready.mirror_schema is not None else None,
             mirror_directory=self._state.path(part.home.mirror),
+            partial=part.partial,
         )
 
     def _commit(self, ready: _Prepared, files: Sequence[WrittenFile], spark: SparkSession) -> None:
@@ -153,9 +154,10 @@ class PlanWriter:
             ready.changelog.commit([*ready.retractions, *of(CHANGELOG)])
         if ready.mirror is None or ready.mirror_schema is None:
             return
-        upserts, deletes = of(UPSERTS), of(DELETES)
-        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, upserts, deletes)
-        self._state.kernel.delete_files([file.path for file in (deletes if kept else [*upserts, *deletes])])
+        upserts, others = of(UPSERTS), [*of(PARTIAL), *of(UNSEEN), *of(DELETES)]
+        net = NetFiles(whole=upserts, partial=of(PARTIAL), unseen=of(UNSEEN), gone=of(DELETES))
+        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net)
+        self._state.kernel.delete_files([file.path for file in (others if kept else [*upserts, *others])])
 
     @contextmanager
     def _stopping(self, part: Part) -> Iterator[None]:

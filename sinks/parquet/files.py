@@ -1,7 +1,8 @@
 """Files of one table: named after the offset of their first row, one a schema version and plan.
 
 A file carries the snapshot that its rows were written under (metadata ``historian.snapshot``), columns have the names of
-that version and the column's id as field id. Encodings are Open Data Fabric's: ``offset`` delta-packed, ``op`` an INT32
+that version and the column's id as field id. Rows with absent columns stand in files of their own, which name them in
+the columns of :mod:`historian.absence` behind ``schema_version``. Encodings are Open Data Fabric's: ``offset`` delta-packed, ``op`` an INT32
 in a dictionary.
 """
 
@@ -18,8 +19,10 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian import codec
+from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE
 from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
 from historian.chunks import chunks_of
+from historian.errors import TableStopped
 from historian.fold import BAG_COUNT, fold_bag, net_changes
 from historian.projection import project
 from historian.schema import Snapshot
@@ -34,6 +37,8 @@ __all__ = ["Retraction", "Work", "write_chunks", "write_retractions"]
 _SNAPSHOT = b"historian.snapshot"
 _UTC_US = pa.timestamp("us", tz="UTC")
 _SYSTEM_TYPES = (pa.int64(), pa.int32(), _UTC_US, _UTC_US, pa.int64())
+_LACKS = "lacks"
+"""Column that tells whether a row has absent columns, while it is folded."""
 _WRITTEN = "path string, rows long"
 _BATCH_ROWS = 65_536
 
@@ -108,27 +113,28 @@ def write_retractions(work: Retraction) -> int:
 
 def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        current: tuple[int, int, int] | None = None
+        current: tuple[int, int, int, tuple[str, ...]] | None = None
         file: _File | None = None
         for chunk in (chunk for batch in batches for chunk in chunks_of(batch)):
             work = works.get((chunk.table_id, chunk.segment))
             if work is None:
                 continue
             first, snapshot = work.offsets[chunk.sequence], work.written[chunk.version]
-            if file is None or current != (chunk.table_id, chunk.segment, chunk.version):
+            absence = tuple(name for name in ABSENCE_COLUMNS if name in chunk.rows.schema.names)
+            if file is None or current != (chunk.table_id, chunk.segment, chunk.version, absence):
                 if file is not None:
                     yield file.close()
-                current = (chunk.table_id, chunk.segment, chunk.version)
-                file = _File(work.directory, first, chunk.version, _schema(snapshot))
+                current = (chunk.table_id, chunk.segment, chunk.version, absence)
+                file = _File(work.directory, first, chunk.version, _schema(snapshot, absence))
             rows = changelog_rows(
                 chunk,
                 written=snapshot,
                 carried=snapshot,
-                schema=_physical(snapshot),
+                schema=_physical(snapshot, absence),
                 first_offset=first,
                 system_time_us=work.system_time_us,
             )
-            file.write(pa.table(rows.columns, schema=_schema(snapshot)))
+            file.write(pa.table(rows.columns, schema=_schema(snapshot, absence)))
         if file is not None:
             yield file.close()
 
@@ -177,9 +183,12 @@ def _live_rows(work: Retraction) -> pa.Table:
     else:
         fold = _Bag(names)
     for file, snapshot in files:
-        physical = _physical(snapshot).names
+        absence = [name for name in ABSENCE_COLUMNS if name in file.schema_arrow.names]
+        physical = _physical(snapshot, absence).names
         for batch in file.iter_batches(_BATCH_ROWS):
-            fold.add(project(batch.rename_columns(physical), snapshot, work.base))
+            lists = batch.column(ABSENT) if absence else pa.nulls(batch.num_rows)
+            rows = batch.rename_columns(physical).drop_columns(absence)
+            fold.add(project(rows, snapshot, work.base).append_column(_LACKS, lists.is_valid()))
     return fold.rows(names, _physical(work.base))
 
 
@@ -219,7 +228,9 @@ class _LastRows:
     def rows(self, names: list[str], schema: pa.Schema) -> pa.Table:
         if self._last is None:
             return schema.empty_table().select(names)
-        return self._last.filter(pc.not_equal(self._last.column("op"), int(Op.RETRACT))).select(names)
+        live = self._last.filter(pc.not_equal(self._last.column("op"), int(Op.RETRACT)))
+        _refuse_absent(live)
+        return live.select(names)
 
 
 class _Bag:
@@ -230,6 +241,7 @@ class _Bag:
         self._counts: pa.Table | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
+        _refuse_absent(rows)
         news = fold_bag(rows, self._names)
         self._counts = news if self._counts is None else self._summed(pa.concat_tables([self._counts, news]))
 
@@ -244,9 +256,19 @@ class _Bag:
         return pa.table([*summed.select(self._names).columns, summed.column(f"{BAG_COUNT}_sum")], schema=counts.schema)
 
 
-def _schema(snapshot: Snapshot) -> pa.Schema:
-    """The schema of files: the version's own names, the columns' ids as field ids."""
+def _refuse_absent(rows: pa.RecordBatch | pa.Table) -> None:
+    if pc.any(rows.column(_LACKS)).as_py():
+        raise TableStopped(
+            "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
+            expected="rows logged with binlog_row_image=FULL",
+            next_step="replicate the table anew",
+        )
+
+
+def _schema(snapshot: Snapshot, absence: Sequence[str] = ()) -> pa.Schema:
+    """The schema of files: the version's own names, the columns' ids as field ids; *absence*: what tells of absent columns."""
     system = [pa.field(name, kind, False) for name, kind in zip(SYSTEM_COLUMNS, _SYSTEM_TYPES, strict=True)]
+    system += [pa.field(name, NAMES_TYPE) for name in absence]
     data = [
         pa.field(column.name, arrow_type(column.type), True, {"PARQUET:field_id": str(column.id)})
         for column in snapshot.columns
@@ -254,8 +276,8 @@ def _schema(snapshot: Snapshot) -> pa.Schema:
     return pa.schema([*system, *data], metadata={_SNAPSHOT: codec.dump(Snapshot, snapshot).encode()})
 
 
-def _physical(snapshot: Snapshot) -> pa.Schema:
+def _physical(snapshot: Snapshot, absence: Sequence[str] = ()) -> pa.Schema:
     """The same by physical names."""
-    schema = _schema(snapshot)
-    names = [*SYSTEM_COLUMNS, *(physical_name(column.id) for column in snapshot.columns)]
+    schema = _schema(snapshot, absence)
+    names = [*SYSTEM_COLUMNS, *absence, *(physical_name(column.id) for column in snapshot.columns)]
     return pa.schema([pa.field(name, field.type) for name, field in zip(names, schema, strict=True)])

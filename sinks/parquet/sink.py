@@ -76,13 +76,13 @@ class ParquetSink:
                 raise ChainBroken("another plan is held under a plan's number", where=f"{self._root}, {plan.number}")
             return
         check_follows(plan, number, self._root, holder="the files", elsewhere="choose another path")
-        rows, _, stops = count_rows(chunks)
+        rows, _, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
         recorded = 0 if held is None else held.plan.version
         homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._settings)
         homes = stopped_homes(homes, stops, plan.number)
         writing = _Writing(self._root, plan, dict(homes), {} if held is None else dict(held.logs))
-        writing.write(parts_of(plan, homes, rows), chunks)
+        writing.write(parts_of(plan, homes, rows, partial), chunks)
         self._held = HeldPlan(
             plan=plan,
             changes=tuple(entry for entry in timeline(recorded) if entry.number <= plan.version),
@@ -154,7 +154,7 @@ class _Writing:
         """Takes back what a statement takes back, and gives the part's rows their offsets."""
         written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
         for snapshot in written.values():
-            refuse_system_names(snapshot)
+            refuse_system_names(snapshot, partial=part.partial)
         directory = part.home.changelog
         log = self.logs.get(directory, Log())
         if part.clears is not None and part.base is not None:

@@ -103,7 +103,8 @@ class Lake:
         columns = self.lab.columns_at(row["schema_version"], names)
         assert all(row[name] is None for physical, name in names.items() if physical not in columns)
         data = tuple((then, row[names[physical]]) for physical, then in columns.items())
-        return Written(Op(row["op"]).sign, row["schema_version"], data)
+        absence = (tuple(found) if isinstance(found := row.get(name), list) else () for name in ("absent", "unseen"))
+        return Written(Op(row["op"]).sign, row["schema_version"], data, *absence)
 
     def _rows(self, frame: DataFrame) -> list[dict[str, Any]]:
         """Rows through Arrow, which keeps time zones apart from their absence."""

@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from historian.absence import ABSENT, UNSEEN, pack
 from historian.changelog import CHUNK_COLUMNS, Op, physical_name
 from historian.chunks import CHUNK_STREAM, Chunk, chunk_row
 from historian.edits import (
@@ -57,6 +59,19 @@ class Written:
     op: str
     version: int
     data: tuple[tuple[str, Any], ...]
+    absent: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A row that no chunk has yet; its event tells which rows are one change."""
+
+    op: Op
+    row: dict[str, Any]
+    event: int
+    absent: Collection[str] = ()
+    unseen: Collection[str] = ()
 
 
 @dataclass
@@ -68,7 +83,7 @@ class Table:
     live: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     bag: list[dict[str, Any]] = field(default_factory=list)
     log: list[Written] = field(default_factory=list)
-    pending: list[tuple[Op, dict[str, Any]]] = field(default_factory=list)
+    pending: list[Pending] = field(default_factory=list)
 
 
 class Lab:
@@ -179,6 +194,24 @@ class Lab:
     def delete(self, name: str, *rows: Row) -> None:
         for row in rows:
             self._change(name, (Op.RETRACT, row))
+
+    def update_part(self, name: str, key: Row, *, unseen: Collection[str] = (), **new: Any) -> None:
+        """An update whose images have the key before, and after what is *new*; columns *unseen* change as well."""
+        table = self._table(name)
+        old = table.live[self._key(name, key)]
+        same = self._key(name, {**old, **new}) == self._key(name, old)
+        lacks = set(old) - set(key)
+        ops = (Op.CORRECT_FROM, Op.CORRECT_TO) if same else (Op.RETRACT, Op.APPEND)
+        self._clock += 1
+        version = table.versions[-1].version
+        for op, told, absent, hidden in ((ops[0], key, lacks, ()), (ops[1], {**key, **new}, lacks - set(new), unseen)):
+            row = {column: None if column in absent else told[column] for column in old}
+            table.pending.append(Pending(op, row, self._clock, absent, hidden))
+            lists = (tuple(column for column in old if column in names) for names in (absent, hidden))
+            table.log.append(Written(op.sign, version, tuple(row.items()), *lists))
+        if not same:
+            del table.live[self._key(name, old)]
+        table.live[self._key(name, {**old, **new})] = {**old, **new}
 
     def update(self, name: str, old: Row, **new: Any) -> None:
         after = {**old, **new}
@@ -310,7 +343,7 @@ class Lab:
         snapshot = self.catalog.tables[_name(name)]
         for op, row in rows:
             whole = {c.name: row.get(c.name) for c in snapshot.columns}
-            table.pending.append((op, whole))
+            table.pending.append(Pending(op, whole, self._clock))
             table.log.append(Written(op.sign, table.versions[-1].version, tuple(whole.items())))
             if not snapshot.primary_key:
                 table.bag.append(whole) if op in (Op.APPEND, Op.CORRECT_TO) else table.bag.remove(whole)
@@ -331,16 +364,22 @@ class Lab:
         assert version.snapshot is not None
         count = len(table.pending)
         system = [
-            pa.array([int(op) for op, _ in table.pending], pa.uint8()),
+            pa.array([int(pending.op) for pending in table.pending], pa.uint8()),
             pa.array([START_US + self._clock * 1_000_000] * count, pa.timestamp("us", tz="UTC")),
             pa.array([0] * count, pa.int16()),
             pa.array([self._clock] * count, pa.int64()),
-            pa.array(range(count), pa.int32()),
+            pa.array([pending.event for pending in table.pending], pa.int32()),
         ]
         data = [
-            pa.array([row[c.name] for _, row in table.pending], arrow_type(c.type)) for c in version.snapshot.columns
+            pa.array([pending.row[c.name] for pending in table.pending], arrow_type(c.type))
+            for c in version.snapshot.columns
         ]
         fields = [pa.field(physical_name(c.id), arrow_type(c.type)) for c in version.snapshot.columns]
+        for column, lists in ((ABSENT, [p.absent for p in table.pending]), (UNSEEN, [p.unseen for p in table.pending])):
+            bits = np.array([[c.name in names for c in version.snapshot.columns] for names in lists], np.bool_)
+            if bits.any():
+                data.append(pack(bits))
+                fields.append(pa.field(column, pa.binary()))
         self._sequence += 1
         table.chunks.append(
             Chunk(

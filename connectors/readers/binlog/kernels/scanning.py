@@ -235,17 +235,8 @@ def _is_seen(maps, store, body, end):
 
 
 @kernel
-def _has_all(bitmap, columns):
-    for index in range(columns >> 3):
-        if load_u8(bitmap + index) != 0xFF:
-            return False
-    rest = columns & 7
-    return rest == 0 or load_u8(bitmap + (columns >> 3)) & ((1 << rest) - 1) == (1 << rest) - 1
-
-
-@kernel
-def _rows(state, maps, body, end, kind):
-    """Takes a row event of any kind; the code of return."""
+def _rows(state, maps, body, end):
+    """Takes a row event of any kind, whose images are nobody's matter here; the code of return."""
     if end - body < 8:
         return at.SHORT
     number = _table_number(body)
@@ -255,29 +246,6 @@ def _rows(state, maps, body, end, kind):
     if load_i64(entry) < 0:
         _set(state, at.DETAIL, number)
         return at.UNMAPPED
-    if load_i64(entry + 8 * at.MAP_CAPTURED) == 0:
-        return at.DONE
-    if kind == 39:
-        return at.UNSUPPORTED
-    fields = body + 8
-    # Compressed row events of MariaDB keep all but the images as it is.
-    if kind >= 169 or 30 <= kind <= 32:
-        if end - fields < 2:
-            return at.SHORT
-        fields += load_u16(fields)
-    if end - fields < 3:
-        return at.SHORT
-    columns = load_u8(fields)
-    fields += 1
-    if columns == 252:
-        columns = load_u16(fields)
-        fields += 2
-    bitmap_bytes = (columns + 7) >> 3
-    bitmaps = 2 if kind in (24, 31, 167, 170) else 1
-    if end - fields < bitmap_bytes * bitmaps:
-        return at.SHORT
-    if not _has_all(fields, columns) or (bitmaps == 2 and not _has_all(fields + bitmap_bytes, columns)):
-        return at.PARTIAL
     return at.DONE
 
 
@@ -350,7 +318,7 @@ def _inside(state, sources, records, maps, store, header, end, behind, kind):
     if _is_row_event(kind):
         if not skipped:
             _set(state, at.HAS_ROWS, 1)
-            code = _rows(state, maps, body, end, kind)
+            code = _rows(state, maps, body, end)
             if code:
                 return code
         if end - body < 8:
