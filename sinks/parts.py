@@ -142,8 +142,14 @@ def parts_of(
 
 
 class Counted(NamedTuple):
-    """What the chunks of a plan hold: row counts, their bytes, why tables stop in the plan, by table id, and the
-    (table id, segment) of rows with absent columns."""
+    """What the chunks of a plan hold.
+
+    Attributes:
+        rows: row counts.
+        size_bytes: of all chunks.
+        stops: why tables stop in the plan, by table id.
+        partial: (table id, segment) of rows with absent columns.
+    """
 
     rows: ChunkRows
     size_bytes: int
