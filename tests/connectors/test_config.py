@@ -333,3 +333,54 @@ def test_a_table_is_wanted_by_pattern(patterns: tuple[str, ...], database: str, 
 
 def test_the_schema_for_editors_is_the_one_in_the_docs() -> None:
     assert (ROOT / "docs" / "config.schema.json").read_text() == json_schema()
+
+
+def test_choices_of_types_are_rules_from_all_columns_to_some(tmp_path: Path) -> None:
+    file = tmp_path / "typed.yaml"
+    file.write_text(
+        """
+name: typed
+source: {type: mysql, host: h, user: u}
+types:
+  tinyint1: boolean
+  zero_dates: null
+  columns:
+    "old.*": {zero_dates: text, time: text}
+    "shop.orders.id": {bigint_unsigned: int64}
+    "shop.empty": {}
+"""
+    )
+    types = load_config(file).types
+    assert [(rule.pattern, dict(rule.values)) for rule in types.rules] == [
+        ("", {"tinyint1": "boolean", "zero_dates": "null"}),
+        ("old.*", {"time": "text", "zero_dates": "text"}),
+        ("shop.orders.id", {"bigint_unsigned": "int64"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "types,problem",
+    [
+        ("{bigint_unsigned: int32}", "$.types.bigint_unsigned"),
+        ("{zero_dates: dead_letter}", "$.types.zero_dates"),
+        ("{tinyint: boolean}", "$.types.tinyint"),
+        ("{columns: {orders: {time: text}}}", "$.types.columns"),
+        ("{columns: {shop.orders: {bit: binary}}}", "bit"),
+    ],
+)
+def test_other_choices_are_problems_with_their_path(tmp_path: Path, types: str, problem: str) -> None:
+    file = tmp_path / "typed.yaml"
+    file.write_text(f"name: typed\nsource: {{type: mysql, host: h, user: u}}\ntypes: {types}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(file)
+    assert problem in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+def test_choices_of_types_change_the_revision(tmp_path: Path) -> None:
+    revisions = set()
+    for types in ("{}", "{time: text}", "{columns: {shop.t: {time: text}}}"):
+        file = tmp_path / "typed.yaml"
+        file.write_text(f"name: typed\nsource: {{type: mysql, host: h, user: u}}\ntypes: {types}\n")
+        revisions.add(revision(load_config(file)))
+    assert len(revisions) == 3

@@ -1,0 +1,127 @@
+"""Types and the user's choices of them, from a server's log into Delta."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from connectors.config import PipelineConfig, load_config
+from connectors.pipeline import run
+from historian.errors import ConfigError
+from servers import Server
+from tracked import Tracked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHOICES = """
+types:
+  tinyint1: {flag}
+  columns:
+    "*.t": {{zero_dates: text, time: text}}
+    "*.t.big": {{bigint_unsigned: int64}}
+"""
+COMMON = ["k INT PRIMARY KEY", "big BIGINT UNSIGNED", "flag TINYINT(1)", "d DATETIME(2)", "ti TIME(1)"]
+OWN = {
+    "mysql9": ["v VECTOR(2)", "j JSON"],
+    "mariadb118": ["u UUID", "i INET6", "c TEXT COMPRESSED", "j JSON", "v VECTOR(2) NOT NULL"],
+}
+ROWS = {
+    "mysql9": ["STRING_TO_VECTOR('[1,2.5]'), '{\"b\": 1.50, \"a\": [1e2]}'", "NULL, 'null'"],
+    "mariadb118": [
+        "'123e4567-e89b-12d3-a456-426655440000', '::ffff:1.2.3.0', REPEAT('é', 500), '{\"b\": 1.50}', Vec_FromText('[1,2]')",
+        "NULL, '::', '', NULL, Vec_FromText('[0,0]')",
+    ],
+}
+
+
+@pytest.fixture(params=["mysql9", "mariadb118"])
+def source(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+def configured(tracked: Tracked, flag: str = "boolean") -> PipelineConfig:
+    """The connector's configuration with choices in it."""
+    path = tracked.config.path
+    text = path.read_text().partition("\ntypes:")[0]
+    path.write_text(text + CHOICES.format(flag=flag))
+    return load_config(path)
+
+
+def mirrored(spark: SparkSession, config: PipelineConfig, table: str) -> tuple[list[str], list[dict[str, Any]]]:
+    """Types by column and rows of a mirror."""
+    (sink,) = config.sinks
+    frame = spark.read.format("delta").load(str(Path(sink.path) / table))  # type: ignore[union-attr] a lake of Delta
+    return [kind for _, kind in frame.dtypes], frame.orderBy("k").toArrow().to_pylist()
+
+
+def test_a_table_of_chosen_types_comes_as_the_server_has_it(
+    source: Server, database: str, tracked: Tracked, spark: SparkSession
+) -> None:
+    config = configured(tracked)
+    run_sql = [
+        f"CREATE TABLE {database}.t ({', '.join([*COMMON, *OWN[source.name]])})",
+        *(
+            f"INSERT INTO {database}.t VALUES ({k}, {first}, {row})"
+            for k, (first, row) in enumerate(
+                zip(
+                    ["9223372036854775807, 1, '0000-00-00', '-838:59:59'", "0, 0, '2024-02-29 1:2:3.45', '25:0:0.5'"],
+                    ROWS[source.name],
+                    strict=True,
+                )
+            )
+        ),
+        f"CREATE TABLE {database}.o (k INT PRIMARY KEY, big BIGINT UNSIGNED)",
+        f"INSERT INTO {database}.o VALUES (1, 18446744073709551615)",
+    ]
+    with source.connect(init_command="SET sql_mode = ''") as connection, connection.cursor() as cursor:
+        for statement in run_sql:
+            cursor.execute(statement)
+        names = [column.split()[0] for column in (*COMMON, *OWN[source.name])]
+        reads = [f"HEX({name})" if name == "v" else f"CAST({name} AS CHAR)" for name in names]
+        cursor.execute(f"SELECT {', '.join(reads)} FROM {database}.t ORDER BY k")
+        expected = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    assert run(config, once=True, spark=spark) == {}
+
+    kinds, rows = mirrored(spark, config, f"{database}_t")
+    assert kinds[:5] == ["int", "bigint", "boolean", "string", "string"]
+    assert set(kinds[5:]) == {"string", "binary"}
+    assert rows == [
+        {
+            **row,
+            "k": int(row["k"]),
+            "big": int(row["big"]),
+            "flag": row["flag"] == "1",
+            "v": None if row["v"] is None else bytes.fromhex(row["v"]),
+        }
+        for row in expected
+    ]
+    assert mirrored(spark, config, f"{database}_o")[0] == ["int", "decimal(20,0)"]
+
+    if source.name == "mysql9":
+        _changes_and_stops(source, database, tracked, spark)
+
+
+def _changes_and_stops(source: Server, database: str, tracked: Tracked, spark: SparkSession) -> None:
+    """Another choice is refused before anything is written; a value that its form cannot hold stops its table alone."""
+    source.sql(f"INSERT INTO {database}.t (k, flag) VALUES (5, 1)")
+    with pytest.raises(ConfigError) as caught:
+        run(configured(tracked, "int8"), once=True, spark=spark)
+    assert f"{database}.t.flag is int8, and was boolean @ $.types.tinyint1" in str(caught.value)
+
+    config = configured(tracked)
+    assert run(config, once=True, spark=spark) == {}
+    assert [row["flag"] for row in mirrored(spark, config, f"{database}_t")[1]] == [True, False, True]
+
+    source.sql(f"INSERT INTO {database}.t (k, flag) VALUES (6, 2)")
+    source.sql(f"INSERT INTO {database}.o VALUES (2, 2)")
+    stopped = run(config, once=True, spark=spark)
+
+    assert set(stopped) == {f"{database}.t"}
+    assert f"a number that is no boolean ({database}.t.flag, row 0 of its chunk" in stopped[f"{database}.t"]
+    assert [row["k"] for row in mirrored(spark, config, f"{database}_t")[1]] == [0, 1, 5]
+    assert [row["k"] for row in mirrored(spark, config, f"{database}_o")[1]] == [1, 2]

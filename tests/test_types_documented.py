@@ -1,0 +1,71 @@
+"""Every line of the tables of docs/types.md is what the code does, and no type or choice is left out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from historian import types
+from historian.choices import CHOICES, choice_of
+from historian.ddl.captured_types import parse_column_type
+from historian.schema import Column, ColumnType
+from historian.types import arrow_type
+from sinks.delta.schema import delta_type
+
+DOCS = (Path(__file__).parents[1] / "docs" / "types.md").read_text(encoding="utf-8")
+KINDS = [
+    row
+    for row in re.findall(r"^\| `([^`]*)` \| `([^`]*)` \| `([^`]*)` \| (.*)\|$", DOCS, re.MULTILINE)
+    if row[0] not in CHOICES
+]
+CHOSEN = re.findall(r"^\| `(\w+)` \| `([^`]*)` \| `(\w+)` \| `([^`]*)` \| `([^`]*)` \|$", DOCS, re.MULTILINE)
+SPARK = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def parsed(text: str) -> ColumnType:
+    return parse_column_type(text, flavor="mariadb" if text == "geometrycollection" else "mysql")
+
+
+def carried(kind: ColumnType) -> tuple[str, str]:
+    """Arrow's and Spark's names of what carries values of that type."""
+    delta = delta_type(Column(id=1, name="c", type=kind))
+    return str(arrow_type(kind)), SPARK.get(delta, delta)
+
+
+def test_no_line_of_the_tables_is_left_out() -> None:
+    rows = [
+        line
+        for line in DOCS.splitlines()
+        if line.startswith("|") and not line.startswith(("| type", "| choice", "|---"))
+    ]
+    assert len(rows) == len(KINDS) + len(CHOSEN)
+
+
+@pytest.mark.parametrize("text,arrow,spark,how", KINDS, ids=[text for text, *_ in KINDS])
+def test_a_documented_type_is_carried_as_written(text: str, arrow: str, spark: str, how: str) -> None:
+    kind = parsed(text)
+    assert (str(kind), *carried(kind)) == (text, arrow, spark)
+    choice = choice_of(kind)
+    assert choice is None or f"`{choice}`" in how
+
+
+def test_every_type_is_documented() -> None:
+    assert {parsed(text).name for text, *_ in KINDS} == set(types._ARROW)
+
+
+@pytest.mark.parametrize("choice,text,value,arrow,spark", CHOSEN)
+def test_a_documented_choice_does_what_is_written(choice: str, text: str, value: str, arrow: str, spark: str) -> None:
+    kind = parsed(text)
+    assert choice == choice_of(kind)
+    assert (arrow, spark) == carried(replace(kind, form=CHOICES[choice][value]))
+
+
+def test_every_choice_is_documented_with_its_default_first() -> None:
+    found: dict[str, list[str]] = {}
+    for choice, _, value, _, _ in CHOSEN:
+        values = found.setdefault(choice, [])
+        values += [] if value in values else [value]
+    assert found == {choice: list(values) for choice, values in CHOICES.items()}
