@@ -229,7 +229,7 @@ class _Builder:
         if kind.name in _BYTES and (self.context.version < 80000 or not text):
             return _hexadecimal(text), False
         if kind.charset == "binary" and text.startswith("0x"):
-            return bytes.fromhex(text[2:]).decode("utf-8", "replace"), False
+            return bytes.fromhex(text[2:]).decode("utf-8", "backslashreplace"), False
         return text, False
 
 

@@ -34,8 +34,8 @@ WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
 
 _LONGEST_KEY_BYTES = 1000
 _HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
-_LOST = "?"
-"""What servers print for a member, or a part of one, that is no text in its charset any more."""
+_LOST = re.compile(r"(?:enum|set)\(.*\?|set\((?:.*,)?''[,)]")
+"""What servers print for a member, or a part of one, that is no text in its charset any more: a question mark, or nothing."""
 _BEYOND_ASCII = re.compile(r"0x(?:..)*[89A-F].(?:..)*")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
@@ -135,7 +135,7 @@ class Oracle:
             self.refused += 1
             self.catalog = found
             return
-        findings += [line for line in _catalog_differences(self.catalog, found) if _LOST not in line]
+        findings += [line for line in _catalog_differences(self.catalog, found) if not _LOST.search(line)]
         printed = set(self._printed_differences())
         findings += sorted(printed - self.printed)
         self.printed = printed
@@ -239,7 +239,8 @@ def _has_hidden_columns(snapshot: Snapshot, flavor: str) -> bool:
     def is_hashed(key: UniqueKey) -> bool:
         parts = [kinds[column] for column in key.columns]
         too_long = sum(most_bytes(kind) for kind in parts) > _LONGEST_KEY_BYTES
-        return too_long or (not key.prefixes and any(kind.name.endswith(_HASHED) for kind in parts))
+        whole = [kind for kind, prefix in zip(parts, key.prefixes or (0,) * len(parts), strict=True) if not prefix]
+        return too_long or any(kind.name.endswith(_HASHED) for kind in whole)
 
     return flavor == "mariadb" and any(is_hashed(key) for key in snapshot.unique_keys)
 
@@ -269,7 +270,7 @@ def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor:
     if what == "extra" and column.default is None and theirs.startswith("DEFAULT_GENERATED"):
         ours = f"on update {column.on_update}" if column.on_update else ""
         return theirs.removeprefix("DEFAULT_GENERATED").lstrip() == ours  # stays when such a default is dropped
-    if what == "type" and ("x'" in theirs or _LOST in str(column.type)):
+    if what == "type" and ("x'" in theirs or _LOST.search(str(column.type))):
         return True  # members that are no text
     return what == "default" and _is_free_default(theirs, column, flavor)
 
@@ -284,6 +285,8 @@ def _is_free_default(theirs: Any, column: Column, flavor: str) -> bool:
     if theirs is None:
         return False
     if column.type.name in _BYTES and _BEYOND_ASCII.fullmatch(column.default):
+        return True
+    if column.type.charset == "binary" and _BEYOND_ASCII.fullmatch(theirs):
         return True
     if flavor == "mariadb" and (column.type.name.endswith(("text", "blob")) or _SAID_OTHERWISE.match(theirs)):
         return True
