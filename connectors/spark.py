@@ -35,7 +35,7 @@ from historian.positions import LogPosition
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from connectors.readers.base import Reader
+    from connectors.readers.base import LogBytes, Reader
     from connectors.tracker import Tracker
 
 __all__ = ["MARKER_TABLE_ID", "STREAM_SCHEMA", "HistorianSource"]
@@ -52,12 +52,13 @@ _SEQUENCE_BITS = 32
 
 @dataclass
 class _RangePartition(InputPartition):
-    """One range of one plan, with all an executor needs to read it."""
+    """One range of one plan, with all an executor needs to read it; a short one with its part of the log, too."""
 
     plan: int
     index: int
     planned: LogRange | None
     tables: tuple[PlannedTable, ...]
+    log: tuple[LogBytes, ...] | None = None
 
 
 class HistorianSource(DataSource):
@@ -222,7 +223,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The stored plans behind *start* up to *end*, a partition a range."""
         numbers = range(int(start["plan"]) + 1, int(end["plan"]) + 1)
-        return [part for number in numbers for part in _partitions(self.tracker.stored(number))]
+        return [part for number in numbers for part in _partitions(self.tracker.stored(number), self.tracker)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Notes that Spark will not ask for plans up to *end* again, and forgets those that nobody can read any more."""
@@ -244,7 +245,7 @@ class _BatchReader(DataSourceReader):
         """A partition a range, over as many plans as the range takes."""
         tracker = self._settings.tracker(ephemeral=True)
         try:
-            return [part for plan in tracker.plans_until(self._settings.end) for part in _partitions(plan)]
+            return [part for plan in tracker.plans_until(self._settings.end) for part in _partitions(plan, tracker)]
         finally:
             tracker.close()
 
@@ -257,10 +258,13 @@ def _offset(position: LogPosition, plan: int) -> dict[str, Any]:
     return {"format": _OFFSET_FORMAT, "position": str(position), "plan": plan}
 
 
-def _partitions(plan: Plan) -> list[InputPartition]:
+def _partitions(plan: Plan, tracker: Tracker) -> list[InputPartition]:
     ranges: tuple[LogRange | None, ...] = plan.ranges if plan.tables else ()
     return [
-        _RangePartition(plan.number, index, planned, plan.tables) for index, planned in enumerate(ranges or (None,))
+        _RangePartition(
+            plan.number, index, planned, plan.tables, None if planned is None else tracker.reader.kept(planned)
+        )
+        for index, planned in enumerate(ranges or (None,))
     ]
 
 
@@ -275,7 +279,11 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
     reader = settings.reader()
     try:
         for chunk in reader.read(
-            partition.planned, tables, sequence=partition.index << _SEQUENCE_BITS, stops=typed is None
+            partition.planned,
+            tables,
+            sequence=partition.index << _SEQUENCE_BITS,
+            stops=typed is None,
+            log=partition.log,
         ):
             if typed is None:
                 row = chunk_row(chunk)

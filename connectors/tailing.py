@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ class Tail:
                 number = plan.number
                 tracker.store.forget_plans(number)
             elif follow and self._end is None:
-                time.sleep(_PAUSE_S)
+                tracker.reader.wait(tracker.end_of(number), _PAUSE_S)
             else:
                 return
 
@@ -101,7 +100,8 @@ class Tail:
             yield Shown(versions=(), stopped=stopped, chunks=())
         for planned in plan.ranges:
             chunks = []
-            for chunk in self._tracker.reader.read(planned, tables, as_text=True):
+            reader = self._tracker.reader
+            for chunk in reader.read(planned, tables, as_text=True, log=reader.kept(planned)):
                 snapshot = snapshots[chunk.table_id, chunk.version]
                 if snapshot is not None:
                     chunks.append((chunk, snapshot))

@@ -16,7 +16,17 @@ from historian.plans import LogRange, Place, PlannedTable, RolledBack
 from historian.positions import LogPosition, PreparedXa
 from historian.schema import TableName
 
-__all__ = ["Bound", "LogMark", "MappedColumn", "Reader", "Scanned", "Statement", "TableMapped", "XaCommitted"]
+__all__ = [
+    "Bound",
+    "LogBytes",
+    "LogMark",
+    "MappedColumn",
+    "Reader",
+    "Scanned",
+    "Statement",
+    "TableMapped",
+    "XaCommitted",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +126,20 @@ class LogMark:
     made_s: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBytes:
+    """A part of a log that travels with a task, so that its executor need not read it; how it is laid out is the reader's.
+
+    Attributes:
+        events: their bytes, checksums verified; ``index``: where each stands.
+        server_version: that wrote them, as a number.
+    """
+
+    events: bytes
+    index: bytes
+    server_version: int
+
+
 class Reader(Protocol):
     """A log that can be scanned and read. Connections are opened when needed and closed by ``close``."""
 
@@ -179,6 +203,7 @@ class Reader(Protocol):
         sequence: int = 0,
         as_text: bool = False,
         stops: bool = False,
+        log: tuple[LogBytes, ...] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
 
@@ -190,9 +215,17 @@ class Reader(Protocol):
         With *stops* a value that cannot be represented ends its table's rows in the range: a chunk without rows says why
         (:attr:`historian.chunks.Chunk.stopped`), and the other tables go on.
 
+        With *log*, which :meth:`kept` gave for the range, the rows are made of it, without a look at the log.
+
         Raises:
             ValueUnrepresentable: such a value, without *stops*.
         """
+
+    def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+        """The range's part of the log, where the last scan read so little that it kept it; else None."""
+
+    def wait(self, position: LogPosition, timeout_s: float) -> None:
+        """Returns when the log may hold more behind *position*, after *timeout_s* at the latest."""
 
     def close(self) -> None:
         """Closes connections; the reader can be used again."""

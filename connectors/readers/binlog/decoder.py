@@ -36,7 +36,10 @@ __all__ = ["RangeDecoder"]
 _MAX_SOURCES = 2**15 - 1
 _NEVER = 2**63 - 1
 _FIRST_IMAGE_BYTES = 4096
-_NO_ROWS = pa.RecordBatch.from_pylist([], pa.schema(CHUNK_COLUMNS))
+# Of lists, arrow would make arrays with pandas, whose import takes longer than all others.
+_NO_ROWS = pa.RecordBatch.from_arrays(
+    [pa.nulls(0, field.type) for field in CHUNK_COLUMNS], schema=pa.schema(CHUNK_COLUMNS)
+)
 _JSON_WITH_POINT = 80000  # the first version that prints whole doubles as such
 
 

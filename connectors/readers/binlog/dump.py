@@ -11,6 +11,7 @@ import re
 import select
 import socket
 import struct
+import time
 import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -31,10 +32,12 @@ from connectors.readers.binlog.kernels.finding import (
     AT,
     BAD_POSITION,
     BAD_SIZE,
+    COUNT,
     END,
     ERROR,
     EVENT_END,
     EVENT_START,
+    MORE,
     SPECIAL,
     find_in_packets,
 )
@@ -91,9 +94,14 @@ class Dump:
         self._gatherer = Gatherer("", _FIRST_EVENT)
         self._where = ""
 
-    def from_file(self, file: str, offset: int) -> Dump:
-        """Starts at *offset* of *file*; an empty *file* is the log's first."""
-        if offset > _MAX_OFFSET:
+    @staticmethod
+    def may_start(offset: int) -> bool:
+        """Whether the protocol can name that place in a file."""
+        return offset <= _MAX_OFFSET
+
+    def from_file(self, file: str, offset: int, *, waits: bool = False) -> Dump:
+        """Starts at *offset* of *file*; an empty *file* is the log's first. With *waits* it goes on for ever."""
+        if not self.may_start(offset):
             raise SourceError(
                 "a dump cannot start beyond 4 GB in a file",
                 where=f"{file}:{offset}",
@@ -102,7 +110,7 @@ class Dump:
         self._where = f"{file}:{offset}"
         self._gatherer.begin_file(file, offset)
         server_id = self._prepare()
-        self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", offset, self._flags(), server_id) + file.encode())
+        self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", offset, self._flags(waits=waits), server_id) + file.encode())
         return self
 
     def from_gtids(self, gtids: str) -> Dump:
@@ -140,13 +148,14 @@ class Dump:
                 socket.socket.shutdown(connection._sock, socket.SHUT_RDWR)  # noqa: SLF001
         connection._force_close()  # noqa: SLF001
 
-    def _flags(self) -> int:
+    def _flags(self, *, waits: bool = False) -> int:
+        ends = 0 if waits else _NON_BLOCK
         if self._flavor == "mariadb":
-            return _NON_BLOCK | _SEND_ANNOTATIONS
+            return ends | _SEND_ANNOTATIONS
         connection: Any = self._connection
         numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", connection.get_server_info())
         knows = numbers is not None and tuple(map(int, numbers.groups())) >= _HEARTBEAT_V2_SINCE
-        return _NON_BLOCK | (_HEARTBEAT_V2 if knows else 0)
+        return ends | (_HEARTBEAT_V2 if knows else 0)
 
     def _prepare(self) -> int:
         server_id = take_server_id(self._connection, self._address.server_ids, str(self._address))
@@ -197,6 +206,24 @@ class Dump:
         window = gatherer.window(end=end)
         if window is not None:
             yield window
+
+    def rings(self, timeout_s: float) -> bool:
+        """Whether an event, another file or an end comes within that time; of a dump that waits."""
+        gatherer, file = self._gatherer, self._gatherer.file
+        until_s = time.monotonic() + timeout_s
+        while True:
+            code = find_in_packets(*gatherer.arguments())
+            if gatherer.state[COUNT] or code not in (MORE, SPECIAL):
+                return True
+            if code == SPECIAL:
+                self._special(stay=False)
+                if gatherer.file != file:
+                    return True
+                continue
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or not self._ready.poll(1000 * left_s):
+                return False
+            self._receive()
 
     def _receive(self) -> None:
         """Waits for bytes, then takes what is there, since a connection gives 16 KB or so at a time."""

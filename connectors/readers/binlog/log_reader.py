@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Protocol
 
-from connectors.readers.base import Bound, LogMark, Scanned, TableMapped, XaCommitted
+from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.ahead import ahead
 from connectors.readers.binlog.commit_order import CommitOrder
 from connectors.readers.binlog.decoder import RangeDecoder
 from connectors.readers.binlog.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.events import FormatDescription
+from connectors.readers.binlog.kept import Keeper, kept_windows
 from connectors.readers.binlog.prepared import Presence, events_of, look_back
 from connectors.readers.binlog.rolled_back import without_rolled_back
 from connectors.readers.binlog.scan import Scanner
@@ -57,6 +59,7 @@ class BinlogReader(ABC):
 
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
+        self._keeper: Keeper | None = None
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -255,7 +258,7 @@ class BinlogReader(ABC):
         if scanner.is_finished() or self._is_end(place):
             return
         with closing(self._stream(place.file, place.offset)) as stream:
-            for window in unpacked(stream.windows(), rows=False):
+            for window in unpacked(self._keeping(stream, place), rows=False):
                 for item in scanner.feed(window, stream.formats[window.file]):
                     if isinstance(item, XaCommitted):
                         presence.check(item)
@@ -265,6 +268,22 @@ class BinlogReader(ABC):
             for item in scanner.finish():
                 yield self._noted(item)
         self._check_end(scanner)
+
+    def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
+        """The stream's windows, kept besides."""
+        keeper = self._keeper = Keeper(place.server, place.file, place.offset) if place.server else None
+        for window in stream.windows():
+            if keeper is not None:
+                keeper.add(window, stream.offset)
+            yield window
+
+    def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+        """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
+        return None if self._keeper is None else self._keeper.kept(planned)
+
+    def wait(self, position: LogPosition, timeout_s: float) -> None:  # noqa: ARG002 - a server can tell
+        """Returns after *timeout_s*, see :class:`connectors.readers.base.Reader`."""
+        time.sleep(timeout_s)
 
     def look_back(self, xid: str, before: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
         """The last XA transaction of that xid before a place, see :class:`connectors.readers.base.Reader`."""
@@ -287,15 +306,20 @@ class BinlogReader(ABC):
         sequence: int = 0,
         as_text: bool = False,
         stops: bool = False,
+        log: tuple[LogBytes, ...] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
-        here = planned.server in ("", self._server())
-        if here:
+        server = self._server() if log is None else planned.server
+        here = planned.server in ("", server)
+        windows: Windows
+        if log is not None:
+            windows = kept_windows(planned, log)
+        elif here:
             windows = self._range(planned)
         else:
             windows, tables = self._elsewhere(planned, tables)
         decoder = RangeDecoder(tables, flavor=self.flavor, sequence=sequence, as_text=as_text, stops=stops)
-        order = CommitOrder(planned, self._prepared, flavor=self.flavor, server=self._server())
+        order = CommitOrder(planned, self._prepared, flavor=self.flavor, server=server)
         with closing(windows):
             plain = unpacked(windows)
             if planned.rolled_back:

@@ -175,6 +175,7 @@ class BinlogServerReader(BinlogReader):
         self.flavor = flavor
         self._connection: Connection[Any] | None = None
         self._facts: _Facts | None = None
+        self._bell: tuple[LogPosition, Dump] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _server_reader, (self.address, self.flavor)
@@ -350,6 +351,25 @@ class BinlogServerReader(BinlogReader):
             gtids = executed if scanner is None else scanner.position.gtids
             return self._at(dump.file, dump.offset, gtids)
 
+    def wait(self, position: LogPosition, timeout_s: float) -> None:
+        """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`."""
+        if position.server != self._server() or not Dump.may_start(position.offset):
+            super().wait(position, timeout_s)
+            return
+        if self._bell is None or self._bell[0] != position:
+            self._drop_bell()
+            self._bell = (
+                position,
+                self._dump(lambda dump: dump.from_file(position.file, position.offset, waits=True)),
+            )
+        if self._bell[1].rings(timeout_s):
+            self._drop_bell()
+
+    def _drop_bell(self) -> None:
+        if self._bell is not None:
+            self._bell[1].close()
+            self._bell = None
+
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
             raise _foreign(f"{planned.file}:{planned.start}", planned.server, self._server())
@@ -366,7 +386,8 @@ class BinlogServerReader(BinlogReader):
             yield from members(dump.windows(), after=planned.after, upto=planned.upto, flavor=self.flavor)
 
     def close(self) -> None:
-        """Closes the connection for questions; the reader can be used again."""
+        """Closes the connection for questions and one that waits; the reader can be used again."""
+        self._drop_bell()
         if self._connection is not None:
             connection: Any = self._connection
             connection._force_close()  # noqa: SLF001 - COM_QUIT would wait for a server that may be gone
