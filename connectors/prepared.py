@@ -7,16 +7,28 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.bootstrap import touched_behind
-from connectors.readers.base import Bound, TableMapped
+from connectors.readers.base import Bound, TableMapped, XaCommitted
+from connectors.readers.binlog.crosscheck import mismatch
 from historian.plans import LogRange, Place, PreparedRows, PreparedTable, RolledBack
 from historian.positions import LogPosition, PreparedXa
-from historian.schema import Catalog, Snapshot, TableName
+from historian.schema import SEQUENCE, Catalog, Snapshot, TableName
 from historian.segments import brings
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
+    from historian.history import History
 
-__all__ = ["Commit", "FindPrepared", "Found", "PreparedSchemas", "attached", "find_prepared", "prepared_table"]
+__all__ = [
+    "Commit",
+    "FindPrepared",
+    "Found",
+    "PreparedSchemas",
+    "Settled",
+    "Stop",
+    "attached",
+    "find_prepared",
+    "prepared_table",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +68,44 @@ def find_prepared(reader: Reader, start: LogPosition) -> FindPrepared:
     return find
 
 
-class PreparedSchemas:
-    """Remembers, along one walk, under which catalog each pending XA transaction was prepared."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why rows of a captured table that are committed cannot be read; ``table_id`` 0: it was never known."""
 
-    def __init__(self, pending: Sequence[PreparedXa]) -> None:
+    table: TableName
+    reason: str
+    table_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """An XA COMMIT with the captured tables that it touches, by id, and those that stop."""
+
+    commit: Commit
+    touched: frozenset[int]
+    stops: tuple[Stop, ...]
+
+
+class PreparedSchemas:
+    """Remembers, along one walk, under which catalog each pending XA transaction was prepared.
+
+    Args:
+        pending: at the walk's start; *base*: number of the last entry there.
+        captured, flavor: as of the walk.
+        find: looks up transactions that nobody knew of; None: a log without any.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        pending: Sequence[PreparedXa],
+        base: int,
+        captured: Callable[[TableName], bool],
+        flavor: str,
+        find: FindPrepared | None,
+    ) -> None:
+        self._history, self._base = history, base
+        self._captured, self._flavor, self._find = captured, flavor, find
         self._versions = {_key(xa): xa.version for xa in pending}
         self._catalogs: dict[int, Catalog] = {}
 
@@ -78,13 +124,58 @@ class PreparedSchemas:
         versioned = tuple(replace(xa, version=xa.version or self._versions[_key(xa)]) for xa in pending)
         return replace(bound, position=replace(bound.position, pending=versioned))
 
-    def version(self, xa: PreparedXa) -> int:
-        """Number of the last entry before *xa*; 0: it was prepared behind the last bound, or it is not known."""
-        return xa.version or self._versions.get(_key(xa), 0)
+    def settle(self, item: XaCommitted, catalog: Catalog) -> Settled | None:
+        """What an XA COMMIT brings under *catalog*; None: the rows stand behind the last bound, and were met in this walk."""
+        reasons: dict[TableName, str] = {}
+        if item.xa is None:
+            xa, version, reasons = self._found(item)
+        else:
+            xa, version = item.xa, item.xa.version or self._versions.get(_key(item.xa), 0)
+        if not version:
+            return None
+        first = self._history.first_number
+        then = self._catalogs.get(version) or self._history.catalog_at(max(version, first))
+        present = {snapshot.table_id: snapshot for snapshot in catalog.tables.values()}
+        tables, stops, touched = [], [], set()
+        for name in xa.tables:
+            before = then.tables.get(name)
+            now = None if before is None else present.get(before.table_id)
+            if before is None:
+                known = then.unknown.get(name)
+                if self._captured(name) and known != SEQUENCE:
+                    stops.append(Stop(table=name, reason=known or "its CREATE TABLE is not in the log that was read"))
+            elif now is not None and self._captured(now.name):
+                touched.add(now.table_id)
+                why = reasons.get(name)
+                if why is None and version < first and self._is_forgotten(now.table_id, version):
+                    why = "its schema where the rows were prepared is forgotten"
+                table = None if why else prepared_table(name, before, now)
+                if table is not None:
+                    tables.append(table)
+                else:
+                    why = why or "its schema changed since in a way that its rows cannot follow"
+                    stops.append(Stop(table=now.name, reason=why, table_id=now.table_id))
+        commit = Commit(place=item.place, rows=PreparedRows(xa=xa, tables=tuple(tables)))
+        said = tuple(replace(stop, reason=f"{stop.reason}\n  for {xa}") for stop in stops)
+        return Settled(commit=commit, touched=frozenset(touched), stops=said)
 
-    def catalog(self, number: int) -> Catalog | None:
-        """All tables after that entry, where a transaction of this walk was prepared there."""
-        return self._catalogs.get(number)
+    def _is_forgotten(self, table_id: int, version: int) -> bool:
+        first = self._history.first_number
+        held = [each.number for each in self._history.versions_of(table_id) if each.number <= first]
+        return bool(held) and held[-1] > version
+
+    def _found(self, item: XaCommitted) -> tuple[PreparedXa, int, dict[TableName, str]]:
+        """A transaction from before the walk's start that nobody knew of, and why tables in it cannot be read."""
+        assert self._find is not None  # noqa: S101 - whoever walks a log gives it
+        found = self._find(item.xid, item.place)
+        catalog = self._history.catalog_at(self._base)
+        reasons = dict.fromkeys(found.touched, "its schema where the rows were prepared is not known")
+        for mapped in found.maps:
+            snapshot = catalog.tables.get(mapped.table)
+            difference = None if snapshot is None else mismatch(snapshot, mapped.columns, self._flavor)
+            if difference is not None:
+                reasons[mapped.table] = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
+        return found.xa, self._base, reasons
 
 
 def prepared_table(name: TableName, before: Snapshot, now: Snapshot) -> PreparedTable | None:

@@ -226,8 +226,16 @@ class Tracker:
         history = self.history
         self.continuity.check()
         base = self.stored(number).version if number else history.first_number
-        walk = Walk(history, base, self.store, self.captured, self.reader.flavor, start, self._online_changes)
-        walk.find_prepared = find_prepared(self.reader, start)
+        walk = Walk(
+            history,
+            base,
+            self.store,
+            self.captured,
+            self.reader.flavor,
+            start,
+            self._online_changes,
+            find_prepared=find_prepared(self.reader, start),
+        )
         bounds: list[Bound] = []
         for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop, captured=self.captured):
             bound = walk.take(item)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from connectors.prepared import Commit, FindPrepared, PreparedSchemas, prepared_table
+from connectors.prepared import Commit, FindPrepared, PreparedSchemas
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.crosscheck import mismatch
 from connectors.readers.binlog.described import described
@@ -16,8 +16,8 @@ from historian.ddl import Resolution, resolve
 from historian.edits import CreateTable, Edit, ForgetTable, RenameTable, apply_all
 from historian.interruptions import ResumeTable
 from historian.online_changes import NO_TOOLS, OnlineChanges
-from historian.plans import Place, PreparedRows, PreparedTable, Quarantine, RolledBack
-from historian.positions import LogPosition, PreparedXa, parse_gtids
+from historian.plans import Place, Quarantine, RolledBack
+from historian.positions import LogPosition, parse_gtids
 from historian.prefix import covers, holds
 from historian.schema import SEQUENCE, Catalog, Snapshot, TableName
 from historian.timeline import TimelineEntry
@@ -61,9 +61,9 @@ class Walk:
     rolled_back: list[RolledBack] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._prepared = PreparedSchemas(self.reached.pending)
+        pending, base = self.reached.pending, self.number
+        self._prepared = PreparedSchemas(self.history, pending, base, self.captured, self.flavor, self.find_prepared)
         self.reached = replace(self.reached, pending=())
-        self._base = self.number
         self.catalog: Catalog = self.history.catalog_at(self.number)
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
         self._take_recorded()
@@ -173,56 +173,13 @@ class Walk:
             self._resume(mapped, healed, since, difference, loses_rows=is_new)
 
     def _committed(self, item: XaCommitted) -> None:
-        """Takes an XA COMMIT: rows prepared before the last bound need their schema of then."""
-        reasons: dict[TableName, str] = {}
-        if item.xa is None:
-            xa, version, reasons = self._found(item)
-        else:
-            xa, version = item.xa, self._prepared.version(item.xa)
-        if not version:
-            return  # no statement stands between, and the tables were met in this walk
-        then = self._prepared.catalog(version)
-        if then is None:
-            then = self.history.catalog_at(max(version, self.history.first_number))
-        present = {snapshot.table_id: snapshot for snapshot in self.catalog.tables.values()}
-        tables = []
-        for name in xa.tables:
-            before = then.tables.get(name)
-            now = None if before is None else present.get(before.table_id)
-            if before is None or now is None or not self.captured(now.name):
-                if before is None and self.captured(name) and then.unknown.get(name) != SEQUENCE:
-                    reason = then.unknown.get(name) or "its CREATE TABLE is not in the log that was read"
-                    self._stop(name, item.place, f"{reason}\n  for {xa}", self.reached)
-                continue
-            self.touched.add(now.table_id)
-            table = None if name in reasons else self._table(name, version, before, now)
-            if table is None:
-                why = reasons.get(name) or "its schema changed since in a way that its rows cannot follow"
-                self._stop(now.name, item.place, f"{why}\n  for {xa}", self.reached, now.table_id)
-            else:
-                tables.append(table)
-        self.commits.append(Commit(place=item.place, rows=PreparedRows(xa=xa, tables=tuple(tables))))
-
-    def _table(self, name: TableName, version: int, before: Snapshot, now: Snapshot) -> PreparedTable | None:
-        first = self.history.first_number
-        if version < first:
-            held = [v.number for v in self.history.versions_of(now.table_id) if v.number <= first]
-            if held and held[-1] > version:
-                return None  # what the schema was is forgotten
-        return prepared_table(name, before, now)
-
-    def _found(self, item: XaCommitted) -> tuple[PreparedXa, int, dict[TableName, str]]:
-        """A transaction from before the walk's start that nobody knew of, and why tables in it cannot be read."""
-        assert self.find_prepared is not None  # noqa: S101 - whoever walks a log gives it
-        found = self.find_prepared(item.xid, item.place)
-        catalog = self.history.catalog_at(self._base)
-        reasons = dict.fromkeys(found.touched, "its schema where the rows were prepared is not known")
-        for mapped in found.maps:
-            snapshot = catalog.tables.get(mapped.table)
-            difference = None if snapshot is None else mismatch(snapshot, mapped.columns, self.flavor)
-            if difference is not None:
-                reasons[mapped.table] = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
-        return found.xa, self._base, reasons
+        settled = self._prepared.settle(item, self.catalog)
+        if settled is None:
+            return
+        self.touched.update(settled.touched)
+        for stop in settled.stops:
+            self._stop(stop.table, item.place, stop.reason, self.reached, stop.table_id)
+        self.commits.append(settled.commit)
 
     def _is_taken(self, place: Place) -> bool:
         """Whether a statement stands right before a TABLE_MAP in its transaction, as that of CREATE TABLE ... SELECT does."""

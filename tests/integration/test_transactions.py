@@ -125,3 +125,41 @@ def test_heartbeats_of_both_kinds_say_how_far_the_server_is(
             last = [item for item in scanned(reader, start) if isinstance(item, Bound)][-1]
         assert kind in seen
         assert last.position == end
+
+
+def test_rows_that_a_foreign_key_changed_are_rows(mysql9: Server, tmp_path: Path) -> None:
+    """Since 9.6 the log has them, with flags of their own in the row event."""
+    run(
+        mysql9,
+        "DROP DATABASE IF EXISTS txn",
+        "CREATE DATABASE txn",
+        "CREATE TABLE txn.parent (a INT PRIMARY KEY)",
+        "CREATE TABLE txn.child (a INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES txn.parent (a) ON DELETE CASCADE)",
+    )
+    tracked = Tracked.of(mysql9, tmp_path, "txn")
+    tracked.begin()
+    run(mysql9, "INSERT INTO txn.parent VALUES (1)", "INSERT INTO txn.child VALUES (10, 1)", "DELETE FROM txn.parent")
+    with tracked.tracker() as tracker:
+        news = {table: [(op, data["a"]) for op, data in rows] for table, rows in tracked.news(tracker).items()}
+    assert news == {"parent": [("+A", 1), ("-R", 1)], "child": [("+A", 10), ("-R", 10)]}
+
+
+def test_transactions_with_and_without_gtids_in_one_log(fresh_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = fresh_server("mysql8", "gtid_mode=OFF_PERMISSIVE", "enforce_gtid_consistency=ON")
+    run(server, "CREATE DATABASE txn", "CREATE TABLE txn.t (a INT PRIMARY KEY)")
+    tracked = Tracked.of(server, tmp_path, "txn")
+    tracked.begin()
+    own = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    held: list[int] = []
+    with tracked.tracker() as tracker:
+        number = 0
+        for key in range(6):
+            named = [f"SET gtid_next = '{own}:{key}'"] if key % 2 else []
+            run(server, *named, f"INSERT INTO txn.t VALUES ({key})")
+            if key == 3:
+                run(server, "FLUSH BINARY LOGS", "SET GLOBAL gtid_mode = ON_PERMISSIVE")
+            held += [data["a"] for _, data in tracked.news(tracker, number).get("t", [])]
+            last = tracker.store.last_plan()
+            assert last is not None
+            number = last.number
+    assert held == list(range(6))

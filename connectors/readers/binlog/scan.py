@@ -21,8 +21,9 @@ from connectors.readers.binlog.kernels import scan_layout as at
 from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.scanning import scan
 from connectors.readers.binlog.refusals import incident, refusal
+from connectors.readers.binlog.seen_maps import SeenMaps
 from connectors.readers.binlog.statements import logged_statement
-from connectors.readers.binlog.table_maps import TableMap, table_map
+from connectors.readers.binlog.table_maps import table_map
 from connectors.readers.binlog.tally import Tally
 from connectors.readers.binlog.unsettled import Unsettled, outcome, prepared_xid
 from connectors.readers.binlog.window import Window
@@ -73,7 +74,7 @@ class Scanner:
         self._captured = captured
         self._lower_case_table_names = lower_case_table_names
         self._tally = Tally(start.gtids, start.flavor, pass_over=by_gtid)
-        self._maps = _TableMaps()
+        self._maps = SeenMaps()
         self._file, self._bound_offset = start.file, start.offset
         self._file_end = start.offset
         self._bytes_before = -start.offset
@@ -354,59 +355,3 @@ def _bytes(window: Window, index: int, size: int) -> bytes:
 
 def _event(window: Window, index: int) -> bytes:
     return window.buffer[int(window.starts[index]) : int(window.ends[index])].tobytes()
-
-
-class _TableMaps:
-    """The TABLE_MAPs since the last statement, as a hash table that the kernel reads."""
-
-    def __init__(self) -> None:
-        self.store: NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
-        self.entries: NDArray[np.int64] = self._free(256)
-        self._fill = 0
-        self._known: dict[int, tuple[int, int, bool]] = {}
-        self._names: dict[int, TableName] = {}
-
-    @staticmethod
-    def _free(slots: int) -> NDArray[np.int64]:
-        entries = np.full((slots + 1, at.MAP_WORDS), -1, np.int64)
-        entries[0, 0] = slots - 1
-        return entries
-
-    def clear(self) -> None:
-        """Forgets all, since the statement may have changed any of them."""
-        if self._known:
-            self.entries[1:] = -1
-            self._known.clear()
-            self._names.clear()
-            self._fill = 0
-
-    def add(self, found: TableMap, body: bytes, *, captured: bool) -> None:
-        """Remembers the bytes of a TABLE_MAP, in place of others for the same number."""
-        end = self._fill + len(body)
-        if end > len(self.store):
-            self.store = np.concatenate([self.store, np.empty(max(end, len(self.store)), np.uint8)])
-        self.store[self._fill : end] = np.frombuffer(body, np.uint8)
-        self._known[found.number] = (self._fill, len(body), captured)
-        self._names[found.number] = found.table
-        self._fill = end
-        if 2 * len(self._known) > len(self.entries):
-            self.entries = self._free(4 * (len(self.entries) - 1))
-            for number in self._known:
-                self._enter(number)
-        else:
-            self._enter(found.number)
-
-    def _enter(self, number: int) -> None:
-        mask = int(self.entries[0, 0])
-        slot = number & mask
-        while self.entries[slot + 1, 0] not in (-1, number):
-            slot = (slot + 1) & mask
-        self.entries[slot + 1] = (number, *self._known[number])
-
-    def name(self, number: int) -> TableName:
-        """The table of a number that is known."""
-        return self._names[number]
-
-    def table_of(self, event: bytes) -> TableName | None:
-        """The table of a row event, where it is known."""
-        return self._names.get(int.from_bytes(event[HEADER_BYTES : HEADER_BYTES + 6], "little"))
