@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from connectors.readers.binlog.events import EventType, event_name, header
+from connectors.readers.binlog.events import HEADER_BYTES, EventType, event_name, header
 from connectors.readers.binlog.failover import event_text
 from connectors.readers.binlog.kernels.xa import BEGIN, BEGIN_MARIADB, COMMIT, next_end, next_xa
 from connectors.readers.binlog.unsettled import outcome, prepared_xid
@@ -143,11 +143,11 @@ class CommitOrder:
             return behind
         self._open = None
         event = window.event(end)
-        if not is_prepare or event[19]:
+        if not is_prepare or event[HEADER_BYTES : HEADER_BYTES + 1] != b"\0":
             # Committed in one phase, or ended otherwise: the rows count where they stand.
             yield from self._as_they_are(held)
             return behind
-        held.xa = replace(held.xa, xid=prepared_xid(event))
+        held.xa = replace(held.xa, xid=prepared_xid(event, window.where(end)))
         if held.parts is not None:
             self._total_bytes += held.size_bytes
             if self._total_bytes > ALL_HELD_BYTES:
@@ -170,7 +170,7 @@ class CommitOrder:
 
     # ---- committed in the range --------------------------------------------------------------------------------------
     def _settle(self, window: Window, index: int, *, commits: bool) -> Iterator[Window]:
-        _, xid = outcome(window.event(index))
+        _, xid = outcome(window.event(index), window.where(index))
         found = self._prepared.pop(xid, None)
         if isinstance(found, _Held) and found.parts is not None:
             self._total_bytes -= found.size_bytes

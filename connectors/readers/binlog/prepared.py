@@ -149,7 +149,7 @@ def _events(
                 yield window.part(first, len(kinds))
                 continue
             event = window.event(prepares[0])
-            if xa.xid and prepared_xid(event) != xa.xid:
+            if xa.xid and prepared_xid(event, window.where(prepares[0])) != xa.xid:
                 break
             yield window.part(first, prepares[0] + 1)
             return

@@ -25,23 +25,38 @@ _QUERY_BYTES = 13
 _XID_AT = 13
 
 
-def prepared_xid(event: bytes) -> str:
-    """The xid of an XA_PREPARE event: one byte, format, length of the global and of the branch part, both parts."""
+def prepared_xid(event: bytes, where: str | None = None) -> str:
+    """The xid of an XA_PREPARE event: one byte, format, length of the global and of the branch part, both parts.
+
+    Raises:
+        LogCorrupt: lengths that do not fit; it stands at *where*.
+    """
+    if len(event) < HEADER_BYTES + _XID_AT:
+        raise LogCorrupt("an XA_PREPARE event is shorter than its own fields", where=where)
     kind, first, second = struct.unpack_from("<III", event, HEADER_BYTES + 1)
     parts = event[HEADER_BYTES + _XID_AT :]
     if first + second != len(parts):
         raise LogCorrupt(
-            "an XA_PREPARE event is longer or shorter than it says", expected=first + second, found=len(parts)
+            "an XA_PREPARE event is longer or shorter than it says",
+            where=where,
+            expected=first + second,
+            found=len(parts),
         )
     return _xid(parts[:first].hex(), parts[first:].hex(), kind)
 
 
-def outcome(event: bytes) -> tuple[bool, str]:
-    """Of a QUERY event with XA COMMIT or XA ROLLBACK: whether it commits, and the xid."""
+def outcome(event: bytes, where: str | None = None) -> tuple[bool, str]:
+    """Of a QUERY event with XA COMMIT or XA ROLLBACK: whether it commits, and the xid.
+
+    Raises:
+        LogCorrupt: the statement is not as servers write it; it stands at *where*.
+    """
     text = _text(event)
     found = _OUTCOME.match(text)
     if found is None:
-        raise LogCorrupt("an XA statement without the xid as servers write it", found=text.decode("utf-8", "replace"))
+        raise LogCorrupt(
+            "an XA statement without the xid as servers write it", where=where, found=text.decode("utf-8", "replace")
+        )
     return found[1] == b"COMMIT", _xid(found[2].decode().lower(), found[3].decode().lower(), int(found[4]))
 
 

@@ -13,7 +13,7 @@ import pytest
 from binlog_lab import range_of
 from connectors.prepared import Commit, attached
 from connectors.readers.base import Bound, Scanned, XaCommitted
-from connectors.readers.binlog import commit_order
+from connectors.readers.binlog import commit_order, gather
 from connectors.readers.binlog.reader import BinlogFilesReader
 from decoder_lab import changes, planned
 from historian import codec
@@ -150,6 +150,14 @@ LOGS: dict[str, tuple[list[bytes], list[int]]] = {
 }
 
 
+@pytest.fixture(params=["whole windows", "windows of few events"])
+def _windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "windows of few events":
+        monkeypatch.setattr(gather, "WINDOW_BYTES", 64)
+        monkeypatch.setattr(gather, "_FRAME_BYTES", 96)
+
+
+@pytest.mark.usefixtures("_windows")
 @pytest.mark.parametrize("name", LOGS)
 def test_rows_of_an_xa_transaction_count_where_it_is_committed(name: str, tmp_path: Path) -> None:
     events, expected = LOGS[name]
@@ -314,6 +322,7 @@ SAVEPOINTS: dict[str, tuple[list[bytes], list[int]]] = {
 }
 
 
+@pytest.mark.usefixtures("_windows")
 @pytest.mark.parametrize("name", SAVEPOINTS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_rows_that_were_rolled_back_do_not_come(name: str, packed: bool, tmp_path: Path) -> None:
