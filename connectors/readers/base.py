@@ -184,7 +184,7 @@ class Reader(Protocol):
         Raises:
             LogPurged: *start* is no longer in the log, or was never executed there; or an XA COMMIT stands behind it whose rows
                 are no longer there.
-            UnsupportedEvent: an event, or a partial row image of a captured table, that this release does not read.
+            UnsupportedEvent: an event that this release does not read.
             LogCorrupt: bytes that are no valid log.
         """
 

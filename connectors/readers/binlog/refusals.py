@@ -10,10 +10,6 @@ from historian.schema import TableName
 
 __all__ = ["incident", "refusal"]
 
-_NEXT_STEPS = {
-    "PARTIAL_UPDATE_ROWS": "SET GLOBAL binlog_row_value_options = '', reconnect clients, and capture the table anew",
-}
-
 
 def incident(event: bytes, where: str) -> LogPurged:
     """The error for an INCIDENT event: its number, then the length of a text, and that. MySQL sums it twice.
@@ -39,15 +35,7 @@ def refusal(code: int, *, event: str, where: str, table: TableName | None) -> Hi
         return UnsupportedEvent(
             f"the log holds {'an' if event[0] in 'AEIOU' else 'a'} {event} event{of_table}, which this release does not read",
             where=where,
-            next_step=_NEXT_STEPS.get(event, "start behind this event, or read it with a later release"),
-        )
-    if code == at.PARTIAL:
-        return UnsupportedEvent(
-            f"a row image of {table} lacks columns ({event} event)",
-            where=where,
-            expected="every column in every image, binlog_row_image=FULL",
-            found="an image of binlog_row_image=MINIMAL or NOBLOB",
-            next_step="SET GLOBAL binlog_row_image = FULL, reconnect the clients, and start behind this event",
+            next_step="start behind this event, or read it with a later release",
         )
     if code == at.DESCENDING:
         return SourceError(

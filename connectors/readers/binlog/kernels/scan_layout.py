@@ -60,7 +60,6 @@ MAPPED = 4  # a TABLE_MAP not seen
 NEW_SOURCE = 5
 GAP_ENDS = 6  # a transaction begins that is read, behind some that were passed over
 UNSUPPORTED = 7
-PARTIAL = 8  # a row image without all columns
 DESCENDING = 9  # MariaDB: a number at or below the domain's last
 NESTED = 10  # a transaction begins inside another
 STRAY = 11  # an event outside transactions

@@ -26,12 +26,12 @@ from binlog_lab import (
     run,
     scanned,
 )
-from connectors.readers.base import Bound, Scanned, Statement, TableMapped
+from connectors.readers.base import Statement, TableMapped
 from connectors.readers.binlog.connection import ConnectionLost, TlsSettings, take_server_id
 from connectors.readers.binlog.crosscheck import mismatch
 from connectors.readers.binlog.dump import Dump
 from connectors.readers.binlog.reader import BinlogServerReader
-from historian.errors import LogCorrupt, LogPurged, SourceError, UnsupportedEvent
+from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.positions import GtidSet, LogPosition
 from replication import follow, wait_for
 from servers import Server, start_server
@@ -364,65 +364,6 @@ def test_sql_modes_are_the_servers(server: Server) -> None:
         for sql, names in expected.items():
             assert found[sql] == names - {"NO_AUTO_CREATE_USER"}
         assert len(expected) >= 15
-
-
-# ---- what this release does not read -------------------------------------------------------------------------------
-TABLE = "CREATE TABLE refused.t (id INT PRIMARY KEY, v VARCHAR(300), j JSON, b BLOB)"
-DOCUMENT = '{"a": 1, "b": "long enough to be worth a partial update, they say"}'
-ROW = f"INSERT INTO refused.t VALUES (1, 'v', '{DOCUMENT}', 'b')"
-MYSQL = ["mysql57", "mysql8", "mysql9"]
-MYSQL8 = ["mysql8", "mysql9"]
-MARIADB = ["mariadb105", "mariadb1011", "mariadb118"]
-PARTIAL_JSON = (
-    ROW,
-    "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
-    "UPDATE refused.t SET j = JSON_SET(j, '$.a', 2)",
-)
-REFUSED = [
-    *(pytest.param(name, PARTIAL_JSON, "PARTIAL_UPDATE_ROWS event of refused.t", id=f"json-{name}") for name in MYSQL8),
-    *(
-        pytest.param(
-            name,
-            (ROW, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE refused.t SET v = 'w'"),
-            "a row image of refused.t lacks columns",
-            id=f"minimal-{name}",
-        )
-        for name in (*MYSQL, *MARIADB)
-    ),
-    *(
-        pytest.param(
-            name,
-            ("SET SESSION binlog_row_image = 'NOBLOB'", ROW, "UPDATE refused.t SET id = 2"),
-            "a row image of refused.t lacks columns",
-            id=f"noblob-{name}",
-        )
-        for name in ("mysql8", "mariadb118")
-    ),
-]
-
-
-@pytest.mark.parametrize("name, statements, what", REFUSED)
-def test_what_is_not_read_yet_is_named_with_its_place(
-    name: str, statements: tuple[str, ...], what: str, request: pytest.FixtureRequest
-) -> None:
-    server: Server = request.getfixturevalue(name)
-    with contextlib.closing(live_reader(server)) as reader:
-        start = reader.end()
-        run(server, "DROP DATABASE IF EXISTS refused", "CREATE DATABASE refused", TABLE, *statements)
-        end = reader.end()
-        for each in (reader, files_reader(server)):
-            begin = replace(start, server=each.start().server)
-            found: list[Scanned] = []
-            with pytest.raises(UnsupportedEvent, match=what) as raised:
-                found.extend(each.scan(begin, captured=lambda _: True))
-            assert raised.value.where is not None
-            assert raised.value.where.startswith(start.file[:7])
-            assert raised.value.next_step is not None
-            # All before it is there, up to a bound at its transaction.
-            assert [item.sql for item in found if isinstance(item, Statement)][:3][-1] == TABLE
-            assert isinstance(found[-1], (Bound, TableMapped))
-            if "of refused.t" in what or "row image" in what:
-                assert bounds_of(scanned(each, begin, captured=False))[-1].gtids == end.gtids
 
 
 # ---- GTIDs in other orders -----------------------------------------------------------------------------------------
