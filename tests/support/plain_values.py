@@ -6,15 +6,16 @@ import base64
 import json
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from historian.schema import ColumnType
 
 __all__ = ["decimal_of", "json_text", "value_of"]
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))
 INTEGERS = (1, 2, 9, 3, 8)
 DIGITS_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 CODECS = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "latin1": "cp1252", "ascii": "ascii", "gbk": "gbk"}

@@ -78,7 +78,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Snapshot], list[bytes]]:
     return [snapshot_of(types, name=name) for name, types, _ in tables], events
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(log=logs(), cuts=st.sets(st.integers(1, 20)), max_rows=st.integers(2, 9), max_bytes=st.integers(1, 4000))
 def test_rows_are_those_of_the_plain_decoder_wherever_windows_and_chunks_end(
     log: tuple[list[Snapshot], list[bytes]], cuts: set[int], max_rows: int, max_bytes: int
