@@ -26,7 +26,7 @@ class Added:
 
     Attributes:
         since: the schema version that brought the column.
-        initial: its value in rows of earlier versions, as a Python value of its type.
+        initial: its value in rows of earlier versions, as a Python value of its type; for Spark also as a literal column.
     """
 
     since: int

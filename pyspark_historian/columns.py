@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
 from historian.changelog import Op
 
-__all__ = ["at", "image", "mapped", "numbered", "operation", "refuse"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["Mapper", "at", "image", "in_arrow", "mapped", "numbered", "operation", "refuse"]
+
+Mapper: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What an executor does to the batches of a partition."""
 
 _Value = TypeVar("_Value", int, str)
 _BUCKET, _START = "__bucket", "__start"
@@ -42,6 +49,16 @@ def mapped(column: Column, to: Mapping[_Value, Column], what: str) -> Column:
     for value, wanted in to.items():
         chosen = chosen.when(column == F.lit(value), wanted)
     return chosen.otherwise(refuse(what, column))
+
+
+def in_arrow(rows: DataFrame, mapper: Mapper, schema: str | StructType) -> DataFrame:
+    """``mapInArrow`` for columns of any name; Spark's own takes a dot or a backtick for syntax."""
+    names = rows.columns
+
+    def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return mapper(batch.rename_columns(names) for batch in batches)
+
+    return rows.toDF(*(f"c{number}" for number in range(len(names)))).mapInArrow(named, schema)
 
 
 def numbered(rows: DataFrame, bucket: Column, order: Sequence[Column], first_offset: int) -> DataFrame:

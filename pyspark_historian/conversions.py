@@ -78,11 +78,12 @@ def from_upsert_stream(
     data = data_columns(rows.columns)
     system = [name for name in rows.columns if name not in (*data, "op")]
     keys = F.struct(*(at(name) for name in key)).alias("__key")
-    upserts = rows.select(keys, *map(at, system), F.col("op").alias("__op"), image(data).alias("__image"))
+    own, theirs = F.lit(True).alias("__own"), F.lit(False).alias("__own")
+    upserts = rows.select(keys, own, *map(at, system), F.col("op").alias("__op"), image(data).alias("__image"))
     if former is not None:
-        added = former.select(keys, operation(Op.APPEND).alias("__op"), image(data).alias("__image"))
+        added = former.select(keys, theirs, operation(Op.APPEND).alias("__op"), image(data).alias("__image"))
         upserts = upserts.unionByName(added, allowMissingColumns=True)
-    along = Window.partitionBy("__key").orderBy("offset")
+    along = Window.partitionBy("__key").orderBy("__own", "offset")
     deletes = mapped(F.col("__op"), {_APPEND: F.lit(False), _RETRACT: F.lit(True)}, "an upsert stream has +A and -R")
     held = upserts.withColumns(
         {
@@ -97,9 +98,7 @@ def from_upsert_stream(
         .when(~F.col("__deletes") & there, F.array(_change(Op.CORRECT_FROM, before), _change(Op.CORRECT_TO, now)))
         .when(~F.col("__deletes"), F.array(_change(Op.APPEND, now)))
     )
-    every = held.where(F.col("offset").isNotNull()).select(
-        *map(at, system), F.posexplode(changes).alias("__at", "__change")
-    )
+    every = held.where("__own").select(*map(at, system), F.posexplode(changes).alias("__at", "__change"))
     every = every.withColumnRenamed("offset", "__order")
     bucket = F.shiftright("__order", _BUCKET_BITS)
     ordered = numbered(every, bucket, [F.col("__order"), F.col("__at")], first_offset)
@@ -186,12 +185,13 @@ def to_odf(rows: DataFrame, key: Sequence[str], former: DataFrame | None = None)
     """
     whole = {name: F.date_trunc("MILLISECOND", name) for name in ("system_time", "event_time")}
     odf = rows.withColumns(whole).drop("schema_version")
-    every = odf
+    every = odf.withColumn("__own", F.lit(True))
     if former is not None:
-        before = former.withColumns({"op": operation(Op.APPEND), "event_time": whole["event_time"]})
-        every = odf.unionByName(before.select("op", "event_time", *map(at, key)), allowMissingColumns=True)
-    along = Window.partitionBy(*map(at, key)).orderBy("offset")
-    held = every.withColumn("__former", F.lag("event_time").over(along)).where(F.col("offset").isNotNull())
+        added = {"op": operation(Op.APPEND), "event_time": whole["event_time"], "__own": F.lit(False)}
+        before = former.withColumns(added).select(*added, *map(at, key))
+        every = every.unionByName(before, allowMissingColumns=True)
+    along = Window.partitionBy(*map(at, key)).orderBy("__own", "offset")
+    held = every.withColumn("__former", F.lag("event_time").over(along)).where("__own")
     lost = refuse("a row is taken back that did not come before: expected the rows before, too", F.col("offset"))
     takes = F.col("op").isin(_RETRACT, _FROM)
     event_time = F.when(takes, F.coalesce(F.col("__former"), lost.cast("timestamp"))).otherwise(F.col("event_time"))

@@ -81,7 +81,9 @@ def merge(
         changes = _changes(new.distinct() if old is None else new.distinct().unionByName(old), _of_ledger())
         rows = _by_time(changes, fallback, F.col("__key"), kind, first_offset)
     else:
-        compared = [name for name in getattr(strategy, "compare_columns", ()) or data if name not in key]
+        compared = [
+            name for name in getattr(strategy, "compare_columns", ()) or data if name not in (*key, "event_time")
+        ]
         of = _of_upserts if isinstance(strategy, UpsertStream) else _of_snapshot
         changes = _changes(new if old is None else new.unionByName(old), of(compared))
         bucket = F.pmod(F.xxhash64("__key"), F.lit(_BUCKETS))
@@ -219,7 +221,8 @@ def _of_upserts(compared: Sequence[str]) -> Column:
 
 def _of_ledger() -> Column:
     differ = refuse("a key has two records that differ: expected one record a key", F.to_json("__key"))
-    return F.when(F.col("__news") > 1, differ).when(F.col("__olds") == 0, F.array(_change(Op.APPEND, F.col("__new"))))
+    added = F.when(F.col("__news") > 1, differ).otherwise(F.array(_change(Op.APPEND, F.col("__new"))))
+    return F.when(F.col("__olds") == 0, added)
 
 
 def _differ(old: Column, new: Column, names: Sequence[str]) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,7 +12,7 @@ from historian.changelog import Op, data_columns
 from historian.changelog_state import Added, state_columns, up_to
 from historian.errors import HistorianError
 from historian.positions import LogPosition
-from pyspark_historian.columns import at, image, refuse
+from pyspark_historian.columns import Mapper, at, image, in_arrow, refuse
 
 __all__ = ["project_changelog"]
 
@@ -74,10 +74,10 @@ def _by_row(rows: DataFrame) -> DataFrame:
 def _up_to(rows: DataFrame, until: LogPosition) -> DataFrame:
     if "position" not in rows.columns:
         raise HistorianError("rows without positions cannot be cut at one", found=", ".join(rows.columns))
-    return rows.mapInArrow(_cut(until), rows.schema)
+    return in_arrow(rows, _cut(until), rows.schema)
 
 
-def _cut(until: LogPosition) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _cut(until: LogPosition) -> Mapper:
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from up_to(pa.Table.from_batches([batch]), until).to_batches()

@@ -5,7 +5,7 @@ Executors hold batches alone: rows come to them sorted, and what is wrong shows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,7 @@ from historian.images import where
 from historian.validation import Finding, Profile, Rule, check_columns
 from historian.validation.images import check_bag, check_keys, same_as_before
 from historian.validation.sequence import check_offsets, check_values, operations
-from pyspark_historian.columns import at
+from pyspark_historian.columns import Mapper, at, in_arrow
 
 __all__ = ["FINDINGS", "check", "findings_of"]
 
@@ -42,7 +42,6 @@ _LAST_OF_BUCKET = (1 << _BUCKET_BITS) - 1
 _BUCKET, _KNOWN = "__bucket", "__known"
 
 _Batches = Iterable[pa.RecordBatch]
-_Mapper = Callable[[_Batches], Iterator[pa.RecordBatch]]
 
 
 def check(
@@ -100,7 +99,7 @@ def _of_offsets(rows: DataFrame, key: tuple[str, ...], profile: Profile, first_o
     edges = wanted.where(F.col("offset").bitwiseAND(_LAST_OF_BUCKET) == _LAST_OF_BUCKET)
     edges = edges.withColumns({_BUCKET: F.col(_BUCKET) + 1, _KNOWN: F.lit(True)})
     placed = wanted.union(edges).repartition(_BUCKET).sortWithinPartitions(_BUCKET, F.desc(_KNOWN), "offset")
-    found = placed.mapInArrow(_offsets(key, profile), _FOUND)
+    found = in_arrow(placed, _offsets(key, profile), _FOUND)
     # Each row that has no neighbour before it in its bucket says so; the first of all may.
     begins = Window.partitionBy(F.when(~F.col("begins"), F.col("offset")), "begins")
     first = F.col("begins") & (F.col("offset") == F.min("offset").over(begins))
@@ -113,7 +112,7 @@ def _of_offsets(rows: DataFrame, key: tuple[str, ...], profile: Profile, first_o
     return found.select("offset", "rule", expected.alias("expected"), text.alias("found"))
 
 
-def _offsets(key: tuple[str, ...], profile: Profile) -> _Mapper:
+def _offsets(key: tuple[str, ...], profile: Profile) -> Mapper:
     def check_rows(batches: _Batches) -> Iterator[pa.RecordBatch]:
         last: pa.Table | None = None
         for batch in batches:
@@ -182,10 +181,10 @@ def _of_images(
     columns = [at(name) for name in key or data]
     placed = every.repartition(*columns).sortWithinPartitions(*columns, "offset")
     mapper = _keys(key, data, profile, complete=complete) if key else _bag(data)
-    return placed.mapInArrow(mapper, _FOUND).drop("begins")
+    return in_arrow(placed, mapper, _FOUND).drop("begins")
 
 
-def _keys(key: tuple[str, ...], data: tuple[str, ...], profile: Profile, *, complete: bool) -> _Mapper:
+def _keys(key: tuple[str, ...], data: tuple[str, ...], profile: Profile, *, complete: bool) -> Mapper:
     def check_rows(batches: _Batches) -> Iterator[pa.RecordBatch]:
         last: pa.Table | None = None
         for batch in batches:
@@ -204,7 +203,7 @@ def _keys(key: tuple[str, ...], data: tuple[str, ...], profile: Profile, *, comp
     return check_rows
 
 
-def _bag(data: tuple[str, ...]) -> _Mapper:
+def _bag(data: tuple[str, ...]) -> Mapper:
     def check_rows(batches: _Batches) -> Iterator[pa.RecordBatch]:
         last: pa.Table | None = None
         counts = 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from historian.validation import Finding
+    from sinks.delta.recorded import Recorded
 
 __all__ = ["Form", "changelog"]
 
@@ -47,7 +48,12 @@ class Form(str, Enum):
 _Path = Annotated[
     str, typer.Argument(metavar="PATH", help="A Delta table, or a directory of Parquet files.", show_default=False)
 ]
-_Key = Annotated[str, typer.Option("--key", metavar="COLUMNS", help="The key's columns, with commas between.")]
+_Key = Annotated[
+    str,
+    typer.Option(
+        "--key", metavar="COLUMNS", help="The key's columns, with commas between; by default as the lake has it."
+    ),
+]
 _Out = Annotated[str, typer.Option("--out", metavar="OUT", help="Where to write it, as Delta or Parquet like PATH.")]
 
 
@@ -70,7 +76,8 @@ def check_changelog(
     with _session() as spark:
         from pyspark_historian.validation import check, findings_of
 
-        findings = findings_of(check(_read(spark, path), _names(key), profile=profile), limit)
+        names = _names(key) or _recorded(spark, path).key
+        findings = findings_of(check(_read(spark, path), names, profile=profile), limit)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -94,7 +101,9 @@ def project(
     with _session() as spark:
         from pyspark_historian.state import project_changelog
 
-        _write(project_changelog(_read(spark, path), _names(key), until=until), path, out)
+        known = _recorded(spark, path)
+        rows = project_changelog(_read(spark, path), _names(key) or known.key, until=until, added=known.added)
+        _write(rows, path, out)
 
 
 @changelog.command("convert")
@@ -110,10 +119,11 @@ def convert(
 
     Only odf needs the key.
     """
-    if form is Form.ODF and not key:
-        raise typer.BadParameter("--to odf needs --key")
     with _session() as spark:
-        _write(_conversion(form, _names(key))(_read(spark, path)), path, out)
+        names = _names(key) or _recorded(spark, path).key
+        if form is Form.ODF and not names:
+            raise typer.BadParameter("--to odf needs --key")
+        _write(_conversion(form, names)(_read(spark, path)), path, out)
 
 
 def _conversion(form: Form, key: tuple[str, ...]) -> Callable[[DataFrame], DataFrame]:
@@ -148,6 +158,14 @@ def _session() -> Iterator[SparkSession]:
     finally:
         if running is None:
             spark.stop()
+
+
+def _recorded(spark: SparkSession, path: str) -> Recorded:
+    """What the lake knows of the changelog; nothing of one that we did not write."""
+    from sinks.delta.recorded import Recorded, recorded_changelog
+
+    found = recorded_changelog(spark, path) if _kind(path) == "delta" else None
+    return found or Recorded(key=(), added={})
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:

@@ -14,7 +14,7 @@ from historian.validation.findings import Finding, Profile, Rule, in_order
 from historian.validation.images import check_bag, check_keys, same_as_before
 from historian.validation.sequence import check_offsets, check_values, operations
 
-__all__ = ["check", "with_former"]
+__all__ = ["check"]
 
 
 def check(
@@ -55,7 +55,7 @@ def check(
     return in_order([*found, *_findings(rows, tuple(key), profile, former, first_offset)])
 
 
-def with_former(rows: pa.Table, former: pa.Table) -> pa.Table:
+def _with_former(rows: pa.Table, former: pa.Table) -> pa.Table:
     """*rows* behind +A rows of *former*, which have no offset."""
     count = former.num_rows
     columns = [
@@ -78,7 +78,7 @@ def _findings(
     yield from check_offsets(ordered.column("offset").to_numpy(), ops, first=first, pairs=not key)
     data = profile.data(rows.schema.names)
     complete = former is not None or profile is Profile.ODF
-    whole = ordered if former is None else with_former(ordered, former)
+    whole = ordered if former is None else _with_former(ordered, former)
     if key:
         valid = np.all([np.asarray(whole.column(name).is_valid()) for name in key], axis=0)
         whole = whole.filter(pa.array(valid))

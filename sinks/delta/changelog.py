@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from historian.errors import ChainBroken
 from historian.schema import ColumnType, Snapshot
 from sinks.delta import faults
-from sinks.delta.kernel import Commit, DataFile
+from sinks.delta.kernel import Commit, DataFile, TableView
 from sinks.delta.schema import DeltaSchema, changelog_schema
 from sinks.delta.target import Target
 from sinks.parts import Part, Step
 
-__all__ = ["ChangelogPart", "changelog_after", "prepare_changelog"]
+__all__ = ["ChangelogPart", "changelog_after", "held_keys", "prepare_changelog"]
 
 _DOMAIN = "historian.changelog"
 
@@ -95,13 +95,18 @@ def changelog_after(part: Part, schema: DeltaSchema | None) -> tuple[DeltaSchema
     return schema, latest
 
 
+def held_keys(view: TableView) -> frozenset[tuple[int, ...]] | None:
+    """Every primary key, as column ids, that a row of a changelog was written under; None where it is no changelog."""
+    text = view.domain(_DOMAIN)
+    return None if text is None else frozenset(map(tuple, json.loads(text)["keys"]))
+
+
 def _domain(next_offset: int, keys: frozenset[tuple[int, ...]]) -> str:
     return json.dumps({"next_offset": next_offset, "keys": sorted(keys)})
 
 
 def _held(target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
-    text = target.view.domain(_DOMAIN)
-    if text is None:
+    text, keys = target.view.domain(_DOMAIN), held_keys(target.view)
+    if text is None or keys is None:
         raise ChainBroken("a changelog does not say its next offset", where=target.path, expected=f"domain {_DOMAIN}")
-    held = json.loads(text)
-    return int(held["next_offset"]), frozenset(map(tuple, held["keys"]))
+    return int(json.loads(text)["next_offset"]), keys

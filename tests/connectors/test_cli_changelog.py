@@ -16,6 +16,9 @@ from connectors.cli import app
 from connectors.cli.outcome import ExitCode
 from historian.changelog import Op
 from historian.validation import Profile
+from lake import Lake
+from sink_lab import INT, Lab, text
+from sinks.delta.recorded import recorded_changelog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +51,25 @@ def test_a_changelog_is_checked_projected_and_converted(spark: SparkSession, pat
     assert [(0, 0), (2, 0), (3, 0)] == [(row["offset"], row["op"]) for row in upserts]
 
 
-def test_a_delta_table_becomes_a_delta_table(spark: SparkSession, path: Path, tmp_path: Path) -> None:
-    spark.read.parquet(str(path)).write.format("delta").save(str(tmp_path / "table"))
+def test_a_changelog_of_the_delta_sink_knows_its_key_and_its_defaults(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lake.lab.create("shop.t", {"id": INT, "a": text()})
+    lake.lab.insert("shop.t", {"id": 1, "a": "x"}, {"id": 2, "a": "y"})
+    lake.lab.add("shop.t", "n", INT, initial="7")
+    lake.lab.insert("shop.t", {"id": 3, "a": "z", "n": None})
+    lake.cut()
+    path = tmp_path / "lake" / "shop_t_changes"
 
-    done = _run("convert", tmp_path / "table", "--to", "events", "--out", tmp_path / "events")
+    checked = _run("check", path)
+    projected = _run("project", path, "--out", tmp_path / "state")
 
-    assert 0 == done.exit_code, done.output
-    events = spark.read.format("delta").load(str(tmp_path / "events")).orderBy("offset").collect()
-    assert ["create", "update", "create"] == [row.event for row in events]
+    assert (0, 0) == (checked.exit_code, projected.exit_code), checked.output + projected.output
+    recorded = recorded_changelog(spark, str(path))
+    assert recorded is not None
+    assert ("id",) == recorded.key
+    state = spark.read.format("delta").load(str(tmp_path / "state")).orderBy("id").collect()
+    assert [(1, "x", 7), (2, "y", 7), (3, "z", None)] == [(row.id, row.a, row.n) for row in state]
+    assert recorded_changelog(spark, str(tmp_path / "state")) is None
 
 
 def test_what_is_wrong_is_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 ROWS, FORMER = random_changelog(11, 120, before=6)
 ROWS = ROWS.set_column(1, "op", ROWS.column("op").cast(pa.int32()))
+# Columns may be called anything.
+NAMES = {"v": "v.v", "w": "w `w`"}
+ROWS, FORMER = (rows.rename_columns([NAMES.get(name, name) for name in rows.schema.names]) for rows in (ROWS, FORMER))
 
 
 def _frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -111,7 +114,7 @@ def test_projections_are_those_of_arrow(spark: SparkSession) -> None:
 
     half = [r["offset"] for r in ROWS.to_pylist() if r["op"] in (Op.APPEND, Op.CORRECT_TO)][40]
     gtids = pa.array([f"{UUID}:{n // 4 + 1}" for n in range(ROWS.num_rows)])
-    added = {"w": Added(since=2, initial=7.5)}
+    added = {NAMES["w"]: Added(since=2, initial=7.5)}
     whole, _ = random_changelog(12, 60)
     whole = whole.set_column(1, "op", whole.column("op").cast(pa.int32()))
     cut = [r["offset"] for r in whole.to_pylist() if r["op"] != Op.CORRECT_FROM][-2]

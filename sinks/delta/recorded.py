@@ -1,0 +1,76 @@
+"""What a lake has recorded of one of its changelogs: the key of its rows, and what its added columns read in earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from historian import codec
+from historian.changelog_state import Added
+from historian.edits import AddColumn
+from historian.errors import SinkError
+from historian.schema import Column
+from historian.timeline import TimelineEntry
+from sinks.delta.changelog import held_keys
+from sinks.delta.kernel import Kernel
+from sinks.delta.literals import initial_literal
+from sinks.delta.schema import DeltaSchema
+from sinks.delta.state_rows import CHANGES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Recorded", "recorded_changelog"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What to project a changelog with.
+
+    Attributes:
+        key: names of the key's columns; () where its rows were written under none, or under several.
+        added: the columns that rows of earlier versions do not have, by name; their values are Spark literals.
+    """
+
+    key: tuple[str, ...]
+    added: Mapping[str, Added]
+
+
+def recorded_changelog(spark: SparkSession, path: str) -> Recorded | None:
+    """What the lake has recorded of the changelog at *path*; None where that is no changelog of this project. Reads only.
+
+    Raises:
+        SinkError: the lake's own tables, which stand beside it, do not say what an added column holds in earlier rows.
+    """
+    view = Kernel(spark, "reader").view(path)
+    keys = None if view is None else held_keys(view)
+    if view is None or keys is None:
+        return None
+    schema = view.schema()
+    key = next(iter(keys)) if len(keys) == 1 else ()
+    fields = [schema.by_id(column_id) for column_id in key]
+    return Recorded(key=tuple(field.name for field in fields if field is not None), added=_added(spark, path, schema))
+
+
+def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Added]:
+    since = {field.column_id: field for field in schema.fields if field.since}
+    if not since:
+        return {}
+    columns = {column.id: column for column in _columns(spark, f"{path.rstrip('/').rpartition('/')[0]}/{CHANGES}")}
+    missing = sorted(field.name for column_id, field in since.items() if column_id not in columns)
+    if missing:
+        raise SinkError("the lake does not say what added columns hold in earlier rows", where=path, found=missing)
+    return {
+        field.name: Added(since=field.since, initial=initial_literal(columns[column_id]))
+        for column_id, field in since.items()
+        if column_id is not None and columns[column_id].initial is not None
+    }
+
+
+def _columns(spark: SparkSession, path: str) -> Iterator[Column]:
+    """Every column that an edit added."""
+    for row in spark.read.format("delta").load(path).where("edits like '%add_column%'").select("entry_json").collect():
+        for edit in codec.load(TimelineEntry, row.entry_json).edits:
+            if isinstance(edit, AddColumn):
+                yield edit.column
