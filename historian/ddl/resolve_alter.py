@@ -7,14 +7,15 @@ order, those that were given a position move there one after the other, and adde
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from historian.ddl.alter_plan import AlterPlan, planned
-from historian.ddl.charsets import encoded, is_mysql_8, keeps_bytes
+from historian.ddl.charsets import encoded, is_mysql_8, keeps_bytes, maximum_bytes
 from historian.ddl.column_types import converted_type, resized_type
 from historian.ddl.context import StatementContext
 from historian.ddl.defaults import default_text
-from historian.ddl.keys import Key, added_keys, as_snapshot_keys, keys_of, primary_columns
+from historian.ddl.keys import Key, added_keys, as_snapshot_keys, keys_of, primary_columns, takes_part
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_columns import (
     added_column,
@@ -25,7 +26,7 @@ from historian.ddl.resolve_columns import (
 )
 from historian.ddl.resolve_create import follows_inline_references
 from historian.ddl.statements import AddColumn, AlterColumn, AlterTable, ChangeColumn, ColumnSpec, Position
-from historian.schema import Catalog, Column, Snapshot, UniqueKey
+from historian.schema import Catalog, Column, ColumnType, Snapshot, UniqueKey
 
 __all__ = ["altered_table"]
 
@@ -43,16 +44,20 @@ def altered_table(
         Refused: the statement does not fit *old*, so the server, which accepted it, had another table.
     """
     plan = planned(old, statement.actions, catalog, context)
-    gone = {column.id for column in old.columns if column.name.lower() in plan.dropped}
-    kept_primary = () if plan.drops_primary else tuple(column for column in old.primary_key if column not in gone)
     added_primary = primary_columns(plan.keys)
+    keeps_primary = added_primary is None and not plan.drops_primary
     scope = _Scope(
         plan=plan,
         context=context,
         in_primary=frozenset(name.lower() for name in added_primary or ()),
-        kept_primary=kept_primary if added_primary is None else (),
+        kept_primary=old.primary_key if keeps_primary else (),
     )
     columns, moved = _columns(old, scope, catalog)
+    places = _key_places(old, columns)
+    kept_primary = tuple(places[column] for column in old.primary_key if column in places) if keeps_primary else ()
+    taken_over = {column.name.lower() for column in columns if column.id in set(kept_primary) - set(old.primary_key)}
+    if taken_over:
+        columns, moved = _columns(old, replace(scope, in_primary=scope.in_primary | taken_over), catalog)
     named = {column.name.lower(): column for column in columns}
     if len(named) != len(columns):
         raise Refused("two columns would have the same name")
@@ -70,7 +75,10 @@ def altered_table(
         return named[name.lower()]
 
     keys = added_keys(
-        _kept_keys(old, plan, gone), plan.keys, column_of, inline_references=follows_inline_references(context)
+        _kept_keys(old, plan, places, columns),
+        plan.keys,
+        column_of,
+        inline_references=follows_inline_references(context),
     )
     unique, other = as_snapshot_keys(keys, columns)
     charset, collation = plan.inherited
@@ -239,15 +247,48 @@ class _Order:
             raise Refused(f"no column {name!r} to stand behind") from None
 
 
-def _kept_keys(old: Snapshot, plan: AlterPlan, gone: set[int]) -> list[Key]:
+def _key_places(old: Snapshot, columns: Sequence[Column]) -> dict[int, int]:
+    """Where the key parts of *old*'s columns are behind the statement, by column id; without those that go.
+
+    Servers look for a part by its column's name: the first column, in the new order, that had that name or is new and has it.
+    So a column that is dropped and added again keeps its keys, and one that comes before a renamed one takes them over.
+    """
+    names = {column.id: column.name.lower() for column in old.columns}
+    first: dict[str, int] = {}
+    for column in columns:
+        first.setdefault(names.get(column.id, column.name.lower()), column.id)
+    return {column: first[name] for column, name in names.items() if name in first}
+
+
+def _kept_keys(old: Snapshot, plan: AlterPlan, places: Mapping[int, int], columns: Sequence[Column]) -> list[Key]:
     kept = []
+    kinds = {column.id: column.type for column in (*old.columns, *columns)}
     for key, unique in keys_of(old):
         if key.name.lower() in plan.dropped_keys:
             continue
-        left: UniqueKey | None = key
-        for column in gone.intersection(key.columns):
-            left = None if left is None else left.without(column)
-        if left is not None:
-            name = plan.renamed_keys.get(key.name.lower(), key.name)
-            kept.append(Key(left if name == key.name else replace(left, name=name), unique))
+        prefixes = key.prefixes or (0,) * len(key.columns)
+        parts = [
+            (places.get(column, 0), prefix if places.get(column, 0) == column else _part(kinds, column, places, prefix))
+            for column, prefix in zip(key.columns, prefixes, strict=True)
+            if column == 0 or column in places
+        ]
+        if parts:
+            left = tuple(prefix for _, prefix in parts)
+            kept.append(
+                Key(
+                    UniqueKey(
+                        name=plan.renamed_keys.get(key.name.lower(), key.name),
+                        columns=tuple(column for column, _ in parts),
+                        prefixes=left if any(left) else (),
+                    ),
+                    unique,
+                )
+            )
     return kept
+
+
+def _part(kinds: Mapping[int, ColumnType], column: int, places: Mapping[int, int], prefix: int) -> int:
+    """How many characters of the column that took its place a key takes: as many bytes as of *column*."""
+    old, new = kinds[column], kinds[places[column]]
+    size_bytes = (prefix or old.length or 0) * maximum_bytes(old.charset or "")
+    return size_bytes // maximum_bytes(new.charset or "") if takes_part(new, 0) else 0

@@ -14,7 +14,6 @@ from ddl_grammar import DATABASES, DdlGrammar, is_ours
 from ddl_text import described
 from historian.compare import differences
 from historian.ddl import StatementContext, resolve
-from historian.ddl.column_types import most_bytes
 from historian.edits import AddColumn, Edit, apply_all
 from historian.information_schema import ServerForm, table_form
 from historian.schema import Catalog, Column, Snapshot, TableName, UniqueKey
@@ -32,8 +31,6 @@ ORDER BY table_schema, table_name, ordinal_position"""
 _DESCENDING = """SELECT DISTINCT table_schema, table_name FROM information_schema.statistics
 WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
 
-_LONGEST_KEY_BYTES = 1000
-_HASHED = ("text", "blob", "geometry", "point", "string", "polygon", "collection")
 _LOST = re.compile(r"(?:enum|set)\(.*\?|set\((?:.*,)?''[,)]")
 """What servers print for a member, or a part of one, that is no text in its charset any more: a question mark, or nothing."""
 _BEYOND_ASCII = re.compile(r"0x(?:..)*[89A-F].(?:..)*")
@@ -163,7 +160,7 @@ class Oracle:
         list(self.log.new())
         for found in self.log.maps:
             snapshot = self.catalog.tables.get(found.table)
-            if snapshot is None or _has_hidden_columns(snapshot, self.form.flavor):
+            if snapshot is None:
                 continue
             if any("\\x" in member for column in found.columns for member in column.members or ()):
                 continue  # members that are no text in their charset, which the server prints as question marks
@@ -230,19 +227,6 @@ class Oracle:
         with self.observer.cursor() as cursor:
             cursor.execute(f"SELECT {shown} FROM {table}")
             return tuple(cursor.fetchall())
-
-
-def _has_hidden_columns(snapshot: Snapshot, flavor: str) -> bool:
-    """Unique keys of MariaDB that are kept as hashes bring columns into the log that the table does not show."""
-    kinds = {column.id: column.type for column in snapshot.columns}
-
-    def is_hashed(key: UniqueKey) -> bool:
-        parts = [kinds[column] for column in key.columns]
-        too_long = sum(most_bytes(kind) for kind in parts) > _LONGEST_KEY_BYTES
-        whole = [kind for kind, prefix in zip(parts, key.prefixes or (0,) * len(parts), strict=True) if not prefix]
-        return too_long or any(kind.name.endswith(_HASHED) for kind in whole)
-
-    return flavor == "mariadb" and any(is_hashed(key) for key in snapshot.unique_keys)
 
 
 def _number(version: str) -> int:

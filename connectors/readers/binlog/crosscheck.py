@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import bytes_per_character, collation
+from connectors.readers.binlog.hidden_columns import hidden_columns
 from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot
 
@@ -143,6 +144,7 @@ _SHAPE_SYNONYMS = {"geometrycollection": "geomcollection"}
 
 def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str) -> str | None:
     """Both sides, column by column, where a TABLE_MAP does not fit *snapshot*; None where it does."""
+    columns = columns[: len(columns) - hidden_columns(snapshot, columns, flavor)]
     key = _key(snapshot, columns)
     pairs = [
         _Pair(
@@ -158,9 +160,7 @@ def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str)
     if key is not None:
         lines.append(f"  ! {key}")
     if flavor == "mariadb" and len(columns) > len(snapshot.columns):
-        lines.append(
-            "MariaDB logs hidden columns of UNIQUE keys over BLOB or TEXT, and of system versioning; they are not read"
-        )
+        lines.append("MariaDB logs hidden columns of system versioning; they are not read")
     return "\n".join(lines)
 
 

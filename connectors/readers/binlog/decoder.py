@@ -247,7 +247,9 @@ class RangeDecoder:
             snapshot=found.written,
             wire=described.columns,
             steps=steps,
-            generated_from=generated_from(found.written, self._flavor),
+            generated_from=generated_from(
+                found.written, self._flavor, hidden=len(described.columns) - len(found.written.columns)
+            ),
             max_rows=self._max_rows,
         )
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.collations import bytes_per_character, collation
 from connectors.readers.binlog.crosscheck import fits, mismatch
+from connectors.readers.binlog.hidden_columns import named_hidden
 from connectors.readers.binlog.table_maps import ColumnCode
 from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot, UniqueKey
 from historian.segments import carries
@@ -33,6 +34,7 @@ def described(
         flavor: "mysql" or "mariadb".
         next_column_id: the counter that ids are taken from.
     """
+    columns = columns[: len(columns) - named_hidden(columns, flavor)]
     found: list[Column] = []
     for mapped in columns:
         old = None if mapped.name is None else snapshot.column(mapped.name)

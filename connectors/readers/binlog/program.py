@@ -221,8 +221,12 @@ _MAKERS: dict[str, Callable[[_Case], Step]] = {
 }
 
 
+_HASH = Step(kind=at.COPY_8, size=8, width=8, arrow=pa.int64(), finish=arrow.plain)
+"""Of a hidden column, whose values nobody asks for."""
+
+
 def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style) -> tuple[Step, ...]:
-    """The steps of *snapshot*'s columns, in order; *wire* is a TABLE_MAP's columns that fit it.
+    """The steps of *snapshot*'s columns, in order; *wire* is a TABLE_MAP's columns that fit it, hidden ones at its end.
 
     A virtual generated column stands in the row image like any other, on every server tried (MySQL 5.7, 8.0, 9.7,
     MariaDB 10.11 and 11.8); the hidden column behind a functional index does not.
@@ -230,10 +234,11 @@ def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style)
     Raises:
         ValueUnrepresentable: a column type or character set that is not read yet.
     """
-    return tuple(
+    shown = tuple(
         _step(snapshot, column, described, style)
         for column, described in zip(snapshot.columns, wire)  # noqa: B905 - they fit
     )
+    return shown + (_HASH,) * (len(wire) - len(shown))
 
 
 def _step(snapshot: Snapshot, column: Column, wire: MappedColumn, style: Style) -> Step:

@@ -220,7 +220,7 @@ class TableBuilder:
             np.frombuffer(buffer, field.type.to_pandas_dtype() if width < 8 else np.int64, self.rows)
             for buffer, field, width in zip(changelog, CHUNK_COLUMNS, _CHANGELOG_WIDTHS)  # noqa: B905 - one length
         )
-        return ImageFlags(maps, self.rows, len(self._steps)), inserted_rows(op, source, sequence, ordinal)
+        return ImageFlags(maps, self.rows, len(self.snapshot.columns)), inserted_rows(op, source, sequence, ordinal)
 
     def _column_data(self, index: int, rows: int) -> pa.Buffer | None:
         buffer = self._data[index]

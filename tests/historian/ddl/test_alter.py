@@ -408,3 +408,32 @@ def test_a_text_that_is_redefined_beside_convert_is_sized_as_before_in_mysql_8(
 ) -> None:
     column = altered(f"CONVERT TO CHARACTER SET utf8mb4, MODIFY a {new}", f"CREATE TABLE t (a {old})")[0]
     assert column.split()[1] == expected
+
+
+@pytest.mark.parametrize(
+    "actions,keys",
+    [
+        ("DROP b, ADD b VARCHAR(20)", ["primary key (a)", "unique u (b(10))", "key k (b(10), a)", "key p (b(3))"]),
+        ("DROP b, ADD b VARCHAR(10) FIRST", ["primary key (a)", "unique u (b)", "key k (b, a)", "key p (b(3))"]),
+        ("RENAME COLUMN b TO c, ADD b CHAR(10)", ["primary key (a)", "unique u (c)", "key k (c, a)", "key p (c(3))"]),
+        (
+            "RENAME COLUMN b TO c, ADD b CHAR(10) FIRST",
+            ["primary key (a)", "unique u (b)", "key k (b, a)", "key p (b(3))"],
+        ),
+        (
+            "RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+            ["primary key (b)", "unique u (a)", "key k (a, b)", "key p (a(3))"],
+        ),
+        ("DROP b", ["primary key (a)", "key k (a)"]),
+    ],
+)
+def test_key_parts_are_found_by_name_in_the_new_order(actions: str, keys: list[str]) -> None:
+    before = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), UNIQUE u (b), KEY k (b, a), KEY p (b(3)))"
+    assert [line for line in altered(actions, before) if line.split()[0] in ("primary", "unique", "key")] == keys
+
+
+def test_a_new_column_that_takes_over_the_primary_key_is_not_null() -> None:
+    before = "CREATE TABLE t (a INT, b INT PRIMARY KEY)"
+    assert altered("DROP b, ADD b INT", before) == ["a int", "b int not null", "primary key (b)"]
+    taken = altered("RENAME COLUMN b TO c, ADD b INT FIRST", before)
+    assert taken == ["b int not null", "a int", "c int not null", "primary key (b)"]
