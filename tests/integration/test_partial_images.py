@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from servers import Server
 
-STORED = "\n".join(line for line in COLUMNS.splitlines()).replace("gv INT GENERATED ALWAYS AS (n + 1) VIRTUAL,", "")
+STORED = COLUMNS.replace("gv INT GENERATED ALWAYS AS (n + 1) VIRTUAL,", "")
 STORED = STORED.replace(",\n    gw INT GENERATED ALWAYS AS (gv * 2) VIRTUAL", "")
 """Without virtual columns, which MariaDB's images leave out when they change."""
 
@@ -52,8 +52,7 @@ def test_a_mirror_of_partial_images_is_the_table(
         held = spark.read.format("delta").load(str(replica.lake / f"{DATABASE}_t")).toArrow().to_pylist()
         assert {row["id"]: row for row in held} == lab.rows()
     changes = spark.read.format("delta").load(str(replica.lake / f"changes_{DATABASE}_t")).toArrow()
-    lists = changes.column("absent").to_pylist() if "absent" in changes.column_names else []
-    assert any(lists) == (name != "mysql8" or any(lists))
+    assert any(changes.column("absent").to_pylist())
     if name == "mysql9":
         check_typed(replica, spark, changes.num_rows)
 
