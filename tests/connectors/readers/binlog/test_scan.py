@@ -516,7 +516,6 @@ def test_an_alter_in_two_phases_counts_at_its_commit(grouped: bytes) -> None:
         ([gtid(1)[:30]], "shorter than its own fields"),
         ([gtid(1), begin()[:30]], "shorter than its own fields"),
         ([gtid(1), begin(), MAP, ROWS[:24]], "shorter than its own fields"),
-        ([gtid(1), begin(), MAP, ROWS[:31]], "shorter than its own fields"),
         ([gtid(1), begin(), MAP[:24]], "does not fit its length"),
     ],
 )
