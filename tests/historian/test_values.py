@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, ColumnType
 from historian.types import arrow_type
-from historian.values import Value, initial_scalar, initial_value
+from historian.values import Value, default_scalar, initial_scalar, initial_value
 
 
 def column(name: str, initial: str | None, **of_type: object) -> Column:
@@ -117,3 +118,47 @@ def test_a_value_that_the_type_cannot_hold_is_refused(of: Column) -> None:
 def test_a_value_that_only_the_server_knows_is_refused() -> None:
     with pytest.raises(ValueUnrepresentable, match="only the server knows"):
         initial_value(Column(id=1, name="n", type=ColumnType(name="int"), initial_known=False))
+
+
+@pytest.mark.parametrize(
+    "kind, default, value",
+    [
+        (ColumnType(name="int"), "5", 5),
+        (ColumnType(name="int"), None, None),
+        (ColumnType(name="decimal", precision=12, scale=3), "1.250", Decimal("1.250")),
+        (ColumnType(name="bit", length=9), "b'101'", b"\x00\x05"),
+        (ColumnType(name="float"), "0", 0.0),
+        (ColumnType(name="enum", members=("a", "b")), "b", "b"),
+    ],
+)
+def test_a_column_that_an_insert_does_not_name_has_its_default(
+    kind: ColumnType, default: str | None, value: Any
+) -> None:
+    column = Column(id=1, name="c", type=kind, default=default)
+    assert default_scalar(column, arrow_type(kind)).as_py() == value
+
+
+def test_without_a_default_a_column_that_cannot_be_null_has_its_types_zero() -> None:
+    column = Column(id=1, name="c", type=ColumnType(name="varchar", length=9), nullable=False)
+    assert default_scalar(column, pa.string()).as_py() == ""
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column(id=1, name="c", type=ColumnType(name="int"), default="uuid()", default_is_expression=True),
+        Column(id=1, name="c", type=ColumnType(name="int"), auto_increment=True, nullable=False),
+        Column(id=1, name="c", type=ColumnType(name="int"), generated="virtual"),
+        Column(id=1, name="c", type=ColumnType(name="timestamp"), default="2020-01-01 00:00:00"),
+        Column(id=1, name="c", type=ColumnType(name="timestamp"), nullable=False),
+        Column(id=1, name="c", type=ColumnType(name="float"), default="1.23457"),
+    ],
+)
+def test_a_default_that_only_the_server_knows_is_not_guessed(column: Column) -> None:
+    with pytest.raises(ValueUnrepresentable, match="only the server knows"):
+        default_scalar(column, arrow_type(column.type))
+
+
+def test_a_default_of_a_date_is_the_servers_text_where_that_is_wanted() -> None:
+    column = Column(id=1, name="c", type=ColumnType(name="datetime", fraction=3), default="2020-01-02 03:04:05.000")
+    assert default_scalar(column, pa.string()).as_py() == "2020-01-02 03:04:05.000"
