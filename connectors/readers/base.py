@@ -68,8 +68,8 @@ class MappedColumn:
         type: the binlog's type number (MYSQL_TYPE_*), the real one for ENUM, SET and STRING.
         metadata: the type's metadata as one number, as written.
         nullable: from the null bitmap.
-        unsigned, charset, name, members, primary_key, visible, geometry: from the optional metadata. ``charset`` is the
-            collation's number, ``geometry`` that of the shape's kind.
+        unsigned, charset, name, members, primary_key, visible, geometry, dimension: from the optional metadata. ``charset`` is
+            the collation's number, ``geometry`` that of the shape's kind, ``dimension`` a VECTOR's.
     """
 
     type: int
@@ -82,6 +82,7 @@ class MappedColumn:
     primary_key: bool | None = None
     visible: bool | None = None
     geometry: int | None = None
+    dimension: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,6 +135,8 @@ def _differences(kind: ColumnType, mapped: MappedColumn, flavor: str) -> Iterato
         yield _charset(mapped.charset, flavor) != _canonical(kind.charset or "binary")
     if mapped.members is not None:
         yield mapped.members != kind.members
+    if mapped.dimension is not None:
+        yield mapped.dimension != kind.length
     if mapped.geometry is not None:
         yield GEOMETRIES[mapped.geometry] != _SHAPE_SYNONYMS.get(kind.name, kind.name)
 
@@ -191,6 +193,7 @@ class _Pair:
             "unsigned" if mapped.unsigned else "",
             "" if mapped.charset is None else f"charset {_charset(mapped.charset, self._flavor)}",
             "" if mapped.members is None else str(mapped.members),
+            "" if mapped.dimension is None else f"of {mapped.dimension} numbers",
             "" if mapped.nullable else "NOT NULL",
             "INVISIBLE" if mapped.visible is False else "",
         ]

@@ -148,6 +148,10 @@ def _members(name: str) -> Callable[[MappedColumn, str], ColumnType | None]:
     return make
 
 
+def _vector(mapped: MappedColumn, _: str) -> ColumnType | None:
+    return None if mapped.dimension is None else ColumnType(name="vector", length=mapped.dimension)
+
+
 def _geometry(mapped: MappedColumn, _: str) -> ColumnType | None:
     return None if mapped.geometry is None else ColumnType(name=GEOMETRIES[mapped.geometry])
 
@@ -174,4 +178,5 @@ _TYPES: dict[int, Callable[[MappedColumn, str], ColumnType | None]] = {
     _C.ENUM: _members("enum"),
     _C.SET: _members("set"),
     _C.GEOMETRY: _geometry,
+    _C.VECTOR: _vector,
 }

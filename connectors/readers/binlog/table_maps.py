@@ -201,6 +201,11 @@ def _shapes(columns: _Columns, data: bytes) -> None:
         columns[index] = replace(columns[index], geometry=shape if shape < len(GEOMETRIES) else None)
 
 
+def _dimensions(columns: _Columns, data: bytes) -> None:
+    for index, dimension in zip(_of(columns, frozenset((_C.VECTOR,))), _integers(data), strict=True):
+        columns[index] = replace(columns[index], dimension=dimension)
+
+
 def _primary_key(step: int) -> Callable[[_Columns, bytes], None]:
     def read(columns: _Columns, data: bytes) -> None:
         keys = frozenset(_integers(data)[::step])
@@ -224,6 +229,7 @@ _FIELDS: dict[int, Callable[[_Columns, bytes], None]] = {
     8: _primary_key(1),
     9: _primary_key(2),
     12: _visibility,
+    13: _dimensions,
 }
 _CHARSET_FIELDS = {2: _default_charset, 3: _column_charsets, 10: _default_charset, 11: _column_charsets}
 

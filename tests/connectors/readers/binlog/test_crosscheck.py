@@ -8,6 +8,7 @@ import pytest
 
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.crosscheck import logged_type, mismatch
+from connectors.readers.binlog.described import described
 from ddl_text import MYSQL, after
 from historian.schema import Snapshot, TableName
 
@@ -45,6 +46,17 @@ def test_without_a_primary_key_a_unique_one_may_be_logged_for_it(columns: str, p
     snapshot = after(f"CREATE TABLE t ({columns})", context=MYSQL).tables[TableName("shop", "t")]
     found = mismatch(snapshot, _mapped(snapshot, *primary.split()), "mysql")
     assert (found is None) == fits, found
+
+
+def test_a_vector_of_another_dimension_is_no_fit_and_the_log_says_which_it_is() -> None:
+    snapshot = after("CREATE TABLE t (v VECTOR(3))", context=MYSQL).tables[TableName("shop", "t")]
+    (column,) = _mapped(snapshot)
+    assert mismatch(snapshot, (replace(column, dimension=3),), "mysql") is None
+    other = (replace(column, dimension=4),)
+    assert "v vector(3) | v VECTOR 0x4 of 4 numbers" in (mismatch(snapshot, other, "mysql") or "")
+    healed = described(snapshot, other, "mysql", 9)
+    assert healed is not None
+    assert [(c.id, str(c.type)) for c in healed.columns] == [(9, "vector(4)")]
 
 
 def test_other_columns_are_named_side_by_side() -> None:

@@ -97,6 +97,8 @@ def documents() -> list[Any]:
     found += [nested, {}, [], "", 0, -1, 1.0, None, {"": ""}]
     # Over 64 KB documents take their large form.
     found += [["x" * 1000] * 80, {f"key {i:05d}": i * 1000003 for i in range(9000)}, {"k" * 65535: "v" * 70000}]
+    # More elements and keys than 16 bits count.
+    found += [[None] * 70000, {f"{i:x}": i for i in range(66000)}]
     found += [[2**15 - 1, 2**15, 2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, *range(20000)]]
     return found
 

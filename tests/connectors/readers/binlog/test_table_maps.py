@@ -96,7 +96,12 @@ def test_members_are_in_their_columns_charset() -> None:
 
 
 def test_fields_that_are_not_known_are_left_alone() -> None:
-    assert columns(bytes([C.LONG]), b"", field(13, b"\3"), field(99, b"x"))[0].metadata == 0
+    assert columns(bytes([C.LONG]), b"", field(99, b"x"))[0].metadata == 0
+
+
+def test_vectors_have_their_dimension() -> None:
+    found = columns(bytes([C.VECTOR, C.LONG, C.VECTOR]), b"\4\4", field(13, b"\3\xfc\x2c\1"))
+    assert [column.dimension for column in found] == [3, None, 300]
 
 
 def test_shapes_have_their_kind_as_far_as_it_is_known() -> None:
