@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from connectors.forms import ranges_in_forms
+from connectors.forms import check_forms, ranges_in_forms
 from connectors.healing import Healed, stops_of
 from connectors.prepared import Commit, attached, prepared_table
 from connectors.ranges import cut_ranges
@@ -72,6 +72,8 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
     for entry in rereading.entries:
         tracker.history.record(entry)
     plan = _catch_up(tracker, last, rereading)
+    if plan is not None:
+        check_forms(plan, tracker.store.forms())
     healed = [(stop[0], stop[1]) for stop in stops]
     tracker.store.heal(healed, rereading.entries, plans=() if plan is None else (plan,))
     return Healed(table=name, position=rereading.before, since=None, version=rereading.entries[0].number)
