@@ -114,8 +114,15 @@ def parse_type(cursor: Cursor) -> TypeSpec:
         name = _OF_ORACLE[word]
     unsigned, zerofill = _signs(cursor)
     if name in _CHARACTER_TYPES:
+        _compressed(cursor)
         charset = _charset(cursor, charset)
     return TypeSpec(name=name, length=length, scale=scale, unsigned=unsigned, zerofill=zerofill, charset=charset)
+
+
+def _compressed(cursor: Cursor) -> None:
+    """MariaDB's word for how values are stored, which it prints before the character set."""
+    if cursor.context.flavor == "mariadb" and cursor.accept("COMPRESSED") and cursor.accept("="):
+        cursor.word_or_string()
 
 
 def _signs(cursor: Cursor) -> tuple[bool, bool]:

@@ -26,13 +26,20 @@ types:
 COMMON = ["k INT PRIMARY KEY", "big BIGINT UNSIGNED", "flag TINYINT(1)", "d DATETIME(2)", "ti TIME(1)"]
 OWN = {
     "mysql9": ["v VECTOR(2)", "j JSON"],
-    "mariadb118": ["u UUID", "i INET6", "c TEXT COMPRESSED", "j JSON", "v VECTOR(2) NOT NULL"],
+    "mariadb118": [
+        "u UUID",
+        "i INET6",
+        "c TEXT COMPRESSED",
+        "l VARCHAR(300) COMPRESSED CHARACTER SET latin1",
+        "j JSON",
+        "v VECTOR(2) NOT NULL",
+    ],
 }
 ROWS = {
     "mysql9": ["STRING_TO_VECTOR('[1,2.5]'), '{\"b\": 1.50, \"a\": [1e2]}'", "NULL, 'null'"],
     "mariadb118": [
-        "'123e4567-e89b-12d3-a456-426655440000', '::ffff:1.2.3.0', REPEAT('é', 500), '{\"b\": 1.50}', Vec_FromText('[1,2]')",
-        "NULL, '::', '', NULL, Vec_FromText('[0,0]')",
+        "'123e4567-e89b-12d3-a456-426655440000', '::ffff:1.2.3.0', REPEAT('é', 500), REPEAT('ÿ', 200), '{\"b\": 1.50}', Vec_FromText('[1,2]')",
+        "NULL, '::', '', '', NULL, Vec_FromText('[0,0]')",
     ],
 }
 

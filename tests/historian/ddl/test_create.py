@@ -11,6 +11,11 @@ def made(columns: str, context: StatementContext = MYSQL) -> list[str]:
     return table(after(f"CREATE TABLE t ({columns})", context=context))
 
 
+def test_a_character_set_may_stand_behind_mariadbs_word_for_compressed_columns() -> None:
+    columns = "a VARCHAR(9) COMPRESSED CHARACTER SET latin1 NOT NULL, b TEXT COMPRESSED=zlib, c BLOB /*M!100301 COMPRESSED*/ DEFAULT ''"
+    assert made(columns, MARIADB)[:2] == ["a varchar(9) latin1_swedish_ci not null", "b text utf8mb4_bin"]
+
+
 def test_columns_with_attributes_in_any_order() -> None:
     sql = """
         CREATE TABLE IF NOT EXISTS `t` (
