@@ -22,6 +22,7 @@ __all__ = [
     "ABSENT",
     "NAMES_TYPE",
     "UNSEEN",
+    "absence_lists",
     "absent_names",
     "carry_absence",
     "marked",
@@ -38,6 +39,11 @@ UNSEEN = "unseen"
 ABSENCE_COLUMNS = (ABSENT, UNSEEN)
 
 NAMES_TYPE = pa.list_(pa.field("element", pa.string(), nullable=False))
+
+
+def absence_lists(schema: pa.Schema) -> tuple[str, ...]:
+    """Which of :data:`ABSENCE_COLUMNS` a changelog has, as lists of names; a data column of such a name is no list."""
+    return tuple(name for name in ABSENCE_COLUMNS if name in schema.names and pa.types.is_list(schema.field(name).type))
 
 
 def pack(bits: NDArray[np.bool_]) -> pa.Array:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.absence import absence_lists
 from historian.changelog import Op, data_columns
 from historian.errors import HistorianError, PositionError
 from historian.fold import BAG_COUNT, fold_bag, net_changes
@@ -51,9 +52,19 @@ def project_changelog(
         added: by name the columns that earlier rows do not have.
 
     Raises:
-        HistorianError: the rows end between -C and +C; without a key, more equal rows are taken back than were added.
+        HistorianError: the rows end between -C and +C, or lack columns (:mod:`historian.absence`); without a key, more equal rows are taken back than were added.
     """
     rows = rows if until is None else up_to(rows, until)
+    lists = absence_lists(rows.schema)
+    for name in lists:
+        if rows.column(name).null_count < rows.num_rows:
+            raise HistorianError(
+                "rows lack columns, which only the rows before tell",
+                where=name,
+                expected="rows of full row images",
+                found=str(rows.column(name).drop_null()[0].as_py()),
+            )
+    rows = rows.drop_columns(list(lists))
     for name, column in (added or {}).items():
         at, kind = rows.schema.get_field_index(name), rows.schema.field(name).type
         before = pc.less(rows.column("schema_version"), column.since)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from historian.absence import absence_lists
 from historian.changelog import Op, data_columns
 from historian.changelog_state import Added, state_columns, up_to
 from historian.errors import HistorianError
@@ -27,7 +29,8 @@ def project_changelog(
 ) -> DataFrame:
     """The state that a changelog leads to: ``event_time``, where it has one, and the data columns, one row a key.
 
-    One shuffle, by key, of rows that are folded before it. A changelog that ends between -C and +C stops the query.
+    One shuffle, by key, of rows that are folded before it. A changelog that ends between -C and +C, or lacks columns
+    (:mod:`historian.absence`), stops the query.
 
     Args:
         rows: the changelog.
@@ -41,6 +44,9 @@ def project_changelog(
         rows = rows.where(F.col("offset") <= until)
     elif until is not None:
         rows = _up_to(rows, until)
+    for name in absence_lists(to_arrow_schema(rows.schema, timezone="UTC")):
+        lacks = refuse("rows lack columns, which only the rows before tell", at(name))
+        rows = rows.where(F.when(at(name).isNull(), F.lit(True)).otherwise(lacks)).drop(name)
     for name, column in (added or {}).items():
         initial = F.lit(column.initial).cast(rows.schema[name].dataType)
         known = F.when(F.col("schema_version") < column.since, initial).otherwise(at(name))

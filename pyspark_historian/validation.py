@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from historian.absence import absence_lists
 from historian.changelog import Op
 from historian.images import where
 from historian.validation import Finding, Profile, Rule, check_columns
@@ -66,7 +67,8 @@ def check(
         first_offset: that it must begin with; None: any.
     """
     spark, names = rows.sparkSession, rows.columns
-    told = list(check_columns(to_arrow_schema(rows.schema, timezone="UTC"), profile, any_unit=True))
+    schema = to_arrow_schema(rows.schema, timezone="UTC")
+    told = list(check_columns(schema, profile, any_unit=True))
     missing = [name for name in key if name not in names]
     if missing:
         expected = f"key {', '.join(key)}"
@@ -75,8 +77,8 @@ def check(
     if missing or len(set(names)) < len(names) or any(name not in names for name in profile.system_columns):
         return findings
     rows = rows.withColumns({"op": F.col("op").cast("int"), "offset": F.col("offset").cast("long")})
-    findings = findings.union(_of_offsets(rows, tuple(key), profile, first_offset))
-    data = profile.data(names)
+    findings = findings.union(_of_offsets(rows, tuple(key), absence_lists(schema), profile, first_offset))
+    data = tuple(name for name in profile.data(names) if name not in absence_lists(schema))
     complete = former is not None or profile is Profile.ODF
     if not key and not complete:
         return findings
@@ -90,9 +92,11 @@ def findings_of(findings: DataFrame, limit: int | None = None) -> tuple[Finding,
     return tuple(Finding(rule=Rule(r.rule), offset=r.offset, expected=r.expected, found=r.found) for r in rows)
 
 
-def _of_offsets(rows: DataFrame, key: tuple[str, ...], profile: Profile, first_offset: int | None) -> DataFrame:
+def _of_offsets(
+    rows: DataFrame, key: tuple[str, ...], lists: tuple[str, ...], profile: Profile, first_offset: int | None
+) -> DataFrame:
     """What is wrong with single rows, and between neighbours by offset."""
-    names = dict.fromkeys((*profile.system_columns, *key))
+    names = dict.fromkeys((*profile.system_columns, *key, *lists))
     bucket = F.shiftright("offset", _BUCKET_BITS).alias(_BUCKET)
     wanted = rows.select(*map(at, names), bucket, F.lit(False).alias(_KNOWN))
     # The last row of a bucket is the neighbour of the next one's first.

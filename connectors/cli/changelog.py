@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from historian.validation import Finding
     from sinks.delta.recorded import Recorded
 
-__all__ = ["Form", "changelog"]
+__all__ = ["Form", "changelog", "check_changelog", "convert", "project"]
 
 changelog = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from historian.absence import absence_lists
 from historian.changelog import Op
 from historian.fold import rows_by_key
 from historian.validation.columns import check_columns
@@ -76,7 +77,8 @@ def _findings(
     ordered = rows.filter(rows.column("offset").is_valid())
     ops = operations(ordered)
     yield from check_offsets(ordered.column("offset").to_numpy(), ops, first=first, pairs=not key)
-    data = profile.data(rows.schema.names)
+    lists = absence_lists(rows.schema)
+    data = tuple(name for name in profile.data(rows.schema.names) if name not in lists)
     complete = former is not None or profile is Profile.ODF
     whole = ordered if former is None else _with_former(ordered, former)
     if key:

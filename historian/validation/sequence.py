@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.absence import absence_lists
 from historian.changelog import Op
 from historian.images import where
 from historian.validation.findings import Finding, Profile, Rule
@@ -46,6 +47,10 @@ def check_values(rows: pa.Table, key: tuple[str, ...], profile: Profile) -> Iter
             yield from _finer(rows, name)
     for name in key:
         yield from _nulls(rows, name, Rule.KEY)
+    for name in absence_lists(rows.schema):
+        for at in where(np.asarray(rows.column(name).is_valid())):
+            found = f"{name}: {', '.join(rows.column(name)[at].as_py())}"
+            yield Finding(rule=Rule.IMAGE, offset=offsets[at].as_py(), expected="every column of the row", found=found)
 
 
 def check_offsets(

@@ -109,3 +109,13 @@ def test_by_key_and_by_whole_rows_come_to_the_same(seed: int, steps: int) -> Non
     by_key, by_row = project_changelog(rows, KEY).select(list(DATA)), project_changelog(rows)
 
     assert sorted(map(repr, by_key.to_pylist())) == sorted(map(repr, by_row.to_pylist()))
+
+
+def test_rows_that_lack_columns_are_no_state() -> None:
+    log = _log((A, "a", b"1"), (A, "b", None))
+    lacking = log.add_column(5, "absent", pa.array([None, ["v"]], pa.list_(pa.string())))
+
+    assert [("a", b"1")] == _held(project_changelog(lacking, KEY, until=0))
+    assert ["event_time", *DATA] == project_changelog(lacking, KEY, until=0).schema.names
+    with pytest.raises(HistorianError, match=r"rows lack columns.*\(absent\).*found \['v'\]"):
+        project_changelog(lacking, KEY)

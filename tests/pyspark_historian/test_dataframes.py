@@ -180,6 +180,22 @@ def test_findings_are_those_of_arrow(spark: SparkSession, profile: Profile, key:
     assert sorted(map(str, expected)) == sorted(map(str, found))
 
 
+def test_rows_that_lack_columns_are_told_and_are_no_state(spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    from pyspark_historian.state import project_changelog
+    from pyspark_historian.validation import check, findings_of
+
+    lists = pa.array([["k"], *[None] * (ROWS.num_rows - 1)], pa.list_(pa.string()))
+    rows = spark.createDataFrame(ROWS.append_column("absent", lists))
+
+    assert ["image at offset 0: expected every column of the row, found absent: k"] == [
+        str(finding) for finding in findings_of(check(rows, KEY))
+    ]
+    with pytest.raises(PySparkException, match="rows lack columns"):
+        project_changelog(rows, KEY).collect()
+
+
 def test_a_sound_changelog_has_no_findings(spark: SparkSession) -> None:
     from pyspark_historian.validation import check, findings_of
 

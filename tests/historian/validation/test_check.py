@@ -208,3 +208,12 @@ def test_rows_before_are_known_with_their_values() -> None:
     assert [("image", 0), ("presence", 1)] == _brief(found)
     assert f"event_time={former.column(0)[0].as_py()!r}"[:30] in found[0].expected
     assert ["k", "l", "v", "w"] == [*DATA]
+
+
+def test_rows_that_lack_columns_are_told() -> None:
+    rows = _rows((A, "a", 1, b"x"), (C, "a", 1, b"x"), (D, "a", 1, None), (R, "a", 1, None))
+    lists = rows.add_column(5, "absent", pa.array([None, None, ["v", "w"], None], pa.list_(pa.string())))
+
+    assert ["image at offset 2: expected every column of the row, found absent: v, w"] == [
+        str(finding) for finding in check(lists, KEY)
+    ]
