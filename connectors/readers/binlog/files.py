@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ from connectors.readers.binlog.events import (
     header,
     previous_gtids,
 )
-from connectors.readers.binlog.gather import CHECKSUM_BYTES, Gatherer, check_sum
+from connectors.readers.binlog.gather import CHECKSUM_BYTES, WINDOW_BYTES, Gatherer, check_sum
 from connectors.readers.binlog.kernels.finding import AT, BAD_POSITION, BAD_SIZE, find_in_file
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -258,8 +259,12 @@ class FileStream:
             stream.seek(begin)
             more = True
             while more and (end is None or gatherer.offset < end):
-                count = stream.readinto(gatherer.room())
-                gatherer.fill += count or 0
+                # No memory is made for an event that the file cannot hold, whose size is damaged.
+                if gatherer.missing_bytes <= WINDOW_BYTES or gatherer.missing_bytes <= _rest_bytes(stream):
+                    count = stream.readinto(gatherer.room()) or 0
+                else:
+                    count = 0
+                gatherer.fill += count
                 more = bool(count)
                 while True:
                     _find(gatherer)
@@ -280,6 +285,14 @@ class FileStream:
                 found=f"the end of the file at {size}",
                 next_step="copy the whole file from the server",
             )
+
+
+def _rest_bytes(stream: FileIO) -> int:
+    """How many bytes the file has behind where it is read."""
+    at = stream.tell()
+    end = stream.seek(0, 2)
+    stream.seek(at)
+    return end - at
 
 
 def _find(gatherer: Gatherer) -> None:

@@ -97,13 +97,12 @@ class Gatherer:
         if not self._is_given:
             return
         self._is_given = False
-        begin, needed = int(self.state[AT]), int(self.state[NEEDED])
-        rest = self.buffer[begin : self.fill]
+        rest = self.buffer[int(self.state[AT]) : self.fill]
         self._number = (self._number + 1) % FRAMES
         if self._number == len(self._frames):
             self._frames.append(_Frame(_FRAME_BYTES))
-        # One large event must not leave all frames large.
-        size = _FRAME_BYTES if max(needed, len(rest)) <= WINDOW_BYTES else max(needed, len(rest)) + WINDOW_BYTES
+        # One large event must not leave all frames large; there is room for the next one when its bytes are asked for.
+        size = _FRAME_BYTES if len(rest) <= WINDOW_BYTES else len(rest) + WINDOW_BYTES
         if len(self.buffer) != size:
             self._frames[self._number].resize(size)
         self._move(rest)

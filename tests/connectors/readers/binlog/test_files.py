@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,22 @@ def test_gtids_that_do_not_fit_their_event_are_corrupt(tmp_path: Path, first: by
         LogCorrupt, match=rf"does not fit its length \((PREVIOUS_GTIDS|GTID_LIST) at {path.name}:{FORMAT_END}\)"
     ):
         read_all(path)
+
+
+def test_no_memory_is_made_for_an_event_that_its_file_cannot_hold(tmp_path: Path) -> None:
+    whole = log_bytes([previous_gtids(), *transactions(1, 1)], checksum=False)
+    sizes = FORMAT_END + len(previous_gtids()) + 9
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(whole[:sizes] + b"\xff\xff\xff\xf0" + bytes(4) + whole[sizes + 8 :])
+    reader = BinlogFilesReader([path])
+    tracemalloc.start()
+    try:
+        with pytest.raises(LogCorrupt, match="ends inside an event"):
+            scanned(reader, place(path.name, 4))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 100 << 20
 
 
 def test_a_missing_file_in_the_middle_is_named(log: Path) -> None:
