@@ -26,13 +26,17 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from connectors.readers.binlog import files, gather, log_reader
 from connectors.readers.binlog.events import EventType
+from connectors.readers.binlog.kernels import finding
 from connectors.readers.binlog.reader import BinlogFilesReader
-from guarded import guarded_room, one_by_one
+from guarded import guarded, guarded_room, one_by_one
 from historian.chunks import Chunk
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.plans import LogRange, PlannedTable
+from log_files import events_of, packets
 
 __all__ = ["Damage", "Recording", "chunks", "damages", "run", "scan"]
 
@@ -148,11 +152,17 @@ def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[s
     right = {name: way() for name, way in ways.items()}
     wrong: list[str] = []
     outcomes: Counter[str] = Counter()
+    # As over a connection, where each event is a packet that a zero byte begins.
+    sent = damages(packets([b"\0" + event for event in events_of(recording.data)]), seed, count)
     for number, damage in enumerate(damages(recording.data, seed, count)):
         if number % CASES_WATCHED == 0:
             faulthandler.dump_traceback_later(WATCHED_S, exit=True)
         print(f"{recording.name}, seed {seed}, case {number}: {damage.what}", flush=True)
         path.write_bytes(damage.data)
+        came = _of_packets(sent[number].data)
+        outcomes[f"packets: {came}"] += 1
+        if came not in ("found", "refused"):
+            wrong.append(f"{recording.name}, {sent[number].what} of its packets: {came}")
         for name, way in ways.items():
             try:
                 found = way()
@@ -169,6 +179,23 @@ def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[s
                 wrong.append(f"{recording.name}, {damage.what}, {name}: {problem}")
     faulthandler.cancel_dump_traceback_later()
     return wrong, outcomes
+
+
+def _of_packets(data: bytes) -> str:
+    """What is found in a connection's bytes: "found", "refused", or what is wrong with it."""
+    room = 1000
+    buffer, state = guarded(data), np.zeros(finding.FIND_WORDS, np.int64)
+    index = np.zeros((3, room), np.int64)
+    addresses = [part.ctypes.data for part in index]
+    code = finding.SPECIAL
+    for _ in range(room):
+        code = finding.find_in_packets(state.ctypes.data, buffer.ctypes.data, len(buffer), *addresses, room, 4)
+        if code != finding.SPECIAL:
+            break
+    starts, ends, _ = index[:, : state[finding.COUNT]]
+    if (starts < 0).any() or (ends > len(data)).any() or (ends - starts < 19).any():
+        return "events outside the buffer"
+    return "found" if code == finding.MORE else "refused"
 
 
 def _same(found: list[Any], right: list[Any], *, prefix: bool) -> bool:

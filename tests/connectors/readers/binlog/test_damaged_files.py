@@ -55,6 +55,7 @@ def test_damage_is_an_error_that_says_where_or_does_not_matter(
         ends = Counter({name: count for name, count in outcomes.items() if name.startswith(f"{way}: ")})
         assert ends.total() == len(cases)
         assert ends[f"{way}: LogCorrupt"] > len(cases) // 4
+    assert min(outcomes["packets: found"], outcomes["packets: refused"]) > len(cases) // 50
     if checksum:
         assert outcomes["scan: wrong"] == outcomes["read: wrong"] == 0
     else:
