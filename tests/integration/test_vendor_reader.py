@@ -1,0 +1,48 @@
+"""Random DML and DDL on real servers: each row image is the one that the server's own reader prints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from follower import Follower
+from historian.chunks import Chunk
+from historian.plans import Plan
+from server_builds import BUILDS
+from servers import Server
+from vendor_reader import Image, printed_images, spelled_images
+from workload.run import Workload
+from workload.seeds import seeds
+
+DATABASES = ("shop", "archive")
+
+
+class Speller(Follower):
+    """Keeps the images of what it takes, in the vendor's spelling."""
+
+    def __init__(self, server: Server, directory: Path) -> None:
+        super().__init__(server, directory)
+        self.images: Counter[Image] = Counter()
+
+    def took(self, plan: Plan, chunks: list[Chunk]) -> None:
+        self.images += spelled_images(chunks, plan.tables, self.server.flavor)
+
+
+@pytest.mark.parametrize("seed", seeds([5]))
+@pytest.mark.parametrize("name", list(BUILDS))
+def test_images_are_those_that_the_servers_reader_prints(
+    name: str, seed: int, fresh_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = fresh_server(name)
+    Workload(server, seed, changes=2_000, ddls=20, writers=2, databases=DATABASES).run()
+    speller = Speller(server, tmp_path)
+    speller.run()
+
+    printed = printed_images(BUILDS[name], server.binlog_files(), DATABASES)
+
+    ours, theirs = list((speller.images - printed).items()), list((printed - speller.images).items())
+    assert (ours[:3], theirs[:3]) == ([], [])
+    assert printed.total() > 2_000
