@@ -1,40 +1,54 @@
-"""Compiling with numba, for packages of kernels: kept on disk, and never older than its source."""
+"""Compiling with numba, for packages of kernels: kept on disk, never older than its source, and said when it takes time.
+
+Compiled code lies beside the package, else in the user's cache directory, else (both read-only) in the system's temporary
+directory, where it serves the machine until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
+do not depend on where the package is installed: such a directory, filled by ``python -m connectors.compile``, serves any
+machine with the same release, Python and processor; with NUMBA_CPU_NAME=generic on both sides any processor of the family.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import config
+from numba.core import config, event
 
 __all__ = ["compiled", "content_stamp"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "boundscheck": False}
+_SAID_FROM_S = 1.0
+_log = logging.getLogger(__name__)
 
 
 def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = False) -> _Function:
     """Compiles *function* on its first call; later processes load it from disk where *stamp* is the same.
 
-    The compiled code lies beside the package, else in the user's cache directory, else (both read-only) in the system's
-    temporary directory, where it serves the machine until that is cleared.
+    The first compilation of a process that finds nothing on disk is logged as a warning, since it takes a while.
     """
+    settings: Any = config
     try:
         made: Any = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        writable: Any = config
-        writable.CACHE_DIR = str(Path(tempfile.gettempdir()) / "pyspark-historian-kernels")
+        settings.CACHE_DIR = str(Path(tempfile.gettempdir()) / "pyspark-historian-kernels")
         made = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
     # numba looks only at the file that holds the function. A kernel compiled with other helpers or constants than
     # today's would give wrong rows in silence, so the stamp is the content of all. A copied package stays warm, too.
-    made._cache._cache_file._source_stamp = stamp  # noqa: SLF001
+    cache = made._cache  # noqa: SLF001
+    cache._cache_file._source_stamp = stamp  # noqa: SLF001
+    if settings.CACHE_DIR:
+        _keep_in(cache, Path(settings.CACHE_DIR) / function.__module__)
+    _listener.kernels.add(made)
     return made  # type: ignore[no-any-return]
 
 
@@ -44,3 +58,53 @@ def content_stamp(package: Path) -> str:
     for path in (Path(__file__), *sorted(package.glob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _keep_in(cache: Any, folder: Path) -> None:
+    """Has numba keep a kernel's code in *folder*, or only look there where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # numba has found another place
+    file = cache._cache_file  # noqa: SLF001
+    cache._cache_path = file._cache_path = str(folder)  # noqa: SLF001
+    file._index_path = str(folder / file._index_name)  # noqa: SLF001
+    if not os.access(folder, os.W_OK):
+        file.save = lambda key, data: None  # noqa: ARG005 - nowhere to save it
+
+
+class _Listener(event.Listener):
+    """Says what is compiled; numba tells of compilations only, not of code that is loaded from disk."""
+
+    def __init__(self) -> None:
+        self.kernels: set[Any] = set()
+        self._began: list[tuple[Any, float]] = []
+        self._is_said = False
+
+    def on_start(self, event: Any) -> None:
+        """A compilation begins, perhaps inside another one."""
+        kernel = event.data["dispatcher"]
+        if kernel not in self.kernels:
+            return
+        self._began.append((kernel, time.monotonic()))
+        if not self._is_said:
+            self._is_said = True
+            _log.warning(
+                "compiling kernels, which takes about a minute once on each machine; the code is kept in %s",
+                kernel._cache.cache_path,  # noqa: SLF001
+            )
+
+    def on_end(self, event: Any) -> None:
+        """It ends; the outermost one is what was called."""
+        kernel = event.data["dispatcher"]
+        if kernel not in self.kernels or not self._began:
+            return
+        _, began_s = self._began.pop()
+        spent_s = time.monotonic() - began_s
+        if not self._began and spent_s >= _SAID_FROM_S:
+            _log.warning("compiled %s in %.1f s", kernel.py_func.__name__, spent_s)
+
+
+_listener = _Listener()
+_register: Any = event.register
+_register("numba:compile", _listener)

@@ -1,0 +1,57 @@
+"""Compiled code that is kept and travels: what a process says when it compiles, and where others find the code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = """
+from pathlib import Path
+from historian.jit import compiled, content_stamp
+
+def double(value):
+    return 2 * value
+
+double = compiled(double, stamp=content_stamp(Path(__file__).parent), nogil=True)
+
+if __name__ == "__main__":
+    import kernel_module
+    print(kernel_module.double(21))
+"""
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run(package: Path, kept: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": f"{ROOT}{os.pathsep}{package}"}
+    command = [sys.executable, str(package / "kernel_module.py")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+def test_code_is_compiled_with_a_word_once_and_found_by_an_installation_elsewhere_until_its_source_changes(
+    tmp_path: Path,
+) -> None:
+    here, there, kept = tmp_path / "here", tmp_path / "there", tmp_path / "kept"
+    here.mkdir()
+    (here / "kernel_module.py").write_text(SOURCE)
+    first = run(here, kept)
+    assert first.stdout == "42\n"
+    assert "compiling kernels" in first.stderr
+    assert str(kept) in first.stderr
+    shutil.copytree(here, there, ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(there, kept).stderr == ""
+    (there / "kernel_module.py").write_text(SOURCE.replace("2 * value", "3 * value"))
+    changed = run(there, kept)
+    assert changed.stdout == "63\n"
+    assert "compiling kernels" in changed.stderr
+
+
+def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "kernel_module.py").write_text(SOURCE)
+    # A file where the directory should be: nobody can make one there, whoever runs this.
+    (tmp_path / "kept").write_text("")
+    assert run(package, tmp_path / "kept" / "kernels").stdout == "42\n"
