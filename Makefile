@@ -95,6 +95,10 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 .PHONY: bench
 bench: jvm servers  ## Run the benchmarks; the last line of each is its result as JSON
 	@$(support) $(python) benchmarks/decode.py
+	@$(support) $(python) benchmarks/decode_text.py
+	@$(support) $(python) benchmarks/decode_files.py
+	@$(support) $(python) benchmarks/decode_latency.py
+	@$(support) $(python) benchmarks/decode_memory.py
 	@$(support) $(python) benchmarks/lake.py
 	@$(support) $(python) benchmarks/encoding.py
 	@$(support) $(python) benchmarks/history.py

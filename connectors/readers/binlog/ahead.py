@@ -6,28 +6,33 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator
 
-from connectors.readers.binlog.gather import FRAMES
+from connectors.readers.binlog.gather import FRAME_BYTES, FRAMES
 from connectors.readers.binlog.window import Window
 
 __all__ = ["ahead"]
 
 _READY = FRAMES - 2
+_LOOK_S = 0.05
 
 
 def ahead(windows: Iterator[Window], stop: Callable[[], None]) -> Generator[Window, None, None]:
     """*windows*, one by one, each valid until the next one is asked for.
 
     Reading and the kernels release the interpreter's lock, so both sides run at the same time. An error of the other side
-    is raised here. Where the generator is closed early, *stop* makes the other side end that may be waiting for bytes.
+    is raised here. Behind a window of a large event nothing is read before it was used. Where the generator is closed early, *stop* makes the other side end that may be waiting for bytes.
     """
     ready: queue.Queue[Window | BaseException | None] = queue.Queue(_READY)
-    is_over = threading.Event()
+    is_over, used = threading.Event(), threading.Semaphore(0)
 
     def make() -> None:
         last: BaseException | None = None
+        in_use = 0
         try:
             for window in windows:
                 ready.put(window)
+                in_use += 1
+                while len(window.buffer) > FRAME_BYTES and in_use and not is_over.is_set():
+                    in_use -= used.acquire(timeout=_LOOK_S)
                 if is_over.is_set():
                     return
         except BaseException as error:  # noqa: BLE001 - raised by who takes the windows
@@ -41,6 +46,7 @@ def ahead(windows: Iterator[Window], stop: Callable[[], None]) -> Generator[Wind
             if isinstance(found, BaseException):
                 raise found
             yield found
+            used.release()
     finally:
         is_over.set()
         if maker.is_alive():

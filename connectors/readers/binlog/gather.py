@@ -17,7 +17,7 @@ from historian.errors import LogCorrupt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CHECKSUM_BYTES", "FRAMES", "WINDOW_BYTES", "Gatherer", "check_sum"]
+__all__ = ["CHECKSUM_BYTES", "FRAMES", "FRAME_BYTES", "WINDOW_BYTES", "Gatherer", "check_sum"]
 
 WINDOW_BYTES = 2 << 20
 """About how many bytes of log a window holds; one larger event makes it larger."""
@@ -26,7 +26,10 @@ FRAMES = 3
 """Windows that may be there at a time: one in use, one ready, one being filled."""
 
 CHECKSUM_BYTES = 4
-_FRAME_BYTES = WINDOW_BYTES + (WINDOW_BYTES >> 1)
+FRAME_BYTES = WINDOW_BYTES + (WINDOW_BYTES >> 1)
+"""The size of frames; a window in a larger one is valid only until the next one is asked for."""
+
+_STAYS_LARGE_WINDOWS = 8
 _EVENTS = 1 << 16
 _ZLIB_PAYS_FROM_BYTES = 1024
 
@@ -58,9 +61,10 @@ class Gatherer:
     """
 
     def __init__(self, file: str, offset: int) -> None:
-        self._frames = [_Frame(_FRAME_BYTES)]
+        self._frames = [_Frame(FRAME_BYTES)]
         self._number = 0
         self._is_given = False
+        self._small_windows = 0
         self.state: NDArray[np.int64] = np.zeros(FIND_WORDS, np.int64)
         self.state[OFFSET] = offset
         self._state_address = self.state.ctypes.data
@@ -97,14 +101,21 @@ class Gatherer:
         if not self._is_given:
             return
         self._is_given = False
-        rest = self.buffer[int(self.state[AT]) : self.fill]
+        begin, needed = int(self.state[AT]), int(self.state[NEEDED])
+        rest = self.buffer[begin : self.fill]
+        if len(self.buffer) > FRAME_BYTES:
+            # Where one large event came, others may follow; all in one frame, since several would fill the memory.
+            self._small_windows = 0 if max(begin, needed, len(rest)) > FRAME_BYTES else self._small_windows + 1
+            if self._small_windows < _STAYS_LARGE_WINDOWS:
+                self._move(rest)
+                return
+            self._frames[self._number] = _Frame(FRAME_BYTES)
         self._number = (self._number + 1) % FRAMES
         if self._number == len(self._frames):
-            self._frames.append(_Frame(_FRAME_BYTES))
-        # One large event must not leave all frames large; there is room for the next one when its bytes are asked for.
-        size = _FRAME_BYTES if len(rest) <= WINDOW_BYTES else len(rest) + WINDOW_BYTES
-        if len(self.buffer) != size:
-            self._frames[self._number].resize(size)
+            self._frames.append(_Frame(FRAME_BYTES))
+        # There is room for a large event when its bytes are asked for.
+        if len(rest) > WINDOW_BYTES:
+            self._frames[self._number].resize(len(rest) + WINDOW_BYTES)
         self._move(rest)
 
     def _move(self, rest: NDArray[np.uint8]) -> None:

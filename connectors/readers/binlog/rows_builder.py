@@ -27,6 +27,7 @@ __all__ = ["TableBuilder"]
 _FIRST_ROWS = 64
 _FOLDED_ROWS = 1024
 _FIRST_BYTES_PER_ROW = 16
+_MAX_FIRST_BYTES = 32 << 20
 _CHANGELOG_WORDS = (at.OP, at.EVENT_TIME, at.ROW_SOURCE, at.ROW_SEQUENCE, at.ROW_ORDINAL)
 _CHANGELOG_WIDTHS = tuple(field.type.bit_width // 8 for field in CHUNK_COLUMNS)
 
@@ -116,7 +117,7 @@ class TableBuilder:
         self._nulls = _buffer(capacity * self._stride)
         self._values = [_buffer(_values_bytes(step, capacity)) for step in self._steps]
         self._data = [
-            None if step.width else _buffer(int(capacity * wanted) + at.SLACK)
+            None if step.width else _buffer(min(int(capacity * wanted), _MAX_FIRST_BYTES) + at.SLACK)
             for step, wanted in zip(self._steps, self._wanted_bytes)  # noqa: B905 - one length
         ]
         for values, step in zip(self._values, self._steps):  # noqa: B905 - one length

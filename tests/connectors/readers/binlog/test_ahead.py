@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from connectors.readers.binlog.ahead import ahead
-from connectors.readers.binlog.gather import FRAMES
+from connectors.readers.binlog.gather import FRAME_BYTES, FRAMES
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt
 from log_windows import window_of
@@ -39,6 +41,22 @@ def test_windows_come_in_order_and_only_as_many_as_there_are_frames_are_made_bef
         assert made[-1] - used < FRAMES
     assert made == list(range(50))
     assert threads() == []
+
+
+def test_behind_a_large_window_nothing_is_made_before_it_was_used() -> None:
+    made: list[int] = []
+
+    def source() -> Iterator[Window]:
+        for number in range(9):
+            made.append(number)
+            some = window(number)
+            large = np.concatenate([some.buffer, np.zeros(FRAME_BYTES, np.uint8)])
+            yield replace(some, buffer=large) if number % 3 == 2 else some
+
+    for used, _ in enumerate(ahead(source(), lambda: None)):
+        time.sleep(0.02)  # so that the other side would have gone on
+        assert made[-1] == used if used % 3 == 2 else made[-1] - used < FRAMES
+    assert len(made) == 9
 
 
 def test_an_error_of_the_other_side_comes_behind_the_windows_before_it() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from connectors.readers.binlog.gather import WINDOW_BYTES, Gatherer
+from connectors.readers.binlog.gather import FRAME_BYTES, WINDOW_BYTES, Gatherer
 from connectors.readers.binlog.kernels.finding import (
     BAD_POSITION,
     BAD_SIZE,
@@ -185,3 +185,11 @@ def test_an_error_packet_is_given_to_the_caller() -> None:
     _, code, gatherer = gather(packets([b"\xff\xd4\x04#HY000gone"]), step=1 << 20, find=find_in_packets)
     start, end = int(gatherer.state[EVENT_START]), int(gatherer.state[EVENT_END])
     assert (code, gatherer.buffer[start:end].tobytes()) == (ERROR, b"\xff\xd4\x04#HY000gone")
+
+
+def test_one_large_event_leaves_no_large_memory() -> None:
+    sizes = [100, 3 * WINDOW_BYTES, 200, 4 * WINDOW_BYTES, *([WINDOW_BYTES] * 30)]
+    events = laid_out([event(29, bytes([size & 0xFF]) * size) for size in sizes])
+    found, _, gatherer = gather(b"".join(events), step=1 << 19, find=find_in_file)
+    assert [raw for _, raw in found] == [raw[:-4] for raw in events]
+    assert len(gatherer.buffer) == FRAME_BYTES
