@@ -297,7 +297,7 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
 
 
 def _marker(plan: int) -> pa.RecordBatch:
-    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", "", False, b""]
+    values = [plan, MARKER_TABLE_ID, 0, 0, -1, "", "", "", "[]", 0, "", "", False, "", b""]
     arrays = [pa.array([value], field.type) for value, field in zip(values, STREAM_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=STREAM_SCHEMA)
 

@@ -17,20 +17,23 @@ from historian.plans import Plan
 from historian.schema import Column, ColumnType, Snapshot, TableName
 from historian.versions import Version
 
-__all__ = ["CHOICES", "NO_CHOICES", "TypeChoices", "TypeRule", "choice_of", "forms_of"]
+__all__ = ["CHOICES", "DEAD_LETTER", "NO_CHOICES", "TypeChoices", "TypeRule", "choice_of", "forms_of"]
+
+DEAD_LETTER = "dead_letter"
+"""The form of columns whose values go to the dead letters where they cannot be represented."""
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "bigint_unsigned": {"decimal": "", "int64": "int64", "text": "text"},
     "tinyint1": {"int8": "", "boolean": "boolean"},
     "bit1": {"boolean": "", "binary": "binary"},
     "time": {"microseconds": "", "text": "text"},
-    "zero_dates": {"null": "", "text": "text", "error": "error"},
+    "zero_dates": {"null": "", "text": "text", "dead_letter": DEAD_LETTER, "error": "error"},
 }
 """A choice's name to its values, the default one first, and the form of each."""
 
 _DATES = frozenset(("date", "datetime", "timestamp"))
 _Formed = Callable[[int, ColumnType], ColumnType]
-_SHAPELESS = frozenset(("", "error"))
+_SHAPELESS = frozenset(("", "error", DEAD_LETTER))
 """Forms that leave a column's Arrow type as it is by default."""
 
 

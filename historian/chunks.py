@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.absence import ABSENT
+from historian.changelog import column_id
 
-__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "positions"]
+__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "letters", "positions"]
 
 _UUID_LENGTH = 36
-_NO_ATTRIBUTES = ("sources", "row_count", "zero_dates", "partial", "rows")
+_NO_ATTRIBUTES = ("sources", "row_count", "zero_dates", "partial", "letters", "rows")
 
 CHUNK_STREAM = pa.schema(
     [
@@ -30,6 +31,7 @@ CHUNK_STREAM = pa.schema(
         pa.field("zero_dates", pa.string(), nullable=False),
         pa.field("stopped", pa.string(), nullable=False),
         pa.field("partial", pa.bool_(), nullable=False),
+        pa.field("letters", pa.string(), nullable=False),
         pa.field("rows", pa.binary(), nullable=False),
     ]
 )
@@ -37,7 +39,8 @@ CHUNK_STREAM = pa.schema(
 
 ``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``zero_dates`` what its schema metadata says
 under that key: a JSON object from a column's physical name to how many zero dates became NULL; "" where there are none.
-``partial`` says whether rows have absent columns (:mod:`historian.absence`).
+``partial`` says whether rows have absent columns (:mod:`historian.absence`). ``letters`` is a JSON array of values that no
+column could hold (see :func:`letters`); "" where there are none.
 """
 
 
@@ -89,12 +92,40 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         (chunk.rows.schema.metadata or {}).get(b"zero_dates", b"").decode(),
         chunk.stopped,
         ABSENT in chunk.rows.schema.names,
+        letters(chunk),
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
     body = _ipc_stream(chunk.rows)
     bounds = pa.array([0, body.size], pa.int32()).buffers()[1]
     return pa.RecordBatch.from_arrays(
         [*arrays, pa.Array.from_buffers(pa.binary(), 1, [None, bounds, body])], schema=CHUNK_STREAM
+    )
+
+
+def letters(chunk: Chunk) -> str:
+    """The dead letters of a chunk's rows, whose schema metadata names row, column, bytes and text of each.
+
+    Each is an object of ``column`` (its id), ``raw`` (the log's bytes in hexadecimal digits), ``text`` (as the server prints
+    it), and of its row ``position``, ``ordinal``, ``op`` and ``event_time_us``.
+    """
+    held = (chunk.rows.schema.metadata or {}).get(b"letters")
+    if held is None:
+        return ""
+    places = positions(chunk)
+    times = chunk.rows.column("event_time").cast(pa.int64())
+    return json.dumps(
+        [
+            {
+                "column": column_id(name),
+                "raw": raw,
+                "text": text,
+                "position": places[row].as_py(),
+                "ordinal": chunk.rows.column("ordinal")[row].as_py(),
+                "op": chunk.rows.column("op")[row].as_py(),
+                "event_time_us": times[row].as_py(),
+            }
+            for row, name, raw, text in json.loads(held)
+        ]
     )
 
 

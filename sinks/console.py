@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from historian.absence import ABSENT, absent_names
 from historian.changelog import CHUNK_COLUMNS, Op
-from historian.chunks import Chunk, chunks_of
+from historian.chunks import Chunk, chunks_of, letters
 from historian.plans import Plan, PlannedVersion
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
@@ -59,6 +59,8 @@ class ConsoleSink:
                     told.add(at)
             for row in _rows(chunk, names[chunk.table_id, chunk.version], versions[chunk.table_id, chunk.version]):
                 self._print(row)
+            for letter in json.loads(letters(chunk) or "[]"):
+                self._print({"table": names[chunk.table_id, chunk.version], "dead_letter": letter})
         for at in sorted(versions.keys() - told, key=lambda at: at[1]):
             self._print(_statement(names[at], versions[at]))
         for table_id, reason in stops.items():

@@ -35,9 +35,10 @@ class ChoicesDocument(Model):
     )
     bit1: Literal["boolean", "binary"] | None = Field(default=None, description="BIT(1); boolean by default")
     time: Literal["microseconds", "text"] | None = Field(default=None, description="TIME; microseconds by default")
-    zero_dates: Annotated[Literal["null", "text", "error"] | None, BeforeValidator(_null)] = Field(
+    zero_dates: Annotated[Literal["null", "text", "dead_letter", "error"] | None, BeforeValidator(_null)] = Field(
         default=None,
-        description="dates that the calendar does not have; null by default, counted. text: all of a column; error: stops the table",
+        description="dates that the calendar does not have; null by default, counted. text: all of a column; dead_letter: NULL, "
+        "and each is told of in the lake's historian_dead_letters; error: stops the table",
     )
 
     def rule(self, pattern: str) -> TypeRule:

@@ -21,6 +21,7 @@ from connectors.config import settings, values
 from connectors.config.choices import TypesDocument
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
+from historian.choices import DEAD_LETTER
 from historian.errors import PositionError
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
@@ -338,6 +339,17 @@ class Document(Model):
     sinks: list[_Sink] = Field(default=[], description="where the rows go")
     types: TypesDocument = Field(default=TypesDocument(), description="how values are carried where there is a choice")
     run: RunDocument = RunDocument()
+
+    @model_validator(mode="after")
+    def _keeps_letters(self) -> Document:
+        chosen = (self.types, *self.types.columns.values())
+        if any(choices.zero_dates == DEAD_LETTER for choices in chosen) and any(
+            s.type == "parquet" for s in self.sinks
+        ):
+            raise ValueError(
+                "types.zero_dates: dead_letter needs sinks that keep dead letters, and type: parquet does not"
+            )
+        return self
 
     def plain(self, path: Path) -> settings.PipelineConfig:
         """The plain value; *path* is the file that it was read from."""

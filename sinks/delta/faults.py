@@ -15,6 +15,7 @@ PLACES = (
     "schema_changes_recorded",
     "plan_recorded",
     "tables_recorded",
+    "letters_recorded",
     "files_written",
     "changelog_committed",
     "mirror_schema_committed",

@@ -13,6 +13,7 @@ from sinks.chain import check_connector, check_follows
 from sinks.delta import faults
 from sinks.delta.catalog import CatalogTables, catalog_names
 from sinks.delta.kernel import Kernel
+from sinks.delta.letters import DEAD_LETTERS, record_letters
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
@@ -86,6 +87,8 @@ class DeltaSink:
             faults.reached("plan_recorded")
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")
+        record_letters(state.kernel, state.path(DEAD_LETTERS), plan, chunks)
+        faults.reached("letters_recorded")
         closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
         writer = PlanWriter(state, self._targets, plan, closed)
         writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)

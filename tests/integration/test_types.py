@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.config import PipelineConfig, load_config
+from connectors.config import DeltaSinkConfig, PipelineConfig, load_config
 from connectors.pipeline import run
-from historian.errors import ConfigError
+from historian.errors import ConfigError, HistorianError
 from servers import Server
+from sinks.delta import faults
 from tracked import Tracked
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ types:
   columns:
     "*.t": {{zero_dates: text, time: text}}
     "*.t.big": {{bigint_unsigned: int64}}
+    "*.l": {{zero_dates: dead_letter}}
 """
 COMMON = ["k INT PRIMARY KEY", "big BIGINT UNSIGNED", "flag TINYINT(1)", "d DATETIME(2)", "ti TIME(1)"]
 OWN = {
@@ -132,3 +135,46 @@ def _changes_and_stops(source: Server, database: str, tracked: Tracked, spark: S
     assert f"a number that is no boolean ({database}.t.flag, row 0 of its chunk" in stopped[f"{database}.t"]
     assert [row["k"] for row in mirrored(spark, config, f"{database}_t")[1]] == [0, 1, 5]
     assert [row["k"] for row in mirrored(spark, config, f"{database}_o")[1]] == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["tables_recorded", "letters_recorded", "mirror_committed"])
+@pytest.mark.parametrize("source", ["mysql9"], indirect=True)
+def test_a_date_that_is_none_is_a_letter_once_and_before_its_row(
+    source: Server, database: str, tracked: Tracked, spark: SparkSession, place: str
+) -> None:
+    def fail(reached: str) -> None:
+        if reached == place:
+            faults.disarm()
+            raise InterruptedError(place)
+
+    config = configured(tracked)
+    with source.connect(init_command="SET sql_mode = ''") as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.l (k INT PRIMARY KEY, d DATE, m DATETIME)")
+        cursor.execute(f"INSERT INTO {database}.l VALUES (1, '2024-00-15', '2024-02-29 1:2:3'), (2, '2024-01-01', 0)")
+        cursor.execute(f"UPDATE {database}.l SET d = '2024-03-01' WHERE k = 1")
+    faults.arm(fail)
+    try:
+        with pytest.raises(HistorianError):
+            run(config, once=True, spark=spark)
+    finally:
+        faults.disarm()
+
+    assert run(config, once=True, spark=spark) == {}
+
+    (sink,) = config.sinks
+    assert isinstance(sink, DeltaSinkConfig)
+    letters = (
+        spark.read.format("delta").load(f"{sink.path}/historian_dead_letters").orderBy("position", "ordinal", "op")
+    )
+    told = letters.select("table", "column", "op", "text", "raw", "schema_version").collect()
+    assert [(row.column, row.op, row.text) for row in told] == [
+        ("d", 0, "2024-00-15"),
+        ("m", 0, "0000-00-00 00:00:00"),
+        ("d", 2, "2024-00-15"),
+    ]
+    assert {row.table for row in told} == {f"{database}.l"}
+    assert told[0].raw == (2024 * 512 + 15).to_bytes(3, "little")
+    assert mirrored(spark, config, f"{database}_l")[1] == [
+        {"k": 1, "d": date(2024, 3, 1), "m": datetime.fromisoformat("2024-02-29 01:02:03")},
+        {"k": 2, "d": date(2024, 1, 1), "m": None},
+    ]

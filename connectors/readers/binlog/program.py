@@ -17,8 +17,10 @@ from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.rows_arrow import Finish
 from connectors.readers.binlog.rows_compressed import unpacked
 from connectors.readers.binlog.rows_fixed import FIXED_TEXTS, fixed_text
+from connectors.readers.binlog.rows_letters import lettered
 from connectors.readers.binlog.rows_old_temporal import old_temporal, old_temporal_text, old_width
 from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
+from historian.choices import DEAD_LETTER
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
@@ -148,6 +150,10 @@ def _temporal(case: _Case) -> Step:
         return Step(
             kind=kind, size=size + fraction, width=8, arrow=pa.string(), finish=arrow.temporal_text(name, digits)
         )
+    if case.type.form == DEAD_LETTER and not case.in_key:
+        kind = at.WORD if name == "date" else at.BIG_WORD
+        finish = lettered(name, arrow.temporal_text(name, digits), size + fraction, is_big=kind == at.BIG_WORD)
+        return Step(kind=kind, size=size + fraction, width=8, arrow=arrow_type(case.type), finish=finish)
     finish = arrow.plain if name == "time" else _dated(case, arrow.dates)
     return Step(kind=kind, size=size + fraction, meta=fraction, width=width, arrow=arrow_type(case.type), finish=finish)
 
@@ -158,7 +164,10 @@ def _old_temporal(case: _Case) -> Step:
     kind, size = old_width(name, digits)
     if case.as_text:
         return Step(kind=kind, size=size, width=8, arrow=pa.string(), finish=old_temporal_text(name, digits))
-    finish = _dated(case, old_temporal(name, digits))
+    if case.type.form == DEAD_LETTER and not case.in_key:
+        finish = lettered(name, old_temporal_text(name, digits), size, is_big=kind == at.BIG_WORD)
+    else:
+        finish = _dated(case, old_temporal(name, digits))
     return Step(kind=kind, size=size, width=8, arrow=arrow_type(case.type), finish=finish)
 
 

@@ -43,6 +43,7 @@ class Cells:
         values: of fixed width, else the int32 offsets, one more than rows; ``data``: what the offsets point into.
         unrepresentable: dates without an Arrow value, set by a finish; ``first_unrepresentable``: the row of the first.
         place: table, column and position of a row, for errors.
+        letters: rows whose values became dead letters, with the bytes of the log and the server's text; set by a finish.
     """
 
     arrow: pa.DataType
@@ -54,6 +55,7 @@ class Cells:
     place: Callable[[int], str]
     unrepresentable: int = 0
     first_unrepresentable: int = 0
+    letters: tuple[tuple[int, bytes, str], ...] = ()
 
     @property
     def offsets(self) -> NDArray[np.int32]:

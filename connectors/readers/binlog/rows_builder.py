@@ -174,6 +174,7 @@ class TableBuilder:
         ]
         fields = list(CHUNK_COLUMNS)
         zero_dates: dict[str, int] = {}
+        letters: list[tuple[int, str, str, str]] = []
         flags, inserted = self._image_flags(changelog)
         for index, (column, step) in enumerate(zip(self.snapshot.columns, self._steps)):  # noqa: B905 - one length
 
@@ -204,13 +205,15 @@ class TableBuilder:
             fields.append(pa.field(name, step.arrow))
             if cells.unrepresentable:
                 zero_dates[name] = cells.unrepresentable
+            letters += [(row, name, raw.hex(), text) for row, raw, text in cells.letters]
         for name, bitmaps in ({} if flags is None else flags.columns()).items():
             arrays.append(bitmaps)
             fields.append(pa.field(name, bitmaps.type))
         self._wanted_rows = max(rows, _FIRST_ROWS)
         self.clear()
-        metadata = {b"zero_dates": json.dumps(zero_dates).encode()} if zero_dates else None
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata))
+        told = (("zero_dates", zero_dates), ("letters", letters))
+        metadata = {what.encode(): json.dumps(value).encode() for what, value in told if value}
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata or None))
 
     def _image_flags(self, changelog: Sequence[pa.Buffer]) -> tuple[ImageFlags | None, NDArray[np.bool_]]:
         """What the images leave out, None where nothing is, and which rows an INSERT brought."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from decoder_lab import capture, changes, decode, decode_events, log_end, planned
+from historian.chunks import letters
 from historian.errors import ValueUnrepresentable
 from historian.schema import ColumnType, Snapshot, TableName
 from row_events import WireType, commit, rows_event, snapshot_of, table_map, wire_integer, wire_temporal, wire_text
@@ -153,3 +155,56 @@ def test_a_character_set_that_is_not_read_ends_its_table() -> None:
     (chunk,) = decode_events(events, snapshot, stops=True)
 
     assert "a character set that is not read yet" in chunk.stopped
+
+
+def test_dates_that_the_calendar_lacks_become_letters_with_the_logs_bytes() -> None:
+    table = formed([DATE], "dead_letter")
+    events = commit(41, table_map(5, [INT, DATE]), rows_event(30, 5, [INT, DATE], [(1, date(2024, 2, 29)), (2, None)]))
+    events += commit(42, rows_event(30, 5, [INT, ZERO], [(3, 0)]))
+
+    chunks = decode_events(events, table)
+
+    assert list(changes(chunks, table)) == [("+A", 1, date(2024, 2, 29)), ("+A", 2, None), ("+A", 3, None)]
+    (told,) = [json.loads(text) for text in map(letters, chunks) if text]
+    (letter,) = told
+    assert {name: letter[name] for name in ("column", "raw", "text", "op")} == {
+        "column": 2,
+        "raw": "000000",
+        "text": "0000-00-00",
+        "op": 0,
+    }
+    assert letter["position"].endswith(":42")
+
+
+@pytest.mark.parametrize("server", ["mysql57", "mysql9", "mariadb118"], indirect=True)
+def test_letters_are_the_servers_own_text(server: Server) -> None:
+    written = ["0000-00-00", "2024-00-15", "2024-02-29", "1000-01-01", "9999-12-31"]
+    with (
+        contextlib.closing(server.connect(init_command="SET sql_mode = ''")) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"CREATE DATABASE {DATABASE}")
+        cursor.execute(f"CREATE TABLE {DATABASE}.t (k INT, d DATE, m DATETIME(3), s TIMESTAMP(6) NULL)")
+        since = log_end(server)
+        for number, day in enumerate(written):
+            moment = "0" if number < 2 else "'2024-02-29 01:02:03.000004'"
+            cursor.execute(f"INSERT INTO {DATABASE}.t VALUES ({number}, '{day}', '{day} 01:02:03.125', {moment})")
+        table = capture(server, DATABASE, "t")
+        formed_columns = tuple(
+            column if column.name == "k" else replace(column, type=replace(column.type, form="dead_letter"))
+            for column in table.columns
+        )
+        table = replace(table, columns=formed_columns)
+        chunks = decode(server, planned(table), since)
+        cursor.execute(f"SELECT CAST(d AS CHAR), CAST(m AS CHAR), CAST(s AS CHAR) FROM {DATABASE}.t ORDER BY k")
+        shown = cursor.fetchall()
+        cursor.execute(f"DROP DATABASE {DATABASE}")
+
+    rows = list(changes(chunks, table))
+    told = [letter for text in map(letters, chunks) if text for letter in json.loads(text)]
+    assert [(letter["column"], letter["text"]) for letter in told] == [
+        (column, shown[row][column - 2]) for column in (2, 3, 4) for row in range(5) if rows[row][column] is None
+    ]
+    assert [row[2] for row in rows] == [None, None, date(2024, 2, 29), date(1000, 1, 1), date(9999, 12, 31)]
+    assert [str(row[3]) for row in rows[2:]] == [f"{day} 01:02:03.125000" for day in written[2:]]
+    assert [row[4] is None for row in rows] == [True, True, False, False, False]

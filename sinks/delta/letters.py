@@ -1,0 +1,99 @@
+"""``historian_dead_letters``: values that no column could hold, each with the log's bytes, where a choice sends them there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from historian.choices import DEAD_LETTER
+from historian.plans import Plan
+from sinks.delta.files import FileWriter
+from sinks.delta.kernel import Commit, CommitConflict, Kernel
+from sinks.delta.schema import plain_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DEAD_LETTERS", "record_letters"]
+
+DEAD_LETTERS = "historian_dead_letters"
+_SCHEMA = plain_schema(
+    plan="long",
+    table_id="integer",
+    table="string",
+    schema_version="long",
+    column_id="integer",
+    column="string",
+    type="string",
+    position="string",
+    ordinal="integer",
+    op="integer",
+    event_time="timestamp",
+    reason="string",
+    text="string",
+    raw="binary",
+)
+_REASON = "a date that the calendar does not have"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: DataFrame) -> None:
+    """Appends the letters of *plan*, once, to the table at *path*, which is made with the first one.
+
+    Costs nothing where the plan has no column whose values may become letters.
+
+    Args:
+        chunks: of the plan, as :data:`historian.chunks.CHUNK_STREAM`.
+    """
+    versions = [version.snapshot for table in plan.tables for version in table.versions]
+    if not any(column.type.form == DEAD_LETTER for found in versions if found is not None for column in found.columns):
+        return
+    told = chunks.where("letters <> ''").select("table_id", "version", "sequence", "letters").collect()
+    rows = [row for chunk in sorted(told, key=lambda chunk: chunk.sequence) for row in _rows(plan, chunk)]
+    if not rows:
+        return
+    view = kernel.view(path) or kernel.create(path, _SCHEMA, {}, {})
+    if view.transaction(plan.connector) >= plan.number:
+        return
+    writer = FileWriter(path, _SCHEMA.arrow())
+    for batch in pa.Table.from_pylist(rows, _SCHEMA.arrow()).to_batches():
+        writer.write(batch)
+    commit = Commit(files=writer.close())
+    try:
+        kernel.commit(view, plan.connector, plan.number, commit)
+    except CommitConflict:
+        # OPTIMIZE may have come in between, or our own commit, whose answer was lost.
+        view = kernel.view(path) or view
+        if view.transaction(plan.connector) < plan.number:
+            kernel.commit(view, plan.connector, plan.number, commit)
+
+
+def _rows(plan: Plan, chunk: Any) -> Iterator[dict[str, Any]]:
+    snapshot = next(
+        version.snapshot
+        for table in plan.tables
+        for version in table.versions
+        if table.table_id == chunk.table_id and version.version == chunk.version and version.snapshot is not None
+    )
+    for letter in json.loads(chunk.letters):
+        column = snapshot.column_by_id(letter["column"])
+        yield {
+            "plan": plan.number,
+            "table_id": chunk.table_id,
+            "table": str(snapshot.name),
+            "schema_version": chunk.version,
+            "column_id": letter["column"],
+            "column": "" if column is None else column.name,
+            "type": "" if column is None else str(column.type),
+            "position": letter["position"],
+            "ordinal": letter["ordinal"],
+            "op": letter["op"],
+            "event_time": _EPOCH + timedelta(microseconds=letter["event_time_us"]),
+            "reason": _REASON,
+            "text": letter["text"],
+            "raw": bytes.fromhex(letter["raw"]),
+        }
