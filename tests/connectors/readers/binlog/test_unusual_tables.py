@@ -11,7 +11,7 @@ from connectors.capture import capture_catalog
 from decoder_lab import decode, log_end, planned
 from historian.changelog import Op
 from historian.schema import TableName
-from image_lab import changes_of, replayed
+from image_lab import changes_of, lacking, replayed
 
 if TYPE_CHECKING:
     from servers import Server
@@ -147,4 +147,4 @@ def test_old_row_events_are_read(fresh_server: Any) -> None:
     create = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(9), g BLOB)"
     replay(server, create, "INSERT INTO t (a, b) VALUES (1, 'x'), (2, NULL)", *UPDATES)
     (path,) = server.binlog_files()[-1:]
-    assert b"unusual" in path.read_bytes()
+    assert {kind for kind, _ in lacking(path.read_bytes(), ["a", "b", "g"])} == {23, 24, 25}
