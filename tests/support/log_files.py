@@ -62,12 +62,12 @@ def log_bytes(
     events: Sequence[bytes], *, version: str = "8.0.31", checksum: bool = True, in_use: bool = False
 ) -> bytes:
     """A file with *events* behind FORMAT_DESCRIPTION."""
-    out = MAGIC
+    out = bytearray(MAGIC)
     first = placed(format_description(version, checksum=checksum), 4, checksum=checksum, always_sum=True)
     out += first[:17] + bytes([first[17] | in_use]) + first[18:]
     for raw in events:
         out += placed(raw, len(out), checksum=checksum)
-    return out
+    return bytes(out)
 
 
 def events_of(data: bytes) -> list[bytes]:

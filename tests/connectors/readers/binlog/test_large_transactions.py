@@ -24,7 +24,7 @@ WINDOW_BYTES = 256 << 10
 EVENTS, ROWS_AN_EVENT, TEXT_BYTES = 1500, 4, 8000
 TRANSACTION_BYTES = EVENTS * ROWS_AN_EVENT * TEXT_BYTES
 MOST_BYTES = 8 << 20
-TYPES = [wire_integer("int", 3, 4, unsigned=False), wire_text(65535)]
+TYPES = [wire_integer("int", 3, 4, unsigned=False), wire_text(16000)]
 
 XA = b"X'78',X'',1"
 XA_PREPARE = event(38, bytes([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]) + b"x")
