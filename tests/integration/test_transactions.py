@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from connectors.readers.base import Bound
 from connectors.readers.binlog.dump import Dump
 from connectors.readers.binlog.events import HEADER_BYTES, EventType
 from historian.errors import LogPurged, SourceError
-from server_builds import build
+from server_builds import Build, build
 from servers import Server
 from tracked import Tracked
 
@@ -96,6 +99,35 @@ def test_an_encrypted_log_is_read_from_the_server_and_named_in_files(
     with pytest.raises(SourceError, match="encrypted") as raised:
         files_reader(server).start()
     assert "live server" in str(raised.value.next_step)
+
+
+def test_an_encrypted_log_of_mysql_too(
+    fresh_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keyring is named in a file beside the server's program, so it runs from a copy."""
+    root, command = tmp_path / "root", Build.command
+    shutil.copytree(build("mysql9").root, root, symlinks=True, copy_function=_link)
+    monkeypatch.setattr(Build, "command", lambda kind, program=None, *, root=root: command(kind, program, root=root))
+    program, plugins = Path(build("mysql9").command()[-1]), root / "usr/lib/mysql/plugin"
+    (program.parent / "mysqld.my").write_text('{"components": "file://component_keyring_file"}')
+    keyring = {"path": str(tmp_path / "keyring"), "read_only": False}
+    (plugins / "component_keyring_file.cnf").write_text(json.dumps(keyring))
+    server = fresh_server("mysql9", f"plugin_dir={plugins}", "binlog_encryption=ON")
+    run(server, "CREATE DATABASE txn", "CREATE TABLE txn.t (a INT PRIMARY KEY)", "INSERT INTO txn.t VALUES (1)")
+    tracked = Tracked.of(server, tmp_path, "txn", start="earliest")
+    run(server, "FLUSH BINARY LOGS", "INSERT INTO txn.t VALUES (2)")
+
+    assert server.binlog_files()[-1].read_bytes()[:4] == b"\xfdbin"
+    assert keys(tracked) == {"t": [1, 2]}
+    with pytest.raises(SourceError, match="encrypted"):
+        files_reader(server).start()
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 def test_heartbeats_of_both_kinds_say_how_far_the_server_is(
