@@ -44,7 +44,7 @@ WATCHED_S = 120
 CASES_WATCHED = 50
 MEMORY_BYTES = 8 << 30
 FIRST_EVENT = 4
-_EVENT = re.compile("|".join([*(kind.name for kind in EventType), r"type \d+", "event"]))
+_EVENT = re.compile("|".join([*(kind.name for kind in EventType), r"type \d+", "event", "ROLLBACK TO"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, field
 
 from connectors.readers.binlog.collations import collation, python_codec
-from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, header
+from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, event_name, header
 from historian.ddl.context import StatementContext
 from historian.errors import LogCorrupt, UnsupportedEvent
 
@@ -110,15 +110,19 @@ def logged_statement(
     """
     first = header(event)
     body = event[HEADER_BYTES:]
-    _, _, database_bytes, error_code, variables_bytes = struct.unpack_from("<IIBHH", body)
     begin = _POST_HEADER_BYTES + (_LOAD_QUERY_BYTES if first.type == EventType.EXECUTE_LOAD_QUERY else 0)
+    if len(body) < begin:
+        raise LogCorrupt(
+            f"a {event_name(first.type)} event is too short", expected=f"{begin} bytes or more", found=len(body)
+        )
+    _, _, database_bytes, error_code, variables_bytes = struct.unpack_from("<IIBHH", body)
     behind = begin + variables_bytes
     text_at = behind + database_bytes + 1
     if text_at > len(body):
         raise LogCorrupt("a QUERY event is too short", expected=f"more than {text_at} bytes", found=len(body))
     try:
         variables = _variables(body[begin:behind], written_by.flavor)
-    except (IndexError, ValueError) as error:
+    except (IndexError, ValueError, struct.error) as error:
         raise LogCorrupt("status variables of a QUERY event are cut off", found=f"{variables_bytes} bytes") from error
     client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     flavor = written_by.flavor

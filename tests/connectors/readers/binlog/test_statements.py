@@ -173,3 +173,14 @@ def test_a_table_that_mariadb_printed_is_escaped_and_in_utf8_whatever_the_sessio
     ):
         found = logged_statement(query(text.encode(charset), latin1), MARIADB)
         assert (found.sql, found.context.sql_mode) == (text, modes)
+
+
+@pytest.mark.parametrize("kind, size", [(2, 12), (18, 0), (18, 12), (18, 25)])
+def test_a_statement_shorter_than_its_fields_is_corrupt(kind: int, size: int) -> None:
+    with pytest.raises(LogCorrupt, match=r"a (QUERY|EXECUTE_LOAD_QUERY) event is too short"):
+        logged_statement(event(kind, bytes(size)), MYSQL)
+
+
+def test_pairs_of_collations_that_are_cut_off_are_corrupt() -> None:
+    with pytest.raises(LogCorrupt, match="status variables of a QUERY event are cut off"):
+        logged_statement(query(b"DROP TABLE t", b"\x83\x02" + bytes(5)), MARIADB)
