@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +57,9 @@ def _images(lines: Iterable[bytes]) -> Iterator[Image]:
         if not line.startswith(b"### "):
             continue
         if line.startswith(b"###   @"):
-            values.append(line.partition(b"=")[2].rpartition(b" /* ")[0].rstrip(b" "))
+            value, _, kind = line.partition(b"=")[2].rpartition(b" /* ")
+            value = value.rstrip(b" ")
+            values.append(_without_points(value) if kind.startswith(b"JSON ") else value)
             continue
         if values and table is not None:
             yield Image(table, side, tuple(values))
@@ -102,9 +106,18 @@ def _spelled(column: Column, value: Any, flavor: str) -> bytes:
         number = sum(1 << kind.members.index(member) for member in chosen)
         width = next(width for width in (1, 2, 3, 4, 8) if 8 * width >= len(kind.members))
         return f"b'{number:0{8 * width}b}'".encode()
+    if kind.name == "json" and flavor == "mysql":
+        # A document that is a text comes without its quotes.
+        text = json.loads(value) if value.startswith('"') else value
+        return _without_points(_quoted(text.encode(), flavor))
     if isinstance(value, str):
         return _quoted(value.encode(CODECS[kind.charset or "utf8mb4"]), flavor)
     return _quoted(value.rstrip(b"\0") if kind.name == "binary" else value, flavor)
+
+
+def _without_points(document: bytes) -> bytes:
+    """MySQL 5.7 prints whole doubles without a point, the newest reader all of them with one."""
+    return re.sub(rb"(\d)\.0(?!\d)", rb"\1", document)
 
 
 def _integer(value: int, bits: int) -> str:
