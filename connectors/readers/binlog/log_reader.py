@@ -56,6 +56,8 @@ class BinlogReader(ABC):
     """A log of binlog files; implements :class:`connectors.readers.base.Reader`."""
 
     flavor: str
+    _waits_for_bytes = False
+    """Whether bytes come from elsewhere. A thread for those of files would take from the next task's core what it gives."""
 
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
@@ -335,7 +337,11 @@ class BinlogReader(ABC):
 
     def _range(self, planned: LogRange) -> Windows:
         with closing(self._stream(planned.file, planned.start)) as stream:
-            with closing(ahead(stream.windows(end=planned.end), stream.close)) as windows:
+            windows = stream.windows(end=planned.end)
+            if self._waits_for_bytes:
+                with closing(ahead(windows, stream.close)) as windows:
+                    yield from windows
+            else:
                 yield from windows
             reached = stream.offset
         if reached != planned.end:

@@ -169,6 +169,8 @@ class BinlogServerReader(BinlogReader):
         address: of the server; ``flavor``: "mysql" or "mariadb", which the server must be.
     """
 
+    _waits_for_bytes = True
+
     def __init__(self, address: ServerAddress, *, flavor: str) -> None:
         super().__init__()
         self.address = address
