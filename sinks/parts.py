@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from historian.errors import SinkError
@@ -68,6 +68,20 @@ class Part:
         return next((v.snapshot for v in reversed(self.versions) if v.snapshot is not None), None)
 
     @property
+    def written(self) -> Mapping[int, Snapshot]:
+        """Version to the snapshot that rows under it are written with."""
+        return {v.version: v.snapshot for v in self.versions if v.snapshot is not None}
+
+    @property
+    def carried(self) -> Mapping[int, Snapshot]:
+        """Version to the same columns with the types that they have last in the part."""
+        latest = {column.id: column.type for s in self.written.values() for column in s.columns}
+        return {
+            number: replace(s, columns=tuple(replace(c, type=latest[c.id]) for c in s.columns))
+            for number, s in self.written.items()
+        }
+
+    @property
     def clears(self) -> PlannedVersion | None:
         """The version whose statement takes all rows back before the part's own, if there is one."""
         for version in self.versions:
@@ -81,6 +95,22 @@ class Part:
         """Whether the part commits to its targets."""
         news = any(version.place is not None for version in self.versions)
         return self.rows > 0 or news or (self.home.since == self.plan and self.segment == 0)
+
+    @property
+    def added(self) -> tuple[tuple[Column, int], ...]:
+        """Columns that the part adds, gone again or not, that rows from before read a value other than NULL in.
+
+        Each with the last type that it has in the part, and the version that adds it.
+        """
+        if self.base is None and not self.written:
+            return ()
+        found: dict[int, tuple[Column, int]] = {}
+        first = self.base or next(iter(self.written.values()))
+        for number, snapshot in self.carried.items():
+            for column in snapshot.columns:
+                if column.initial is not None and first.column_by_id(column.id) is None:
+                    found.setdefault(column.id, (column, number))
+        return tuple(found.values())
 
     @property
     def filled(self) -> tuple[Column, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,20 +66,19 @@ def in_schema(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> pa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def refuse_system_names(snapshot: Snapshot, *, partial: bool = False) -> None:
-    """Raises :class:`TableStopped` where a column is named like one of the changelog's own.
-
-    *partial*: whether it has those of :data:`historian.absence.ABSENCE_COLUMNS`.
-    """
-    own = (*SYSTEM_COLUMNS, *(ABSENCE_COLUMNS if partial else ()))
-    clash = [column.name for column in snapshot.columns if column.name.lower() in own]
+def refuse_system_names(
+    snapshot: Snapshot, names: Sequence[str] = SYSTEM_COLUMNS, whose: str = "the changelog"
+) -> None:
+    """Raises :class:`TableStopped` where a column is named like one of a target's own *names*."""
+    lower = {name.lower() for name in names}
+    clash = [column.name for column in snapshot.columns if column.name.lower() in lower]
     if clash:
         raise TableStopped(
-            "a data column is named like a column of the changelog",
+            f"a data column is named like a column of {whose}",
             where=str(snapshot.name),
-            expected=f"no column named {', '.join(own)}",
+            expected=f"no column named {', '.join(names)}",
             found=clash,
-            next_step="rename the column, or leave the table out of the changelog",
+            next_step=f"rename the column, or leave the table out of {whose}",
         )
 
 
@@ -85,11 +86,13 @@ class NetRows:
     """Folds the chunks of one part to the last image of each key, seen under *target*.
 
     *partial*: whether rows have absent columns. What takes those from where then needs all rows at once.
+    *soft*: whether rows that go are put too, each row with ``_deleted`` and ``_deleted_at``; then none is partial.
     """
 
-    def __init__(self, target: Snapshot, *, partial: bool = False) -> None:
+    def __init__(self, target: Snapshot, *, partial: bool = False, soft: bool = False) -> None:
         self._target = target
         self._partial = partial
+        self._soft = soft
         self._columns = [physical_name(column.id) for column in target.columns]
         self._key = [physical_name(column_id) for column_id in target.primary_key]
         self._folded: list[tuple[int, pa.RecordBatch]] = []
@@ -110,6 +113,11 @@ class NetRows:
         gone = pc.equal(last.column("op"), pa.scalar(int(Op.RETRACT), last.column("op").type))
         data = last.select(self._columns)
         none = data.slice(0, 0)
+        if self._soft:
+            times = last.column("event_time")
+            data = data.append_column("_deleted", gone)
+            data = data.append_column("_deleted_at", pc.if_else(gone, times, pa.scalar(None, times.type)))
+            return PartialNet(whole=data, partial=none, unseen=none, gone=none)
         return PartialNet(whole=data.filter(pc.invert(gone)), partial=none, unseen=none, gone=data.filter(gone))
 
 

@@ -26,6 +26,10 @@ class TargetNames(Protocol):
     def mirror(self) -> str | None:
         """Name of a mirror."""
 
+    @property
+    def history(self) -> str | None:
+        """Name of a history."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
@@ -34,13 +38,15 @@ class Home:
     Attributes:
         table_id: of the history.
         name: its present name, or its last one.
-        changelog, mirror: directories in the lake; "" where there is none: not wanted, or a mirror without a key.
+        changelog, mirror, history: directories in the lake; "" where there is none: not wanted, or a mirror or history of a
+            table without a key.
         since: plan that brought the table into the lake.
         dropped: plan that dropped it; 0 while it lives.
         stopped: why it is not written any more; "" while it is.
         stopped_in: the plan in which that happened.
         quarantined: why the newest plan that names it leaves rows out; "" where it does not.
-        former_mirror: directory of a mirror that is written no more, since rows are missing from it; "" where none is.
+        former_mirror, former_history: directories of a mirror and a history that are written no more, since rows are
+            missing from them; "" where none is.
         former_why: which rows are missing.
     """
 
@@ -49,17 +55,30 @@ class Home:
     changelog: str
     mirror: str
     since: int
+    history: str = ""
     dropped: int = 0
     stopped: str = ""
     stopped_in: int = 0
     quarantined: str = ""
     former_mirror: str = ""
+    former_history: str = ""
     former_why: str = ""
 
     @property
     def directories(self) -> tuple[str, ...]:
         """The directories that it has."""
-        return tuple(filter(None, (self.changelog, self.mirror)))
+        return tuple(filter(None, (self.changelog, self.mirror, self.history)))
+
+    @property
+    def former(self) -> tuple[str, ...]:
+        """The directories that it had before a gap in its rows."""
+        return tuple(filter(None, (self.former_mirror, self.former_history)))
+
+    def kind(self, directory: str) -> str:
+        """Which kind of table one of its directories holds: "changelog", "mirror" or "history"."""
+        if directory == self.changelog:
+            return "changelog"
+        return "mirror" if directory in (self.mirror, self.former_mirror) else "history"
 
     @property
     def why_stopped(self) -> str | None:
@@ -67,7 +86,7 @@ class Home:
         return self.stopped or (f"quarantined: {self.quarantined}" if self.quarantined else None)
 
 
-NO_TARGET = "a table without a key has no mirror, and this lake keeps no changelogs"
+NO_TARGET = "a table without a key has neither mirror nor history, and this lake keeps no changelogs"
 
 Homes = Mapping[int, Home]
 """Table id to home."""
@@ -77,7 +96,7 @@ def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
     """The homes after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
-    own. The mirror of one that goes on behind a stretch that nobody read is left as it was before.
+    own. Mirror and history of one that goes on behind a stretch that nobody read are left as they were before.
     Where another table has a directory already, the newcomer's end in ``__t`` and its id.
     """
     after = dict(homes)
@@ -89,7 +108,7 @@ def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
-            after[table.table_id] = _without_mirror(known, version, plan)
+            after[table.table_id] = _behind_gap(known, version, plan)
     for table in plan.tables:
         known = after.get(table.table_id)
         if known is not None:
@@ -126,21 +145,29 @@ def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, 
             known = True
 
 
-def _without_mirror(home: Home, version: PlannedVersion, plan: Plan) -> Home:
-    """The home after *version*, whose rows may not go into a mirror that lacks some from before.
+def _behind_gap(home: Home, version: PlannedVersion, plan: Plan) -> Home:
+    """The home after *version*, whose rows may not go into a mirror or a history that lacks some from before.
 
-    The mirror ends with the plan before, so it lacks what this one has of earlier versions too.
+    They end with the plan before, so they lack what this one has of earlier versions too.
     """
     for edit in version.edits:
-        if isinstance(edit, ResumeTable) and edit.loses_rows and home.mirror:
+        if isinstance(edit, ResumeTable) and edit.loses_rows and (home.mirror or home.history):
             known = edit.unknown_since
             since = known if known is not None and covers(plan.start, known) else plan.start
-            why = f"{_MISSING} behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
-            return replace(home, mirror="", former_mirror=home.mirror, former_why=why)
+            kinds = " and ".join(kind for kind in ("mirror", "history") if getattr(home, kind))
+            stays = "stand as they were; they lack" if home.mirror and home.history else "stands as it was; it lacks"
+            changed = f"behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
+            return replace(
+                home,
+                mirror="",
+                history="",
+                former_mirror=home.mirror,
+                former_history=home.history,
+                former_why=f"the {kinds} {stays} what changed {changed}",
+            )
     return home
 
 
-_MISSING = "the mirror stands as it was; it lacks what changed"
 _NEXT = "Next: replicate the table anew into another lake; its changelog here goes on, with that gap"
 
 
@@ -156,23 +183,26 @@ def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, names: T
         name=name,
         changelog=_directory(names.changelog, snapshot.name),
         mirror=_directory(names.mirror, snapshot.name) if snapshot.primary_key else "",
+        history=_directory(names.history, snapshot.name) if snapshot.primary_key else "",
         since=plan,
     )
     if not wanted.directories:
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
     lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}
     before = [h for h in homes.values() if h.name == name and h.dropped and not lived_in.intersection(h.directories)]
-    taken = {d for home in homes.values() for d in (*home.directories, home.former_mirror)}
+    taken = {d for home in homes.values() for d in (*home.directories, *home.former)}
     if before:
         heir = max(before, key=lambda h: (h.dropped, h.table_id))
         taken -= set(heir.directories)
         mirror = (heir.mirror or wanted.mirror) if wanted.mirror else ""
-        wanted = replace(wanted, changelog=heir.changelog, mirror=mirror)
+        history = (heir.history or wanted.history) if wanted.history else ""
+        wanted = replace(wanted, changelog=heir.changelog, mirror=mirror, history=history)
     if taken.intersection(wanted.directories):
         wanted = replace(
             wanted,
             changelog=_suffixed(wanted.changelog, wanted.table_id),
             mirror=_suffixed(wanted.mirror, wanted.table_id),
+            history=_suffixed(wanted.history, wanted.table_id),
         )
     return wanted
 

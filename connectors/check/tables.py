@@ -67,7 +67,7 @@ def _without_key(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
         more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
         found = f"none on {', '.join(without[:_SHOWN])}{more}"
         mend = f"ALTER TABLE {without[0]} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
-        yield warning("primary keys", found, "one on each table: without it there is a changelog and no mirror", mend)
+        yield warning("primary keys", found, "one on each table: without it there is a changelog only", mend)
 
 
 def _cascades(server: ServerView) -> Iterator[CheckResult]:

@@ -270,11 +270,19 @@ class DeltaDocument(Model):
         default="{database}_{table}_changes", description="a changelog's name; null: none"
     )
     mirror: _Target | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
+    mirror_deletes: Literal["hard", "soft"] = Field(
+        default="hard", description="a deleted row goes, or stays and is marked in _deleted and _deleted_at"
+    )
+    history: _Target | None = Field(default=None, description="name of a history (SCD 2); null: none")
+    history_names: Literal["plain", "auto_cdc"] = Field(
+        default="plain", description="a history's times: valid_from and valid_to, or __START_AT and __END_AT"
+    )
 
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
-        if self.changelog == self.mirror:
-            raise ValueError("expected different names for changelog and mirror, at least one of them")
+        names = [name for name in (self.changelog, self.mirror, self.history) if name is not None]
+        if not names or len(set(names)) < len(names):
+            raise ValueError("expected different names for changelog, mirror and history, at least one of them")
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self
@@ -282,7 +290,13 @@ class DeltaDocument(Model):
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
         return settings.DeltaSinkConfig(
-            path=self.path or "", catalog=self.catalog, changelog=self.changelog, mirror=self.mirror
+            path=self.path or "",
+            catalog=self.catalog,
+            changelog=self.changelog,
+            mirror=self.mirror,
+            mirror_deletes=self.mirror_deletes,
+            history=self.history,
+            history_names=self.history_names,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
@@ -98,13 +99,18 @@ class DeltaSinkConfig:
     Attributes:
         path: directory or URL of the lake; "" where a catalog is given.
         catalog: ``catalog.schema`` of Spark; "" where a path is given.
-        changelog, mirror: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
+        changelog, mirror, history: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
+        mirror_deletes: what a mirror makes of a deleted row: "hard" takes it away, "soft" marks it.
+        history_names: how a history calls its times, "plain" or "auto_cdc".
     """
 
     path: str = ""
     catalog: str = ""
     changelog: str | None = "{database}_{table}_changes"
     mirror: str | None = "{database}_{table}"
+    mirror_deletes: Literal["hard", "soft"] = "hard"
+    history: str | None = None
+    history_names: Literal["plain", "auto_cdc"] = "plain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

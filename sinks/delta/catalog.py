@@ -31,9 +31,9 @@ def catalog_names(homes: Homes, settings: DeltaSettings) -> dict[str, str]:
     taken = set(names)
     for home in sorted(homes.values(), key=lambda home: (home.dropped != 0, home.table_id)):
         database, _, table = home.name.partition(".")
-        mirrors = ((directory, settings.mirror) for directory in (home.mirror, home.former_mirror))
-        for directory, pattern in ((home.changelog, settings.changelog), *mirrors):
-            if directory and directory not in names and pattern is not None:
+        for directory in (*home.directories, *home.former):
+            pattern = getattr(settings, home.kind(directory))
+            if directory not in names and pattern is not None:
                 wished = target_name(pattern, TableName(database, table))
                 free = (
                     name for name in (wished, directory, f"{wished}__t{home.table_id}") if name.lower() not in taken

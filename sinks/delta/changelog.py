@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from historian.errors import ChainBroken
-from historian.schema import ColumnType, Snapshot
 from sinks.delta import faults
 from sinks.delta.kernel import Commit, DataFile, TableView
 from sinks.delta.schema import DeltaSchema, changelog_schema
@@ -27,7 +26,6 @@ class ChangelogPart:
         schema: that the changelog has with the part.
         first_offset: of the part's first row.
         keys: every primary key, as column ids, that a row of the changelog was written under; () for none.
-        written, carried: see :class:`sinks.delta.files.Work`.
     """
 
     part: Part
@@ -35,8 +33,6 @@ class ChangelogPart:
     schema: DeltaSchema
     first_offset: int
     keys: frozenset[tuple[int, ...]]
-    written: Mapping[int, Snapshot]
-    carried: Mapping[int, Snapshot]
 
     def commit(self, files: Sequence[DataFile]) -> None:
         """Adds the part's rows, its schema and the next offset in one commit."""
@@ -58,12 +54,7 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     if target.held >= part.transaction(Step.ROWS):
         return None
     exists = target.exists
-    schema, latest = changelog_after(part, target.view.schema() if exists else None)
-    written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
-    carried = {
-        number: replace(s, columns=tuple(replace(c, type=latest[c.id]) for c in s.columns))
-        for number, s in written.items()
-    }
+    schema = changelog_after(part, target.view.schema() if exists else None)
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:
@@ -74,25 +65,23 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
         target=target,
         schema=schema,
         first_offset=first_offset,
-        keys=keys.union(s.primary_key for s in (part.base, *written.values()) if s is not None),
-        written=written,
-        carried=carried,
+        keys=keys.union(s.primary_key for s in (part.base, *part.written.values()) if s is not None),
     )
 
 
-def changelog_after(part: Part, schema: DeltaSchema | None) -> tuple[DeltaSchema | None, Mapping[int, ColumnType]]:
-    """The schema that a changelog of that *schema* (None: not made yet) has with *part*, and the last type by column id.
+def changelog_after(part: Part, schema: DeltaSchema | None) -> DeltaSchema | None:
+    """The schema that a changelog of that *schema* (None: not made yet) has with *part*.
 
     Raises:
         TableStopped: see :func:`sinks.delta.schema.changelog_schema`.
     """
-    latest: dict[int, ColumnType] = {}
+    first = part.base is None
     for version in part.versions:
         if version.snapshot is not None:
-            news = version.place is not None and (part.base is not None or bool(latest))
+            news = version.place is not None and not first
             schema = changelog_schema(schema, version.snapshot, version.version if news else 0, partial=part.partial)
-            latest.update({column.id: column.type for column in version.snapshot.columns})
-    return schema, latest
+            first = False
+    return schema
 
 
 def held_keys(view: TableView) -> frozenset[tuple[int, ...]] | None:

@@ -10,6 +10,7 @@ from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans import Plan
 from sinks.base import Foreseen
 from sinks.delta.changelog import changelog_after
+from sinks.delta.history import history_after
 from sinks.delta.policy import check
 from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
 from sinks.delta.settings import DeltaSettings
@@ -52,25 +53,29 @@ class DeltaDryRun:
         home = part.home
         schemas: dict[str, DeltaSchema] = {}
         if home.changelog:
-            schema, _ = changelog_after(part, self._schemas.get(home.changelog))
+            schema = changelog_after(part, self._schemas.get(home.changelog))
             if schema is not None:
                 schemas[home.changelog] = schema
+        if home.history:
+            schema = history_after(part, self._schemas.get(home.history), self._settings.history_names)
+            if schema is not None:
+                schemas[home.history] = schema
         if home.mirror:
             held = self._schemas.get(home.mirror)
             snapshot = part.last or (part.base if held is None else None)
             if snapshot is not None:
-                schemas[home.mirror] = mirror_schema(held, snapshot)
+                soft = self._settings.mirror_deletes == "soft"
+                schemas[home.mirror] = mirror_schema(held, snapshot, soft=soft)
         found = [self._foreseen(part, directory, schemas.get(directory)) for directory in home.directories]
         self._schemas.update(schemas)
         yield from found
 
     def _foreseen(self, part: Part, directory: str, schema: DeltaSchema | None) -> Foreseen:
-        kind = "changelog" if directory == part.home.changelog else "mirror"
+        kind = part.home.kind(directory)
         held = self._schemas.get(directory)
         effects = []
         if part.clears is not None and held is not None:
-            taken_back = "a -R for each row that the table held" if kind == "changelog" else "all rows go"
-            effects.append(taken_back)
+            effects.append(self._taken_back(kind))
         edits = [edit for version in part.versions for edit in version.edits]
         if any(isinstance(edit, DropTable) for edit in edits):
             effects.append("it stays, for a table of that name that may come again")
@@ -81,6 +86,11 @@ class DeltaDryRun:
         elif schema is not None and held is not None:
             effects += _changes(held, schema, part, kind)
         return Foreseen(table=part.home.name, target=directory, kind=kind, effects=tuple(effects))
+
+    def _taken_back(self, kind: str) -> str:
+        if kind == "mirror":
+            return "all rows go" if self._settings.mirror_deletes == "hard" else "all rows are marked as deleted"
+        return "a -R for each row that the table held" if kind == "changelog" else "all open rows end"
 
 
 def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Iterator[str]:
@@ -99,7 +109,7 @@ def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Itera
             yield f"{f.name} widens from {known.type} to {f.type}"
     gone = [f.name for physical, f in before.items() if physical not in after]
     snapshot = part.last
-    if kind == "changelog" and snapshot is not None and part.base is not None:
+    if kind != "mirror" and snapshot is not None and part.base is not None:
         dropped = [c.name for c in part.base.columns if snapshot.column_by_id(c.id) is None]
         if dropped:
             yield f"{', '.join(dropped)} stays for the rows that have it"
@@ -114,4 +124,5 @@ def _in_old_rows(f: DeltaField, filled: dict[int, str | None], kind: str) -> str
     if kind == "changelog":
         return ""  # rows of a changelog keep the schema version that they were written under
     value = filled.get(f.column_id or 0)
-    return ", NULL in the rows that are there" if value is None else f", {value!r} in the rows that are there"
+    there = "the rows that are there" if kind == "mirror" else "the rows that are open"
+    return f", NULL in {there}" if value is None else f", {value!r} in {there}"

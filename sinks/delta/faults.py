@@ -1,8 +1,9 @@
 """Places between two steps of a write where a test can end the run.
 
 In order: ``schema_changes_recorded``, ``plan_recorded``, ``tables_recorded`` (the lake's state); for each round of
-segments ``files_written`` (Parquet files are there, no table knows them); for each table ``changelog_committed``,
-``mirror_schema_committed``, ``mirror_filled`` (defaults on old rows), ``mirror_committed``; last ``plan_written``.
+segments ``files_written`` (Parquet files are there, no table knows them); for each table ``history_prepared`` (schema
+and offsets, before a merge), ``history_committed``, ``changelog_committed``, ``mirror_schema_committed``,
+``mirror_filled`` (defaults on old rows), ``mirror_committed``; last ``plan_written``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ PLACES = (
     "tables_recorded",
     "letters_recorded",
     "files_written",
+    "history_prepared",
+    "history_committed",
     "changelog_committed",
     "mirror_schema_committed",
     "mirror_filled",

@@ -1,7 +1,7 @@
 """Executors turn chunks into Parquet files that lie in the targets' directories and that no table knows yet.
 
-One pass over a batch writes the files of every table: the changelog's rows, and the net change for the mirror. What a
-failed task leaves behind is an orphan, which VACUUM takes.
+One pass over a batch writes the files of every table: the changelog's rows, the net change for the mirror, and for the
+history the rows that begin and the ends of those from before. What a failed task leaves behind is an orphan, which VACUUM takes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from historian.chunks import Chunk, chunks_of
 from historian.schema import Snapshot
 from sinks.delta.kernel import DataFile
 from sinks.delta.statistics import file_statistics
+from sinks.intervals import Added, IntervalRows
 from sinks.rows import NetRows, changelog_rows
 
 if TYPE_CHECKING:
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CHANGELOG",
     "DELETES",
+    "ENDED",
     "FILES",
+    "OPENED",
     "PARTIAL",
     "UNSEEN",
     "UPSERTS",
     "FileWriter",
+    "HistoryWork",
     "Work",
     "WrittenFile",
     "file_rows",
@@ -40,6 +44,7 @@ __all__ = [
 ]
 
 CHANGELOG, UPSERTS, PARTIAL, UNSEEN, DELETES = "changelog", "upserts", "partial", "unseen", "deletes"
+OPENED, ENDED = "opened", "ended"
 
 _BUFFER_BYTES = 64 << 20
 _FILE_BYTES = 512 << 20
@@ -58,18 +63,39 @@ _FILE_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryWork:
+    """What an executor must know to write the rows of a history.
+
+    Attributes:
+        schema: of its files, physical names.
+        directory: absolute.
+        key: ids of the key's columns.
+        added: see :class:`sinks.intervals.IntervalRows`.
+        ends: whether rows from before the part can end in it.
+    """
+
+    schema: pa.Schema
+    directory: str
+    key: tuple[int, ...]
+    added: Added
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What an executor must know to write the files of one part.
 
     Attributes:
         written: version to the snapshot that rows under it were written with.
-        carried: version to the same columns with the types that the changelog has now; empty: no changelog.
+        carried: version to the same columns with the types that changelog and history have now.
         changelog: the schema of changelog files, physical names; None: none are wanted.
         changelog_directory, mirror_directory: absolute.
         offsets: chunk sequence to the changelog offset of its first row.
         system_time_us: of every row.
         target: the snapshot that mirror rows are projected to; None: no mirror rows are wanted.
         partial: whether rows have absent columns.
+        soft: whether deleted rows stay in the mirror.
+        history: None: no rows of a history are wanted.
     """
 
     table_id: int
@@ -83,6 +109,8 @@ class Work:
     target: Snapshot | None
     mirror: pa.Schema | None
     mirror_directory: str
+    soft: bool
+    history: HistoryWork | None
     partial: bool = False
 
 
@@ -213,23 +241,29 @@ class _PartWriter:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._changelog = None if work.changelog is None else FileWriter(work.changelog_directory, work.changelog)
-        self._net = None if work.target is None else NetRows(work.target, partial=work.partial)
+        self._net = None if work.target is None else NetRows(work.target, partial=work.partial, soft=work.soft)
+        history = work.history
+        self._intervals = None if history is None else IntervalRows(history.schema, history.key, history.added)
 
     def write(self, chunk: Chunk) -> None:
         work = self._work
+        written, carried = work.written[chunk.version], work.carried[chunk.version]
+        first_offset = work.offsets[chunk.sequence]
         if self._changelog is not None and work.changelog is not None:
             self._changelog.write(
                 changelog_rows(
                     chunk,
-                    written=work.written[chunk.version],
-                    carried=work.carried[chunk.version],
+                    written=written,
+                    carried=carried,
                     schema=work.changelog,
-                    first_offset=work.offsets[chunk.sequence],
+                    first_offset=first_offset,
                     system_time_us=work.system_time_us,
                 )
             )
         if self._net is not None:
-            self._net.add(chunk, work.written[chunk.version])
+            self._net.add(chunk, written)
+        if self._intervals is not None:
+            self._intervals.add(chunk, written=written, carried=carried, first_offset=first_offset)
 
     def close(self) -> Iterator[tuple[str, list[DataFile]]]:
         if self._changelog is not None:
@@ -238,10 +272,19 @@ class _PartWriter:
             net = self._net.finish()
             for kind, rows in ((UPSERTS, net.whole), (PARTIAL, net.partial), (UNSEEN, net.unseen), (DELETES, net.gone)):
                 schema = _with_more(self._work.mirror, rows.schema)
-                writer = FileWriter(self._work.mirror_directory, schema)
-                for batch in rows.cast(schema).to_batches():
-                    writer.write(batch)
-                yield kind, writer.close()
+                yield kind, _files(rows.cast(schema), self._work.mirror_directory, schema)
+        history = self._work.history
+        if self._intervals is not None and history is not None:
+            opened, ended = self._intervals.finish()
+            yield OPENED, _files(opened, history.directory, history.schema)
+            yield ENDED, _files(ended, history.directory, history.schema) if history.ends else []
+
+
+def _files(rows: pa.Table, directory: str, schema: pa.Schema) -> list[DataFile]:
+    writer = FileWriter(directory, schema)
+    for batch in rows.to_batches():
+        writer.write(batch)
+    return writer.close()
 
 
 def _with_more(mirror: pa.Schema | None, rows: pa.Schema) -> pa.Schema:

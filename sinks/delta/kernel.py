@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
@@ -54,12 +54,14 @@ class Commit:
     Attributes:
         schema: the whole new schema; None leaves it.
         clear: whether all files that the table holds go.
+        removed: paths of those that go, where not all do.
         files: that are added.
         domains: domain metadata, name to text, that is set.
     """
 
     schema: DeltaSchema | None = None
     clear: bool = False
+    removed: Sequence[str] = ()
     files: Sequence[DataFile] = ()
     domains: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,31 +96,45 @@ class TableView:
 
     def files(self) -> list[str]:
         """Paths of the files that the table holds."""
-        return [f"{self.path}/{unquote(file.getPath())}" for file in self._files()]
+        return [self._path(file) for file in self._files()]
 
     def is_empty(self) -> bool:
         """Whether the table holds no file."""
         return next(self._files(), None) is None
 
-    def small_files(self, limit_bytes: int) -> list[str] | None:
-        """Paths of the files, where they have no more than that and every row of theirs is there; else None."""
+    def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
+        """Paths of the files, where they have no more than that and every row of theirs is there; else None.
+
+        Args:
+            null_in: physical name of a column; files that statistics say have no NULL there are left out.
+        """
         paths, size = [], 0
-        for file in self._files():
+        for file in self._files(null_in):
             size += file.getSize()
             if size > limit_bytes or file.getDeletionVector().isPresent():
                 return None
-            paths.append(f"{self.path}/{unquote(file.getPath())}")
+            paths.append(self._path(file))
         return paths
 
-    def removals(self) -> list[Any]:
-        """Kernel's actions that take every file out of the table."""
-        actions = self._jvm.io.delta.kernel.internal.actions
+    def removals(self, paths: Collection[str] | None = None) -> list[Any]:
+        """Kernel's actions that take the files of *paths* out of the table; None: every file."""
+        single = self._jvm.io.delta.kernel.internal.actions.SingleAction
         now = self._jvm.java.util.Optional.of(int(time.time() * 1000))
-        return [actions.SingleAction.createRemoveFileSingleAction(f.toRemoveFileRow(True, now)) for f in self._files()]
+        wanted = None if paths is None else set(paths)
+        files = (f for f in self._files() if wanted is None or self._path(f) in wanted)
+        return [single.createRemoveFileSingleAction(f.toRemoveFileRow(True, now)) for f in files]
 
-    def _files(self) -> Iterator[Any]:
+    def _path(self, file: Any) -> str:
+        return f"{self.path}/{unquote(file.getPath())}"
+
+    def _files(self, null_in: str | None = None) -> Iterator[Any]:
         add = self._jvm.io.delta.kernel.internal.actions.AddFile
-        for batch in _closing(self._snapshot.getScanBuilder().build().getScanFiles(self._engine)):
+        scan = self._snapshot.getScanBuilder()
+        if null_in is not None:
+            name = next(f.name for f in self.schema().fields if f.physical == null_in)
+            expressions = self._jvm.io.delta.kernel.expressions
+            scan = scan.withFilter(expressions.Predicate("IS_NULL", expressions.Column(name)))
+        for batch in _closing(scan.build().getScanFiles(self._engine)):
             for row in _closing(batch.getRows()):
                 yield add(row.getStruct(0))
 
@@ -171,14 +187,15 @@ class Kernel:
         from py4j.protocol import Py4JJavaError
 
         operation = self._kernel.Operation
-        kind = operation.WRITE if commit.files or commit.clear else operation.MANUAL_UPDATE
+        rows = commit.files or commit.clear or commit.removed
+        kind = operation.WRITE if rows else operation.MANUAL_UPDATE
         try:
             builder = view._snapshot.buildUpdateTableTransaction(self._signature, kind)  # noqa: SLF001 our own class
             builder = builder.withTransactionId(application, version).withMaxRetries(0)
             if commit.schema is not None:
                 builder = builder.withUpdatedSchema(self._struct(commit.schema.json()))
             transaction = builder.build(self._engine)
-            actions = view.removals() if commit.clear else []
+            actions = view.removals(None if commit.clear else commit.removed) if commit.clear or commit.removed else []
             schema = commit.schema or (view.schema() if commit.files else None)
             if schema is not None:
                 actions += self._additions(view, transaction, schema, commit.files)

@@ -1,9 +1,11 @@
-"""The mirror of one table: its present rows, kept by one merge of the net change a part."""
+"""The mirror of one table: its present rows, kept by one merge of the net change a part.
+
+Where deletes are soft, a row that is deleted stays and says so, until its key comes again, or another table takes the place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,9 @@ from historian.schema import Column, Snapshot
 from sinks.delta import faults, rewrite
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.literals import initial_literal
-from sinks.delta.schema import DeltaSchema, mirror_schema
+from sinks.delta.policy import check_whole
+from sinks.delta.schema import DELETED, DeltaSchema, mirror_schema
+from sinks.delta.staged import BROADCAST_ROWS, NetFiles, quoted, staged
 from sinks.delta.target import Target
 from sinks.parts import Part, Step
 
@@ -28,39 +32,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["NetFiles", "prepare_mirror", "write_mirror"]
-
-_BROADCAST_ROWS = 200_000
+__all__ = ["prepare_mirror", "write_mirror"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetFiles:
-    """The net change of a part as files, see :class:`historian.partial_fold.PartialNet`."""
-
-    whole: Sequence[DataFile]
-    partial: Sequence[DataFile] = ()
-    unseen: Sequence[DataFile] = ()
-    gone: Sequence[DataFile] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.whole or self.partial or self.gone)
-
-    @property
-    def rows(self) -> int:
-        """How many rows they have."""
-        return sum(file.rows for file in (*self.whole, *self.partial, *self.gone))
-
-
-def prepare_mirror(part: Part, target: Target) -> DeltaSchema | None:
+def prepare_mirror(part: Part, target: Target, *, soft: bool) -> DeltaSchema | None:
     """The schema that the mirror, made where there is none, has with *part*; None where it holds the part."""
     if target.held >= part.transaction(Step.ROWS):
         return None
+    if soft:
+        check_whole(part, "a mirror that keeps deleted rows")
     snapshot = part.last or part.base
     if not target.exists:
         if snapshot is None:
             return None
-        target.create(mirror_schema(None, snapshot), {})
-    return target.view.schema() if part.last is None else mirror_schema(target.view.schema(), part.last)
+        target.create(mirror_schema(None, snapshot, soft=soft), {})
+    return target.view.schema() if part.last is None else mirror_schema(target.view.schema(), part.last, soft=soft)
 
 
 def write_mirror(
@@ -69,6 +55,8 @@ def write_mirror(
     target: Target,
     schema: DeltaSchema,
     net: NetFiles,
+    *,
+    soft: bool,
 ) -> bool:
     """Brings the mirror to where it stands after *part*, step by step; steps that it holds are skipped.
 
@@ -81,7 +69,9 @@ def write_mirror(
         raise _changed_unseen(net.unseen[0])
     news = not schema.same_as(target.view.schema())
     last = part.transaction(Step.ROWS)
-    clears = part.clears is not None
+    # Rows of a former table of that name have none of this one's columns.
+    clears = part.clears is not None if not soft else part.base is None
+    deleted_at_us = part.clears.event_time_us if part.clears is not None else None
     if clears or target.view.is_empty():
         if net.partial:
             raise missing_row(_first(net.partial[0], FROM))
@@ -89,17 +79,18 @@ def write_mirror(
         faults.reached("mirror_committed")
         return True
     files = target.view.small_files(rewrite.SMALL_BYTES)
-    if files is not None and part.last is not None and (net or part.filled):
+    snapshot = part.last or part.base
+    if files is not None and snapshot is not None and (net or part.filled or deleted_at_us is not None):
         arrow = schema.arrow()
-        anew = rewrite.rewritten(target.path, files, arrow, part.last, part.filled, net.whole, net.partial, net.gone)
+        anew = rewrite.rewritten(target.path, files, arrow, snapshot, part.filled, net, deleted_at_us=deleted_at_us)
         target.commit(last, Commit(schema=schema if news else None, clear=True, files=anew))
         faults.reached("mirror_committed")
         return False
     if news:
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=schema))
         faults.reached("mirror_schema_committed")
-    if part.filled and target.held < part.transaction(Step.FILL):
-        target.run(part.transaction(Step.FILL), spark, _fill(spark, target.path, part.filled))
+    if (part.filled or deleted_at_us is not None) and target.held < part.transaction(Step.FILL):
+        target.run(part.transaction(Step.FILL), spark, _fill(spark, target.path, part.filled, deleted_at_us))
         faults.reached("mirror_filled")
     if part.last is not None and net:
         target.run(last, spark, _merge(spark, target, schema, part.last, net))
@@ -109,10 +100,14 @@ def write_mirror(
     return False
 
 
-def _fill(spark: SparkSession, path: str, columns: Sequence[Column]) -> Callable[[], Any]:
+def _fill(spark: SparkSession, path: str, columns: Sequence[Column], deleted_at_us: int | None) -> Callable[[], Any]:
     from delta.tables import DeltaTable
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    values: dict[str, str | SparkColumn] = {_quoted(column.name): initial_literal(column) for column in columns}
+    values: dict[str, str | SparkColumn] = {quoted(column.name): initial_literal(column) for column in columns}
+    if deleted_at_us is not None:
+        flag, at = DELETED
+        values |= {flag: F.lit(True), at: F.coalesce(at, F.timestamp_micros(F.lit(deleted_at_us)))}
     return lambda: DeltaTable.forPath(spark, path).update(set=values)
 
 
@@ -126,17 +121,17 @@ def _merge(
     from delta.tables import DeltaTable
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    source = _read(spark, schema, net.whole)
+    source = staged(spark, schema, net.whole)
     if net.partial:
         source = source.unionByName(_completed(spark, target, schema, snapshot, net.partial))
     source = source.withColumn("gone", F.lit(False))
     if net.gone:
-        source = source.unionByName(_read(spark, schema, net.gone).withColumn("gone", F.lit(True)))
-    if net.rows <= _BROADCAST_ROWS:
+        source = source.unionByName(staged(spark, schema, net.gone).withColumn("gone", F.lit(True)))
+    if net.rows <= BROADCAST_ROWS:
         source = F.broadcast(source)
-    names = {f.column_id: _quoted(f.name) for f in schema.fields}
+    names = {f.column_id: quoted(f.name) for f in schema.fields}
     same_key = " AND ".join(f"t.{names[key]} <=> s.{physical_name(key)}" for key in snapshot.primary_key)
-    values: dict[str, str | SparkColumn] = {_quoted(f.name): f"s.{f.physical}" for f in schema.fields}
+    values: dict[str, str | SparkColumn] = {quoted(f.name): f"s.{f.physical}" for f in schema.fields}
 
     def run() -> None:
         merge = DeltaTable.forPath(spark, target.path).alias("t").merge(source.alias("s"), same_key)
@@ -154,7 +149,7 @@ def _completed(
 
     rows = spark.read.parquet(*(file.path for file in files)).alias("p")
     held = spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
-    held = held.select(*(F.col(_quoted(f.name)).alias(f.physical) for f in schema.fields)).alias("m")
+    held = held.select(*(F.col(quoted(f.name)).alias(f.physical) for f in schema.fields)).alias("m")
     keys = [physical_name(key) for key in snapshot.primary_key]
     same_row = reduce(and_, (F.col(f"p.{FROM}{key}").eqNullSafe(F.col(f"m.{key}")) for key in keys))
     lost = rows.join(held, same_row, "left_anti").select(*(f"{FROM}{key}" for key in keys)).head()
@@ -188,16 +183,3 @@ def _first(file: DataFile, prefix: str) -> str:
 def _rows(file: DataFile) -> pa.Table:
     system, place = pafs.FileSystem.from_uri(file.path)
     return pq.ParquetFile(system.open_input_file(place)).read()
-
-
-def _read(spark: SparkSession, schema: DeltaSchema, files: Sequence[DataFile]) -> DataFrame:
-    from pyspark.sql.types import StructType
-
-    struct = StructType.fromJson(schema.physical())
-    if not files:
-        return spark.createDataFrame([], struct)
-    return spark.read.schema(struct).parquet(*(file.path for file in files))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

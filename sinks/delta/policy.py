@@ -10,7 +10,7 @@ from historian.segments import cuts, retracts
 from historian.values import initial_scalar
 from sinks.parts import Part
 
-__all__ = ["check"]
+__all__ = ["check", "check_whole"]
 
 
 def check(part: Part) -> None:
@@ -21,8 +21,21 @@ def check(part: Part) -> None:
             if isinstance(edit, AddColumn):
                 _check_initial(part, version, edit)
     before, after = part.base, part.last
-    if part.home.mirror and before and after and before.primary_key != after.primary_key:
-        raise _stop(part, part.versions[-1], "the primary key of a mirrored table changes")
+    by_key = part.home.mirror or part.home.history
+    if by_key and before and after and before.primary_key != after.primary_key:
+        what = "a mirrored table" if part.home.mirror else "a table with a history"
+        raise _stop(part, part.versions[-1], f"the primary key of {what} changes")
+
+
+def check_whole(part: Part, whose: str) -> None:
+    """Raises :class:`TableStopped` where rows of *part* have absent columns, which *whose* table cannot do without."""
+    if part.partial:
+        raise TableStopped(
+            "rows have columns that the log does not tell",
+            where=part.home.name,
+            expected=f"binlog_row_image=FULL, for {whose}",
+            next_step="replicate the table anew under that setting, or into a lake without it",
+        )
 
 
 def _check_edit(part: Part, version: PlannedVersion, edit: Edit) -> None:

@@ -1,9 +1,12 @@
-"""Rows that a TRUNCATE or DROP takes back, as -R: what the mirror holds, or what the changelog folds to."""
+"""Rows that a TRUNCATE or DROP takes back: a -R for each that the mirror holds, or that the changelog folds to.
+
+In a history each row that is open ends; both go by key, so that they count the same offsets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,14 +19,16 @@ from sinks.delta.changelog import ChangelogPart
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
-from sinks.delta.schema import DeltaSchema
+from sinks.delta.schema import DELETED, DeltaSchema
+from sinks.delta.staged import quoted
 from sinks.delta.target import Target
+from sinks.parts import Part
 from sinks.rows import in_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["write_retractions"]
+__all__ = ["write_ends", "write_retractions"]
 
 
 def write_retractions(
@@ -44,28 +49,68 @@ def write_retractions(
     shape = _Shape(
         directory=work.target.path,
         schema=work.schema.arrow(),
-        first_offset=work.first_offset,
-        system_time_us=system_time_us,
-        event_time_us=statement.event_time_us,
-        schema_version=part.base_version,
+        number="offset",
+        first_number=work.first_offset,
+        constants={
+            "op": pa.scalar(int(Op.RETRACT), pa.int32()),
+            "system_time": pa.scalar(system_time_us, _UTC_US),
+            "event_time": pa.scalar(statement.event_time_us, _UTC_US),
+            "schema_version": pa.scalar(part.base_version, pa.int64()),
+        },
     )
-    ordered = rows.coalesce(1).sortWithinPartitions(*map(physical_name, order))
-    return [row.file for row in files_of(ordered.mapInArrow(_writer(shape), FILES).collect())]
+    return _written(rows, order, shape)
+
+
+def write_ends(
+    spark: SparkSession, part: Part, history: Target, schema: DeltaSchema, first_offset: int
+) -> list[DataFile]:
+    """Writes where each open row of a history ends that the part's statement takes back: the files hold keys and ends."""
+    statement = part.clears
+    if statement is None or part.base is None or history.view.is_empty():
+        return []
+    held = history.view.schema()
+    names = {f.physical: quoted(f.name) for f in held.fields}
+    rows = _rows(spark, history).where(f"{names['to_offset']} IS NULL")
+    shape = _Shape(
+        directory=history.path,
+        schema=schema.arrow(),
+        number="to_offset",
+        first_number=first_offset,
+        constants={"valid_to": pa.scalar(statement.event_time_us, _UTC_US)},
+    )
+    key = part.base.primary_key
+    return _written(rows.select(*_columns(held, key)), key, shape)
+
+
+_UTC_US = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
+    """Files of *schema* in *directory*, whose column *number* counts; *constants* are the same in all rows."""
+
     directory: str
     schema: pa.Schema
-    first_offset: int
-    system_time_us: int
-    event_time_us: int
-    schema_version: int
+    number: str
+    first_number: int
+    constants: dict[str, pa.Scalar] = field(default_factory=dict)
+
+
+def _written(rows: DataFrame, order: Sequence[int], shape: _Shape) -> list[DataFile]:
+    ordered = rows.coalesce(1).sortWithinPartitions(*map(physical_name, order))
+    return [row.file for row in files_of(ordered.mapInArrow(_writer(shape), FILES).collect())]
+
+
+def _rows(spark: SparkSession, target: Target) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
 
 
 def _of_mirror(spark: SparkSession, mirror: Target, base: Snapshot) -> DataFrame:
-    rows = spark.read.format("delta").option("versionAsOf", mirror.view.version).load(mirror.path)
-    return rows.select(*_columns(mirror.view.schema(), base))
+    schema = mirror.view.schema()
+    rows = _rows(spark, mirror)
+    if DELETED[0] in schema.names():
+        rows = rows.where(f"NOT {DELETED[0]}")
+    return rows.select(*_columns(schema, (column.id for column in base.columns)))
 
 
 def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFrame:
@@ -78,9 +123,9 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
 
     changelog = work.target
     schema = changelog.view.schema()
-    log = spark.read.format("delta").option("versionAsOf", changelog.view.version).load(changelog.path)
     lacks = F.col(ABSENT).isNotNull() if ABSENT in schema.names() else F.lit(False)
-    rows = log.select("offset", "op", "schema_version", lacks.alias(ABSENT), *_columns(schema, base))
+    columns = _columns(schema, (column.id for column in base.columns))
+    rows = _rows(spark, changelog).select("offset", "op", "schema_version", lacks.alias(ABSENT), *columns)
     for column in base.columns:
         field = schema.by_id(column.id)
         if field is not None and field.since and column.initial is not None:
@@ -114,34 +159,24 @@ def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None
         )
 
 
-def _columns(schema: DeltaSchema, base: Snapshot) -> Sequence[Any]:
+def _columns(schema: DeltaSchema, column_ids: Iterable[int]) -> Sequence[Any]:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    fields = {f.column_id: f for f in schema.fields}
-    return [
-        F.col("`" + fields[column.id].name.replace("`", "``") + "`").alias(physical_name(column.id))
-        for column in base.columns
-    ]
+    names = {f.column_id: quoted(f.name) for f in schema.fields}
+    return [F.col(names[column_id]).alias(physical_name(column_id)) for column_id in column_ids]
 
 
 def _writer(shape: _Shape) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    utc = pa.timestamp("us", tz="UTC")
-
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writer = FileWriter(shape.directory, shape.schema)
-        offset = shape.first_offset
+        number = shape.first_number
         for batch in batches:
             count = batch.num_rows
-            system = {
-                "offset": pa.array(range(offset, offset + count), pa.int64()),
-                "op": pa.repeat(pa.scalar(int(Op.RETRACT), pa.int32()), count),
-                "system_time": pa.repeat(pa.scalar(shape.system_time_us, utc), count),
-                "event_time": pa.repeat(pa.scalar(shape.event_time_us, utc), count),
-                "schema_version": pa.repeat(pa.scalar(shape.schema_version, pa.int64()), count),
-            }
+            system = {name: pa.repeat(value, count) for name, value in shape.constants.items()}
+            system[shape.number] = pa.array(range(number, number + count), pa.int64())
             data = {name: batch.column(name).cast(shape.schema.field(name).type) for name in batch.schema.names}
             writer.write(in_schema({**system, **data}, shape.schema, count))
-            offset += count
+            number += count
         yield from file_rows((0, 0), "changelog", writer.close())
 
     return write

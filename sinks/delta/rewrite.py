@@ -6,7 +6,7 @@ defaults of added columns and rows are one commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +21,10 @@ from historian.types import MAX_DECIMAL_DIGITS
 from historian.values import initial_scalar
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import DataFile
+from sinks.delta.schema import DELETED
+from sinks.delta.staged import NetFiles
 
-__all__ = ["SMALL_BYTES", "rewritten"]
+__all__ = ["SMALL_BYTES", "read", "rewritten"]
 
 _OP = pa.field("op", pa.uint8())
 
@@ -36,9 +38,9 @@ def rewritten(
     schema: pa.Schema,
     snapshot: Snapshot,
     filled: Sequence[Column],
-    upserts: Sequence[DataFile],
-    partial: Sequence[DataFile],
-    deletes: Sequence[DataFile],
+    net: NetFiles,
+    *,
+    deleted_at_us: int | None = None,
 ) -> list[DataFile]:
     """New files of the mirror in *directory* that hold what *files* hold, with the net change applied.
 
@@ -48,22 +50,24 @@ def rewritten(
         schema: of its files from now on, physical names.
         snapshot: the table's schema, whose key decides what a row replaces.
         filled: columns that rows of *files* lack and read a default in.
-        upserts, partial, deletes: files of the rows to put, of those to put whose absent columns are as they were, and
-            of the rows whose keys are to go.
+        net: the net change; absent columns of partial rows are as they were.
+        deleted_at_us: when all rows of *files* were deleted, in a mirror that keeps them; None: they were not.
 
     Raises:
         TableStopped: the mirror has no row that a partial one changes.
     """
     defaults = {physical_name(column.id): initial_scalar(column) for column in filled}
-    parts = [_read(path, schema, defaults, Op.APPEND) for path in files]
+    held = [read(path, schema, defaults) for path in files]
+    if deleted_at_us is not None:
+        held = [_deleted(rows, deleted_at_us) for rows in held]
+    parts = [_marked(rows, Op.APPEND) for rows in held]
     key = [physical_name(column_id) for column_id in snapshot.primary_key]
-    if partial:
-        held = pa.concat_tables(parts)
-        rows = pa.concat_tables([_file(file.path) for file in partial])
-        whole = pa.table(completed(rows, held, key, schema.names).columns, schema=schema)
-        parts.append(whole.append_column(_OP, pa.repeat(pa.scalar(int(Op.APPEND), pa.uint8()), whole.num_rows)))
-    parts += [_read(file.path, schema, {}, Op.APPEND) for file in upserts]
-    parts += [_read(file.path, schema, {}, Op.RETRACT) for file in deletes]
+    if net.partial:
+        rows = pa.concat_tables([_file(file.path) for file in net.partial])
+        whole = completed(rows, pa.concat_tables(parts), key, schema.names)
+        parts.append(_marked(pa.table(whole.columns, schema=schema), Op.APPEND))
+    parts += [_marked(read(file.path, schema, {}), Op.APPEND) for file in net.whole]
+    parts += [_marked(read(file.path, schema, {}), Op.RETRACT) for file in net.gone]
     last = net_changes(pa.concat_tables(parts), key)
     stays = pc.not_equal(last.column("op"), pa.scalar(int(Op.RETRACT), pa.uint8()))
     writer = FileWriter(directory, schema)
@@ -72,11 +76,10 @@ def rewritten(
     return writer.close()
 
 
-def _read(path: str, schema: pa.Schema, defaults: dict[str, pa.Scalar], op: Op) -> pa.Table:
+def read(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> pa.Table:
+    """The rows of a file, written under any earlier schema, in *schema*; columns that they lack read *defaults*, or NULL."""
     table = _file(path)
-    columns = [_column(table, field, defaults) for field in schema]
-    marks = pa.repeat(pa.scalar(int(op), pa.uint8()), table.num_rows)
-    return pa.table([*columns, marks], schema=schema.append(_OP))
+    return pa.table([_column(table, field, defaults) for field in schema], schema=schema)
 
 
 def _file(path: str) -> pa.Table:
@@ -84,7 +87,18 @@ def _file(path: str) -> pa.Table:
     return pq.ParquetFile(system.open_input_file(place)).read()
 
 
-def _column(table: pa.Table, field: pa.Field, defaults: dict[str, pa.Scalar]) -> pa.Array | pa.ChunkedArray:
+def _marked(rows: pa.Table, op: Op) -> pa.Table:
+    return rows.append_column(_OP, pa.repeat(pa.scalar(int(op), pa.uint8()), rows.num_rows))
+
+
+def _deleted(rows: pa.Table, at_us: int) -> pa.Table:
+    flag, time = (rows.schema.get_field_index(name) for name in DELETED)
+    at = pa.scalar(at_us, rows.schema.field(time).type)
+    rows = rows.set_column(time, rows.schema.field(time), pc.if_else(rows.column(flag), rows.column(time), at))
+    return rows.set_column(flag, rows.schema.field(flag), pa.repeat(True, rows.num_rows))
+
+
+def _column(table: pa.Table, field: pa.Field, defaults: Mapping[str, pa.Scalar]) -> pa.Array | pa.ChunkedArray:
     if field.name in table.schema.names:
         return _widened(table.column(field.name), field.type)
     if field.name in defaults:

@@ -7,7 +7,7 @@ only, and a column dropped and added again never shows old values.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,18 @@ from historian.schema import Column, Snapshot
 from historian.types import arrow_type
 from sinks.rows import refuse_system_names
 
-__all__ = ["DeltaField", "DeltaSchema", "changelog_schema", "delta_type", "mirror_schema", "plain_schema", "widens"]
+__all__ = [
+    "DELETED",
+    "HISTORY_NAMES",
+    "DeltaField",
+    "DeltaSchema",
+    "changelog_schema",
+    "delta_type",
+    "history_schema",
+    "mirror_schema",
+    "plain_schema",
+    "widens",
+]
 
 _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -142,6 +153,15 @@ def plain_schema(**columns: str) -> DeltaSchema:
     return DeltaSchema(tuple(DeltaField(name=name, type=kind) for name, kind in columns.items()))
 
 
+def _system_fields(types: Mapping[str, str], names: Iterable[str] = ()) -> tuple[DeltaField, ...]:
+    """Columns of ours: *types* by the name in files, which is the column's own where *names* does not say another."""
+    shown = tuple(names) or tuple(types)
+    return tuple(
+        DeltaField(name=name, type=kind, metadata={_ID: at + 1, _PHYSICAL: physical})
+        for at, (name, (physical, kind)) in enumerate(zip(shown, types.items(), strict=True))
+    )
+
+
 _SYSTEM_TYPES = {
     "offset": "long",
     "op": "integer",
@@ -149,21 +169,33 @@ _SYSTEM_TYPES = {
     "event_time": "timestamp",
     "schema_version": "long",
 }
-_SYSTEM_FIELDS = tuple(
-    DeltaField(name=name, type=_SYSTEM_TYPES[name], metadata={_ID: at + 1, _PHYSICAL: name})
-    for at, name in enumerate(SYSTEM_COLUMNS)
-)
+_CHANGELOG_FIELDS = _system_fields({name: _SYSTEM_TYPES[name] for name in SYSTEM_COLUMNS})
+
+DELETED = ("_deleted", "_deleted_at")
+"""Columns of a mirror that keeps deleted rows, behind its data."""
+
+_DELETED_FIELDS = _system_fields({"_deleted": "boolean", "_deleted_at": "timestamp"})
+
+_HISTORY_TYPES = {"valid_from": "timestamp", "valid_to": "timestamp", "from_offset": "long", "to_offset": "long"}
+
+HISTORY_NAMES = {
+    "plain": tuple(_HISTORY_TYPES),
+    "auto_cdc": ("__START_AT", "__END_AT", "from_offset", "to_offset"),
+}
+"""Columns of a history before its data; in files they are always called as under ``plain``."""
 
 
-def mirror_schema(current: DeltaSchema | None, snapshot: Snapshot) -> DeltaSchema:
-    """The schema that a mirror must have for *snapshot*.
+def mirror_schema(current: DeltaSchema | None, snapshot: Snapshot, *, soft: bool = False) -> DeltaSchema:
+    """The schema that a mirror must have for *snapshot*; *soft*: it keeps deleted rows.
 
     Raises:
         TableStopped: a column's type cannot be reached from its present one by Delta's type widening.
     """
+    if soft:
+        refuse_system_names(snapshot, DELETED, "a mirror that keeps deleted rows")
     held = {} if current is None else {f.column_id: f for f in current.fields}
     fields = tuple(_field(column, held.get(column.id), 0, snapshot) for column in snapshot.columns)
-    return DeltaSchema(_distinct(fields, snapshot))
+    return DeltaSchema((*_distinct(fields, snapshot), *(_DELETED_FIELDS if soft else ())))
 
 
 def changelog_schema(
@@ -181,11 +213,24 @@ def changelog_schema(
         partial: whether rows have absent columns. A changelog that had such rows keeps its columns for that.
     """
     partial = partial or (current is not None and bool({f.physical for f in current.fields} & set(ABSENCE_COLUMNS)))
-    refuse_system_names(snapshot, partial=partial)
+    live = () if not partial else tuple(_field(column, None, 0, snapshot) for column in snapshot.columns)
+    system = (*_CHANGELOG_FIELDS, *(_absence_fields(current, live) if partial else ()))
+    return _keeping(current, snapshot, since, system, "the changelog")
+
+
+def history_schema(current: DeltaSchema | None, snapshot: Snapshot, names: str) -> DeltaSchema:
+    """The same for a history, whose own columns are called as :data:`HISTORY_NAMES` says under *names*."""
+    return _keeping(current, snapshot, 0, _system_fields(_HISTORY_TYPES, HISTORY_NAMES[names]), "the history")
+
+
+def _keeping(
+    current: DeltaSchema | None, snapshot: Snapshot, since: int, system: tuple[DeltaField, ...], whose: str
+) -> DeltaSchema:
+    names = [f.name for f in system]
+    refuse_system_names(snapshot, names, whose)
     held = {} if current is None else {f.column_id: f for f in current.fields if f.column_id is not None}
     live = tuple(_field(column, held.get(column.id), since, snapshot) for column in snapshot.columns)
-    system = (*_SYSTEM_FIELDS, *(_absence_fields(current, live) if partial else ()))
-    taken = {f.name.lower() for f in live} | {f.name for f in system}
+    taken = {f.name.lower() for f in live} | {name.lower() for name in names}
     gone = [f for f in held.values() if snapshot.column_by_id(f.column_id or 0) is None]
     aside = tuple(replace(f, name=f"{f.name}__{f.physical}") if f.name.lower() in taken else f for f in gone)
     return DeltaSchema((*system, *_distinct((*live, *aside), snapshot)))
@@ -194,7 +239,7 @@ def changelog_schema(
 def _absence_fields(current: DeltaSchema | None, live: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
     held = () if current is None else current.fields
     found = tuple(f for f in held if f.physical in ABSENCE_COLUMNS)
-    last = max(int(f.metadata[_ID]) for f in (*_SYSTEM_FIELDS, *held, *live))
+    last = max(int(f.metadata[_ID]) for f in (*_CHANGELOG_FIELDS, *held, *live))
     return found or tuple(
         DeltaField(name=name, type="array<string>", metadata={_ID: last + at, _PHYSICAL: name})
         for at, name in enumerate(ABSENCE_COLUMNS, 1)

@@ -1,4 +1,4 @@
-"""The Delta sink: plans become commits of changelogs and mirrors, each exactly once."""
+"""The Delta sink: plans become commits of changelogs, mirrors and histories, each exactly once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SMALL_BYTES = 32 << 20
 
 
 class DeltaSink:
-    """Writes changelogs and mirrors into a directory of Delta tables; implements :class:`sinks.base.Sink`.
+    """Writes changelogs, mirrors and histories into a directory of Delta tables; implements :class:`sinks.base.Sink`.
 
     A table whose target cannot take its rows is stopped, and says why in :meth:`status`; the others go on.
     """
@@ -90,7 +90,7 @@ class DeltaSink:
         record_letters(state.kernel, state.path(DEAD_LETTERS), plan, chunks)
         faults.reached("letters_recorded")
         closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
-        writer = PlanWriter(state, self._targets, plan, closed)
+        writer = PlanWriter(state, self._targets, plan, self._settings, closed)
         writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)
         self._align(state)
         state.advance()
@@ -144,7 +144,7 @@ class DeltaSink:
     def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
         links = {**state.links, **state.last_links}
         targets = {d: home for home in state.homes.values() for d in home.directories}
-        former = {home.former_mirror: home for home in state.homes.values() if home.former_mirror}
+        former = {d: home for home in state.homes.values() for d in home.former}
         positions: dict[int, str] = {}
         for directory, home in (targets | former).items():
             held = self._held(state, directory)
@@ -157,7 +157,7 @@ class DeltaSink:
             yield TargetStatus(
                 table=home.name,
                 target=directory,
-                kind="changelog" if directory == home.changelog else "mirror",
+                kind=home.kind(directory),
                 plan=number,
                 position=positions[number],
                 stopped=home.former_why if directory in former else home.why_stopped,

@@ -24,7 +24,7 @@ from sinks.base import Recovered
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.settings import DeltaSettings
+from sinks.delta.settings import KINDS, DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
 from sinks.tables import Home, Homes, assign
@@ -198,8 +198,15 @@ class LakeState:
                 )
 
     def _kinds(self) -> str:
-        kinds = {"changelog": self._settings.changelog, "mirror": self._settings.mirror}
-        return ",".join(kind for kind, pattern in kinds.items() if pattern is not None)
+        settings = self._settings
+        shapes = {"mirror": settings.mirror_deletes, "history": settings.history_names}
+        # What a lake of an earlier release says of its kinds is what the defaults say.
+        plain = {"mirror": "hard", "history": "plain"}
+        return ",".join(
+            kind if shapes.get(kind) == plain.get(kind) else f"{kind} ({shapes[kind]})"
+            for kind in KINDS
+            if getattr(settings, kind) is not None
+        )
 
     def _read_plans(self) -> None:
         self.last, self._rows, self.last_links, self.links, self.complete = None, "{}", {}, {}, True

@@ -13,12 +13,27 @@ from historian.errors import ChainBroken, TableStopped
 from historian.plans import Plan
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart, prepare_changelog
-from sinks.delta.files import CHANGELOG, DELETES, PARTIAL, UNSEEN, UPSERTS, Work, WrittenFile, write_files
+from sinks.delta.files import (
+    CHANGELOG,
+    DELETES,
+    ENDED,
+    OPENED,
+    PARTIAL,
+    UNSEEN,
+    UPSERTS,
+    HistoryWork,
+    Work,
+    WrittenFile,
+    write_files,
+)
+from sinks.delta.history import HistoryPart, prepare_history
 from sinks.delta.kernel import DataFile
-from sinks.delta.mirror import NetFiles, prepare_mirror, write_mirror
+from sinks.delta.mirror import prepare_mirror, write_mirror
 from sinks.delta.policy import check
 from sinks.delta.retract import write_retractions
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.staged import NetFiles
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target
 from sinks.parts import Part
@@ -40,6 +55,14 @@ class _Prepared:
     retractions: Sequence[DataFile]
     mirror: Target | None
     mirror_schema: DeltaSchema | None
+    history: HistoryPart | None
+
+    @property
+    def rows_offset(self) -> int:
+        """The changelog's offset of the part's first own row; 0 where nobody asks for it."""
+        if self.changelog is not None:
+            return self.changelog.first_offset + sum(file.rows for file in self.retractions)
+        return 0 if self.history is None else self.history.first_offset + self.history.taken_back_rows
 
 
 class PlanWriter:
@@ -49,10 +72,19 @@ class PlanWriter:
         closed: directories whose table is stopped in the plan, and why: nothing of it is written there.
     """
 
-    def __init__(self, state: LakeState, targets: dict[str, Target], plan: Plan, closed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        state: LakeState,
+        targets: dict[str, Target],
+        plan: Plan,
+        settings: DeltaSettings,
+        closed: Mapping[str, str],
+    ) -> None:
         self._state = state
         self._targets = targets
         self._plan = plan
+        self._soft = settings.mirror_deletes == "soft"
+        self._history_names = settings.history_names
         self._checked: set[str] = set()
         self._closed = dict(closed)
 
@@ -78,10 +110,10 @@ class PlanWriter:
         if small:
             files = write_files(chunks.coalesce(1), works)
         else:
-            files = write_files(chunks, [replace(w, target=None) for w in works if w.changelog is not None])
-            files += write_files(
-                chunks.repartition("table_id"), [replace(w, changelog=None) for w in works if w.target is not None]
-            )
+            changelogs = [replace(w, target=None, history=None) for w in works if w.changelog is not None]
+            by_key = [replace(w, changelog=None) for w in works if w.target is not None or w.history is not None]
+            files = write_files(chunks, changelogs)
+            files += write_files(chunks.repartition("table_id"), by_key)
         faults.reached("files_written")
         for ready in prepared:
             with self._stopping(ready.part):
@@ -100,12 +132,22 @@ class PlanWriter:
             changelog = prepare_changelog(part, self._targets[part.home.changelog])
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
-            mirror_schema = prepare_mirror(part, mirror)
+            mirror_schema = prepare_mirror(part, mirror, soft=self._soft)
+        history = None
+        if part.home.history:
+            history = prepare_history(spark, part, self._targets[part.home.history], changelog, self._history_names)
         retractions: Sequence[DataFile] = ()
         if changelog is not None and part.clears is not None:
             retractions = write_retractions(spark, changelog, mirror, self._plan.system_time_us)
+            if history is not None:
+                history.check_taken_back(sum(file.rows for file in retractions))
         return _Prepared(
-            part=part, changelog=changelog, retractions=retractions, mirror=mirror, mirror_schema=mirror_schema
+            part=part,
+            changelog=changelog,
+            retractions=retractions,
+            mirror=mirror,
+            mirror_schema=mirror_schema,
+            history=history,
         )
 
     def _check(self, directory: str, part: Part) -> None:
@@ -113,8 +155,7 @@ class PlanWriter:
         if directory in self._checked:
             return
         if directory not in self._targets:
-            kind = "changelog" if directory == part.home.changelog else "mirror"
-            path = self._state.path(directory)
+            kind, path = part.home.kind(directory), self._state.path(directory)
             self._targets[directory] = Target(self._state.kernel, self._plan.connector, directory, path, kind)
         target = self._targets[directory]
         target.refresh()
@@ -125,16 +166,15 @@ class PlanWriter:
     def _work(self, ready: _Prepared) -> Work | None:
         part, changelog = ready.part, ready.changelog
         wants_mirror = ready.mirror_schema is not None and part.last is not None
-        if not part.rows or (changelog is None and not wants_mirror):
+        if not part.rows or (changelog is None and not wants_mirror and ready.history is None):
             return None
-        first = 0 if changelog is None else changelog.first_offset + sum(file.rows for file in ready.retractions)
         sequences = sorted(part.chunks)
-        offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=first)
+        offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=ready.rows_offset)
         return Work(
             table_id=part.home.table_id,
             segment=part.segment,
-            written={v.version: v.snapshot for v in part.versions if v.snapshot is not None},
-            carried={} if changelog is None else changelog.carried,
+            written=part.written,
+            carried=part.carried,
             changelog=None if changelog is None else changelog.schema.arrow(),
             changelog_directory=self._state.path(part.home.changelog),
             offsets=dict(zip(sequences, offsets, strict=True)),
@@ -142,7 +182,19 @@ class PlanWriter:
             target=part.last if wants_mirror else None,
             mirror=ready.mirror_schema.arrow() if ready.mirror_schema is not None else None,
             mirror_directory=self._state.path(part.home.mirror),
+            soft=self._soft,
+            history=None if ready.history is None else self._history_work(ready.history),
             partial=part.partial,
+        )
+
+    def _history_work(self, history: HistoryPart) -> HistoryWork:
+        return HistoryWork(
+            schema=history.schema.arrow(),
+            directory=history.target.path,
+            key=history.key,
+            added=history.part.added,
+            # A statement that takes all rows back, or a table that holds none, leaves none from before.
+            ends=history.part.clears is None and not history.target.view.is_empty(),
         )
 
     def _commit(self, ready: _Prepared, files: Sequence[WrittenFile], spark: SparkSession) -> None:
@@ -150,13 +202,15 @@ class PlanWriter:
             mine = ready.part.home.table_id, ready.part.segment
             return [f.file for f in files if f.kind == kind and (f.table_id, f.segment) == mine]
 
+        if ready.history is not None:
+            self._state.kernel.delete_files([file.path for file in ready.history.commit(spark, of(OPENED), of(ENDED))])
         if ready.changelog is not None:
             ready.changelog.commit([*ready.retractions, *of(CHANGELOG)])
         if ready.mirror is None or ready.mirror_schema is None:
             return
         upserts, others = of(UPSERTS), [*of(PARTIAL), *of(UNSEEN), *of(DELETES)]
         net = NetFiles(whole=upserts, partial=of(PARTIAL), unseen=of(UNSEEN), gone=of(DELETES))
-        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net)
+        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=self._soft)
         self._state.kernel.delete_files([file.path for file in (others if kept else [*upserts, *others])])
 
     @contextmanager

@@ -23,6 +23,7 @@ class ParquetSettings:
     path: str
     changelog: str = "{database}_{table}_changes"
     mirror: ClassVar[None] = None
+    history: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not tells_apart(self.changelog):

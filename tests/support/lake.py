@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from historian.changelog import Op, physical_name
 from historian.plans import Plan
+from plain_history import PlainHistory, PlainInterval
 from sink_lab import Lab, Written
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.kernel import Kernel
@@ -58,6 +59,22 @@ class Lake:
         """A mirror's rows as Spark reads them, columns in order."""
         return self._rows(self._read(directory))
 
+    def history(self, directory: str) -> list[PlainInterval]:
+        """A history's rows by where they begin."""
+        fields = self.schema(directory).fields
+        rows = [dict(zip([f.physical for f in fields], row.values(), strict=True)) for row in self.mirror(directory)]
+        found = [
+            PlainInterval(
+                from_offset=row["from_offset"],
+                to_offset=row["to_offset"],
+                valid_from=row["valid_from"],
+                valid_to=row["valid_to"],
+                values={f.column_id: row[f.physical] for f in fields if f.column_id and row[f.physical] is not None},
+            )
+            for row in rows
+        ]
+        return sorted(found, key=lambda interval: interval.from_offset)
+
     def columns(self, directory: str) -> list[str]:
         """Names and types of a table's columns, as Spark reads them."""
         return [f"{name} {kind}" for name, kind in self._read(directory).dtypes]
@@ -97,6 +114,14 @@ class Lake:
             found, expected = (_ordered(rows, key) for rows in (self.mirror(base), self.lab.rows(name)))
             assert found == expected
             assert self.log(f"{base}_changes") == self.lab.log(self.lab.table_id(name))
+
+    def check_history(self, *names: str) -> None:
+        """The history of each table, named by where it is in the lake, is what the lab's plans make of it."""
+        plain = PlainHistory()
+        for plan in self.lab.plans:
+            plain.apply(plan, self.lab.chunks[plan.number])
+        for name in names:
+            assert self.history(f"{name.replace('.', '_')}_history") == plain.rows(name)
 
     def _written(self, row: dict[str, Any], names: dict[str, str]) -> Written:
         """The row under the names of its own version; what that version does not have must be NULL."""
