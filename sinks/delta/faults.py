@@ -2,7 +2,7 @@
 
 In order: ``schema_changes_recorded``, ``plan_recorded``, ``tables_recorded`` (the lake's state); for each round of
 segments ``files_written`` (Parquet files are there, no table knows them); for each table ``history_prepared`` (schema
-and offsets, before a merge), ``history_committed``, ``changelog_committed``, ``mirror_schema_committed``,
+and offsets, before a merge), ``history_filled`` (defaults on open rows), ``history_committed``, ``changelog_committed``, ``mirror_schema_committed``,
 ``mirror_filled`` (defaults on old rows), ``mirror_committed``; last ``plan_written``.
 """
 
@@ -19,6 +19,7 @@ PLACES = (
     "letters_recorded",
     "files_written",
     "history_prepared",
+    "history_filled",
     "history_committed",
     "changelog_committed",
     "mirror_schema_committed",

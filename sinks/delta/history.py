@@ -103,7 +103,12 @@ class HistoryPart:
         if target.held < prepared:
             target.commit(prepared, Commit(schema=schema, domains=self._domain(prepared)))
             faults.reached("history_prepared")
-        target.run(last, spark, self._merge(spark, opened, ends))
+        filled = self.part.transaction(Step.FILL)
+        if self.added and target.held < filled:
+            target.run(filled, spark, self._fill(spark))
+            faults.reached("history_filled")
+        if opened or ends:
+            target.run(last, spark, self._merge(spark, opened, ends))
         if target.held < last:
             target.commit(last, Commit())
         faults.reached("history_committed")
@@ -132,6 +137,16 @@ class HistoryPart:
             files += writer.close()
         return files
 
+    def _fill(self, spark: SparkSession) -> Callable[[], Any]:
+        """Rows that are open read the defaults; what a row that ends in the part reads, the merge says."""
+        from delta.tables import DeltaTable
+
+        names = {f.physical: quoted(f.name) for f in self.schema.fields}
+        values: dict[str, str | SparkColumn] = {
+            names[physical_name(column.id)]: initial_literal(column) for column, _ in self.added
+        }
+        return lambda: DeltaTable.forPath(spark, self.target.path).update(f"{names['to_offset']} IS NULL", values)
+
     def _merge(self, spark: SparkSession, opened: Sequence[DataFile], ends: Sequence[DataFile]) -> Callable[[], Any]:
         """One MERGE: a row of *ends* finds the open row of its key; one of *opened*, which has ``from_offset``, finds none."""
         from delta.tables import DeltaTable
@@ -147,17 +162,12 @@ class HistoryPart:
         ended = ["to_offset", "valid_to", *(physical_name(column.id) for column, _ in self.added)]
         updates: dict[str, str | SparkColumn] = {names[name]: f"s.{name}" for name in ended}
         values: dict[str, str | SparkColumn] = {name: f"s.{physical}" for physical, name in names.items()}
-        defaults: dict[str, str | SparkColumn] = {
-            names[physical_name(column.id)]: initial_literal(column) for column, _ in self.added
-        }
 
         def run() -> None:
             merge = (
                 DeltaTable.forPath(spark, self.target.path).alias("t").merge(source.alias("s"), " AND ".join(condition))
             )
             merge = merge.whenMatchedUpdate(set=updates).whenNotMatchedInsert("s.from_offset IS NOT NULL", values)
-            if defaults:
-                merge = merge.whenNotMatchedBySourceUpdate(f"t.{names['to_offset']} IS NULL", defaults)
             merge.execute()
 
         return run

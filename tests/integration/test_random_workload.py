@@ -34,7 +34,7 @@ def test_lake_equals_source(
     names = FLAVORS[flavor]
     server = fresh_server(names[seed % len(names)])
     print(f"seed {seed} on {server.flavor} {server.version}")
-    replica = Replica(server, tmp_path / "replica")
+    replica = Replica(server, tmp_path / "replica", history="history_{database}_{table}")
     if seed % 2:
         recorded = _record_beside(server, seed, replica, spark)
     else:

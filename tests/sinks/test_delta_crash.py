@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+_KINDS = {"history": "{database}_{table}_history"}
 
 
 class _CrashError(Exception):
@@ -38,7 +39,7 @@ def _disarmed() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A lake with one plan, and the lab that goes with it, whose second plan has it all."""
-    lake = Lake(spark, tmp_path_factory.mktemp("crash") / "lake", Lab())
+    lake = Lake(spark, tmp_path_factory.mktemp("crash") / "lake", Lab(), **_KINDS)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": text()})
     lab.create("shop.u", {"id": INT})
@@ -62,7 +63,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tup
 
 def _copied(spark: SparkSession, before: tuple[Path, bytes], path: Path) -> Lake:
     shutil.copytree(before[0], path)
-    return Lake(spark, path, pickle.loads(before[1]))
+    return Lake(spark, path, pickle.loads(before[1]), **_KINDS)
 
 
 def _check(lake: Lake) -> None:
@@ -70,6 +71,7 @@ def _check(lake: Lake) -> None:
     lake.check("shop.t", "shop.u")
     assert [*lab.log(3), *lab.log(4)] == lake.log("shop_v_changes")
     assert lab.rows("shop.v") == lake.mirror("shop_v")
+    lake.check_history("shop.t", "shop.u", "shop.v")
     assert {} == lake.stopped()
 
 
@@ -87,7 +89,7 @@ def test_a_crash_anywhere_changes_nothing(
     assert set(faults.PLACES) - set(places) == (set() if small_bytes == 0 else _ONLY_MERGED)
 
     # What is common to both ways is tried once.
-    for at in range(len(places)) if small_bytes == 0 else [i for i, p in enumerate(places) if p == "mirror_committed"]:
+    for at in range(len(places)) if small_bytes == 0 else [i for i, p in enumerate(places) if p in _TWICE]:
         print(f"crash at {at}: {places[at]}")
         lake = _copied(spark, before, tmp_path / f"crash-{at}")
         faults.arm(_after(at))
@@ -101,7 +103,8 @@ def test_a_crash_anywhere_changes_nothing(
         shutil.rmtree(lake.path)
 
 
-_ONLY_MERGED = {"mirror_schema_committed", "mirror_filled"}
+_ONLY_MERGED = {"history_prepared", "history_filled", "mirror_schema_committed", "mirror_filled"}
+_TWICE = {"history_committed", "mirror_committed"}
 
 
 def _after(count: int):  # noqa: ANN202
@@ -128,7 +131,7 @@ from lake import Lake
 from sinks.delta import faults
 from sinks.session import spark_session
 lab = pickle.loads(sys.stdin.buffer.read())
-lake = Lake(spark_session(jars=delta_jars(), master="local[1]"), Path({str(lake.path)!r}), lab)
+lake = Lake(spark_session(jars=delta_jars(), master="local[1]"), Path({str(lake.path)!r}), lab, **{_KINDS})
 seen = []
 def fault(place):
     seen.append(place)

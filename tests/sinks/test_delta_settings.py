@@ -24,7 +24,7 @@ def test_no_name_leaves_its_directory() -> None:
         ({"changelog": "{schema}_x"}, "expected a name with {database} and {table} @ $.changelog (got '{schema}_x')"),
         ({"mirror": "all"}, "expected a name with {database} and {table} @ $.mirror (got 'all')"),
         ({"changelog": None, "mirror": None}, "expected a changelog, a mirror or a history @ $ (got none)"),
-        ({"history": "{table}"}, "expected a name with {database} and {table} @ $.history (got '{table}')"),
+        ({"history": "all"}, "expected a name with {database} and {table} @ $.history (got 'all')"),
         ({"history": "{database}_{table}"}, "expected another name than the mirror's @ $.history"),
         ({"changelog": "{table}", "mirror": "{table}"}, "expected another name than the changelog's @ $.mirror"),
     ],

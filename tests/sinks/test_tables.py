@@ -9,7 +9,7 @@ from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings
 from sinks.tables import Homes, assign
 
-SETTINGS = DeltaSettings(path="lake")
+SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
 
 
 def _assigned(lab: Lab, homes: Homes | None = None) -> Homes:
@@ -56,10 +56,10 @@ def test_a_table_that_has_no_target_says_so() -> None:
 
     (home,) = assign({}, lab.cut(), replace(SETTINGS, changelog=None)).values()
 
-    assert "without a key has no mirror" in home.stopped
+    assert "without a key has neither mirror nor history" in home.stopped
 
 
-def test_a_mirror_that_lacks_rows_is_left_and_its_place_is_nobody_elses() -> None:
+def test_a_mirror_and_a_history_that_lack_rows_are_left_and_their_places_are_nobody_elses() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT})
     homes = _assigned(lab)
@@ -79,8 +79,11 @@ def test_a_mirror_that_lacks_rows_is_left_and_its_place_is_nobody_elses() -> Non
     assert f"behind {lab.plans[-1].start} and up to" in home.former_why, "what the plan has from before the gap too"
     (home,) = after.values()
     assert ("shop_a_changes", "", "shop_a") == (home.changelog, home.mirror, home.former_mirror)
+    assert ("", "shop_a_history") == (home.history, home.former_history)
+    assert home.former_why.startswith("the mirror and history stand as they were; they lack what changed behind")
     assert f"behind {since} and up to" in home.former_why
     lab.drop("shop.a")
     lab.create("shop.a", {"id": INT})
     again = assign(after, lab.cut(), SETTINGS)
     assert [home.mirror for home in again.values()] == ["", "shop_a__t2"]
+    assert [home.history for home in again.values()] == ["", "shop_a_history__t2"]

@@ -16,6 +16,7 @@ from historian.history import History
 from historian.schema import Snapshot, TableName
 from historian.store import Store
 from historian.values import initial_value
+from replica_history import Interval, LoggedRow, assert_history, begun_by
 from servers import Server
 from sinks.delta.kernel import Kernel
 from workload.checks import noted_values
@@ -27,16 +28,22 @@ if TYPE_CHECKING:
 
 __all__ = ["LakeRow", "Replica"]
 
+AS_OF = 25
+"""Transactions of each table at which its history is compared with the notes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeRow:
-    """A changelog row as Spark reads it, under the column names of its schema version."""
+    """A changelog row as Spark reads it, under the column names of its schema version; ``raw`` by column id."""
 
+    offset: int
+    time: dt.datetime
     table_id: int
     version: int
     op: Op
     values: Row
     by_id: dict[int, Any]
+    raw: dict[int, Any]
 
 
 class Replica:
@@ -46,10 +53,15 @@ class Replica:
         server: the source.
         directory: for everything.
         databases: captured ones, as globs.
+        history: the pattern of histories' names; None: there are none.
     """
 
     def __init__(
-        self, server: Server, directory: Path, databases: Iterable[str] = ("shop", "archive", "brief*")
+        self,
+        server: Server,
+        directory: Path,
+        databases: Iterable[str] = ("shop", "archive", "brief*"),
+        history: str | None = None,
     ) -> None:
         self.directory = directory
         self.lake = directory / "lake"
@@ -71,7 +83,11 @@ source:
 history:
   store: sqlite:///{directory}/store.db
 sinks:
-  - {{type: delta, path: "{self.lake}", changelog: "changes_{{database}}_{{table}}", mirror: "{{database}}_{{table}}"}}
+  - type: delta
+    path: "{self.lake}"
+    changelog: "changes_{{database}}_{{table}}"
+    mirror: "{{database}}_{{table}}"
+    history: {f'"{history}"' if history else "null"}
 run:
   checkpoint: {directory}/checkpoint
   trigger: once
@@ -117,6 +133,7 @@ run:
             assert folded == held, (
                 f"{lineage}: folded only {list(folded - held)[:2]}, held only {list(held - folded)[:2]}"
             )
+            reading.assert_history(table_id, came, expected.get(lineage, []))
             if final is not None and final.key and snapshot is not None:
                 mirror = Counter(_frozen(row) for row in reading.mirror(table_id, snapshot))
                 assert mirror == held, (
@@ -152,6 +169,7 @@ class _Reading:
         homes = spark.read.format("delta").load(str(replica.lake / "historian_tables")).collect()
         self._homes = {row.table_id: row for row in homes}
         self._logs: dict[str, list[LakeRow]] = {}
+        self._histories: dict[str, list[Interval]] = {}
 
     def assert_no_table_stopped(self) -> None:
         stopped = {
@@ -193,6 +211,55 @@ class _Reading:
         columns = [noted_values(table.column(column.name), column.type) for column in snapshot.columns]
         return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
+    def assert_history(self, table_id: int, came: list[LakeRow], noted: list[ExpectedRow]) -> None:
+        """The table's history, if it has one, is its changelog's; at noted transactions it has the rows noted as there."""
+        directory = self._homes[table_id].history
+        if not directory:
+            return
+        offsets = {row.offset for row in came}
+        history = [interval for interval in self._intervals(directory) if interval.from_offset in offsets]
+        keys = {v.number: v.snapshot.primary_key for v in self._history.versions_of(table_id) if v.snapshot}
+        log = [
+            LoggedRow(
+                offset=row.offset,
+                op=row.op,
+                time=row.time,
+                by_id=row.raw,
+                key=tuple(row.raw[column_id] for column_id in keys[row.version]),
+            )
+            for row in came
+        ]
+        where = self._homes[table_id].name
+        assert_history(log, history, where)
+        by_offset = {row.offset: row for row in came}
+        there: dict[tuple[Any, ...], Row] = {}
+        ends = [at for at in range(len(noted)) if at + 1 == len(noted) or noted[at].gtid != noted[at + 1].gtid]
+        sampled = set(ends[:: max(1, len(ends) // AS_OF)])
+        for at, row in enumerate(noted):
+            if row.op in (Op.APPEND, Op.CORRECT_TO):
+                there[row.key] = row.values
+            else:
+                del there[row.key]
+            if at in sampled:
+                found = Counter(_frozen(by_offset[o].values) for o in begun_by(history, came[at].offset))
+                wanted = Counter(_frozen(values) for values in there.values())
+                assert found == wanted, f"{where} as of {row.gtid}: {list((found - wanted) + (wanted - found))[:2]}"
+
+    def _intervals(self, directory: str) -> list[Interval]:
+        if directory not in self._histories:
+            view = self._kernel.view(str(self._lake / directory))
+            assert view is not None
+            names = {field.column_id: field.name for field in view.schema().fields if field.column_id}
+            table = self._table(directory)
+            own = table.select(["from_offset", "to_offset", "valid_from", "valid_to"]).to_pylist()
+            columns = [table.column(name).to_pylist() for name in names.values()]
+            data = zip(*columns, strict=True)
+            self._histories[directory] = [
+                Interval(**row, by_id=dict(zip(names, values, strict=True)))
+                for row, values in zip(own, data, strict=True)
+            ]
+        return self._histories[directory]
+
     def _table(self, directory: str) -> pa.Table:
         return self._spark.read.format("delta").load(str(self._lake / directory)).toArrow()
 
@@ -210,7 +277,9 @@ class _Reading:
             if version.snapshot is not None
         }
         versions, ops = table.column("schema_version").to_pylist(), table.column("op").to_pylist()
+        times = table.column("event_time").to_pylist()
         cells: dict[tuple[int, Any], list[Any]] = {}
+        raw = {column_id: table.column(name).to_pylist() for column_id, name in names.items()}
         rows = []
         for at, (number, op) in enumerate(zip(versions, ops, strict=True)):
             version = owners[number]
@@ -222,7 +291,18 @@ class _Reading:
                 if key not in cells:
                     cells[key] = noted_values(table.column(names[column.id]), column.type)
                 by_id[column.id] = values[column.name] = cells[key][at]
-            rows.append(LakeRow(table_id=version.table_id, version=number, op=Op(op), values=values, by_id=by_id))
+            rows.append(
+                LakeRow(
+                    offset=at,
+                    time=times[at],
+                    table_id=version.table_id,
+                    version=number,
+                    op=Op(op),
+                    values=values,
+                    by_id=by_id,
+                    raw={column_id: raw[column_id][at] for column_id in by_id},
+                )
+            )
         return rows
 
 

@@ -35,7 +35,7 @@ from historian.types import arrow_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["INT", "Lab", "Written", "decimal", "text"]
+__all__ = ["INT", "START_US", "Lab", "Written", "decimal", "text"]
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 INT = ColumnType(name="int")
@@ -96,7 +96,7 @@ class Lab:
         self.tables: dict[int, Table] = {}
         self.plans: list[Plan] = []
         self.chunks: dict[int, list[Chunk]] = {}
-        self._clock = 0
+        self.clock = 0
         self._sequence = 0
         self._start = self._position()
         self._snapshots: dict[int, list[Snapshot]] = {}
@@ -202,11 +202,11 @@ class Lab:
         same = self._key(name, {**old, **new}) == self._key(name, old)
         lacks = set(old) - set(key)
         ops = (Op.CORRECT_FROM, Op.CORRECT_TO) if same else (Op.RETRACT, Op.APPEND)
-        self._clock += 1
+        self.clock += 1
         version = table.versions[-1].version
         for op, told, absent, hidden in ((ops[0], key, lacks, ()), (ops[1], {**key, **new}, lacks - set(new), unseen)):
             row = {column: None if column in absent else told[column] for column in old}
-            table.pending.append(Pending(op, row, self._clock, absent, hidden))
+            table.pending.append(Pending(op, row, self.clock, absent, hidden))
             lists = (tuple(column for column in old if column in names) for names in (absent, hidden))
             table.log.append(Written(op.sign, version, tuple(row.items()), *lists))
         if not same:
@@ -300,10 +300,10 @@ class Lab:
             self._flush(self.tables[table_id])
         self.catalog = apply_all(tuple(edits), self.catalog)
         after = {s.table_id: s for s in self.catalog.tables.values()}
-        self._clock += 1
+        self.clock += 1
         number = len(self.entries) + 1
-        place = Place(gtid=f"{UUID}:{self._clock}", file="b.000001", offset=self._clock * 100, ordinal=1)
-        time = START_US + self._clock * 1_000_000
+        place = Place(gtid=f"{UUID}:{self.clock}", file="b.000001", offset=self.clock * 100, ordinal=1)
+        time = START_US + self.clock * 1_000_000
         self.entries.append(
             TimelineEntry(
                 number=number,
@@ -339,11 +339,11 @@ class Lab:
 
     def _change(self, name: str, *rows: tuple[Op, Row]) -> None:
         table = self._table(name)
-        self._clock += 1
+        self.clock += 1
         snapshot = self.catalog.tables[_name(name)]
         for op, row in rows:
             whole = {c.name: row.get(c.name) for c in snapshot.columns}
-            table.pending.append(Pending(op, whole, self._clock))
+            table.pending.append(Pending(op, whole, self.clock))
             table.log.append(Written(op.sign, table.versions[-1].version, tuple(whole.items())))
             if not snapshot.primary_key:
                 table.bag.append(whole) if op in (Op.APPEND, Op.CORRECT_TO) else table.bag.remove(whole)
@@ -365,9 +365,9 @@ class Lab:
         count = len(table.pending)
         system = [
             pa.array([int(pending.op) for pending in table.pending], pa.uint8()),
-            pa.array([START_US + self._clock * 1_000_000] * count, pa.timestamp("us", tz="UTC")),
+            pa.array([START_US + self.clock * 1_000_000] * count, pa.timestamp("us", tz="UTC")),
             pa.array([0] * count, pa.int16()),
-            pa.array([self._clock] * count, pa.int64()),
+            pa.array([self.clock] * count, pa.int64()),
             pa.array([pending.event for pending in table.pending], pa.int32()),
         ]
         data = [
@@ -388,8 +388,8 @@ class Lab:
                 segment=table.segment,
                 sequence=self._sequence,
                 file="b.000001",
-                first_position=f"{UUID}:{self._clock}",
-                last_position=f"{UUID}:{self._clock}",
+                first_position=f"{UUID}:{self.clock}",
+                last_position=f"{UUID}:{self.clock}",
                 sources=(UUID,),
                 rows=pa.RecordBatch.from_arrays([*system, *data], schema=pa.schema([*CHUNK_COLUMNS, *fields])),
             )
@@ -419,8 +419,8 @@ class Lab:
         return found
 
     def _position(self) -> LogPosition:
-        gtids = f"{UUID}:1-{self._clock}" if self._clock else ""
-        return LogPosition(flavor="mysql", gtids=gtids, file="b.000001", offset=4 + self._clock * 100)
+        gtids = f"{UUID}:1-{self.clock}" if self.clock else ""
+        return LogPosition(flavor="mysql", gtids=gtids, file="b.000001", offset=4 + self.clock * 100)
 
 
 def _concerns(edit: Edit, table_id: int, before: Mapping[int, Snapshot], after: Mapping[int, Snapshot]) -> bool:

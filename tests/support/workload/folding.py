@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from workload.notes import NotedChange, Recorded, Row, walk_lineages
+from workload.notes import NotedChange, Recorded, Row, key_values, walk_lineages
 
 __all__ = ["assert_notes_fold_to_final"]
 
@@ -29,27 +29,22 @@ def assert_notes_fold_to_final(recorded: Recorded) -> None:
             _fold(keys, written, after[change.table], change)
         before = after
     for name, final in recorded.final.items():
-        held = Counter(_key(row, final.key) for row in final.rows)
+        held = Counter(key_values(row, final.key) for row in final.rows)
         folded = +keys.get(final.lineage, Counter())
         if held != folded:
             raise AssertionError(f"{name}: only held {held - folded}, only noted {folded - held}")
-        rows = {_key(row, final.key): row for row in final.rows}
+        rows = {key_values(row, final.key): row for row in final.rows}
         for key, row in written.get(final.lineage, {}).items():
             if rows.get(key) != row:
                 raise AssertionError(f"{name} {key}: noted {row}, held {rows.get(key)}")
 
 
-def _key(row: Row, names: tuple[str, ...]) -> Key:
-    # A DDL may change the order of a key's columns, and their names; their types here it leaves alone.
-    return tuple(sorted((row[name] for name in names), key=lambda value: type(value).__name__))
-
-
 def _fold(keys: dict[int, Counter[Key]], written: dict[int, dict[Key, Row]], lineage: int, change: NotedChange) -> None:
     counted, last = keys.setdefault(lineage, Counter()), written.setdefault(lineage, {})
     if change.before is not None:
-        counted[_key(change.before, change.key)] -= 1
-        last.pop(_key(change.before, change.key), None)
+        counted[key_values(change.before, change.key)] -= 1
+        last.pop(key_values(change.before, change.key), None)
     if change.after is not None:
-        counted[_key(change.after, change.key)] += 1
+        counted[key_values(change.after, change.key)] += 1
         if change.key:
-            last[_key(change.after, change.key)] = change.after
+            last[key_values(change.after, change.key)] = change.after

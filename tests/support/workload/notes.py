@@ -24,6 +24,7 @@ __all__ = [
     "Recorded",
     "Row",
     "expected_rows",
+    "key_values",
 ]
 
 Row = Mapping[str, Any]
@@ -107,13 +108,17 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRow:
-    """A changelog row as it must come: of which table, under which name, in which transaction."""
+    """A changelog row as it must come: of which table, under which name, in which transaction.
+
+    ``key``: the values of its key, in an order that survives DDL; empty where the table has none.
+    """
 
     gtid: str
     lineage: int
     table: TableName
     op: Op
     values: Row
+    key: tuple[Any, ...]
 
 
 def walk_lineages(
@@ -136,6 +141,14 @@ def walk_lineages(
                         lineage_of[effect.new] = lineage
         walked.append((transaction, lineage_of))
     return walked
+
+
+def key_values(row: Row, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The values of a row's key, in an order that survives DDL.
+
+    A DDL may change the order of a key's columns, and their names; their types here it leaves alone.
+    """
+    return tuple(sorted((row[name] for name in names), key=lambda value: type(value).__name__))
 
 
 def expected_rows(recorded: Recorded, *, vanished: bool = False) -> list[ExpectedRow]:
@@ -167,6 +180,8 @@ def _rows_of(change: NotedChange, gtid: str, lineage: int) -> list[ExpectedRow]:
         ops = (Op.CORRECT_FROM, Op.CORRECT_TO)
     images = [image for image in (change.before, change.after) if image is not None]
     return [
-        ExpectedRow(gtid=gtid, lineage=lineage, table=change.table, op=op, values=image)
+        ExpectedRow(
+            gtid=gtid, lineage=lineage, table=change.table, op=op, values=image, key=key_values(image, change.key)
+        )
         for op, image in zip(ops, images, strict=True)
     ]
