@@ -88,11 +88,12 @@ class HistoryPart:
         ends = [*self.taken_back, *ended]
         last = self.part.transaction(Step.ROWS)
         schema = None if self.schema.same_as(view.schema()) else self.schema
-        if view.is_empty() or not (ends or self.added):
+        held = view.small_files(rewrite.SMALL_BYTES, null_in="to_offset")
+        if held == [] or not (ends or self.added):
+            # No row is open, or none ends or is filled.
             target.commit(last, Commit(schema=schema, files=opened, domains=self._domain(last)))
             faults.reached("history_committed")
             return ends
-        held = view.small_files(rewrite.SMALL_BYTES, null_in="to_offset")
         if held is not None and sum(file.size_bytes for file in (*opened, *ends)) <= rewrite.SMALL_BYTES:
             files = self._rewritten(held, opened, ends)
             commit = Commit(schema=schema, removed=held, files=files, domains=self._domain(last))

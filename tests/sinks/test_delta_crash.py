@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-_KINDS = {"history": "{database}_{table}_history"}
 
 
 class _CrashError(Exception):
@@ -39,7 +39,7 @@ def _disarmed() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A lake with one plan, and the lab that goes with it, whose second plan has it all."""
-    lake = Lake(spark, tmp_path_factory.mktemp("crash") / "lake", Lab(), **_KINDS)
+    lake = Lake(spark, tmp_path_factory.mktemp("crash") / "lake", Lab())
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": text()})
     lab.create("shop.u", {"id": INT})
@@ -63,7 +63,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tup
 
 def _copied(spark: SparkSession, before: tuple[Path, bytes], path: Path) -> Lake:
     shutil.copytree(before[0], path)
-    return Lake(spark, path, pickle.loads(before[1]), **_KINDS)
+    return Lake(spark, path, pickle.loads(before[1]))
 
 
 def _check(lake: Lake) -> None:
@@ -71,7 +71,6 @@ def _check(lake: Lake) -> None:
     lake.check("shop.t", "shop.u")
     assert [*lab.log(3), *lab.log(4)] == lake.log("shop_v_changes")
     assert lab.rows("shop.v") == lake.mirror("shop_v")
-    lake.check_history("shop.t", "shop.u", "shop.v")
     assert {} == lake.stopped()
 
 
@@ -86,10 +85,10 @@ def test_a_crash_anywhere_changes_nothing(
     whole.write(whole.lab.plans[1])
     faults.disarm()
     _check(whole)
-    assert set(faults.PLACES) - set(places) == (set() if small_bytes == 0 else _ONLY_MERGED)
+    assert set(faults.PLACES) - set(places) == _OF_HISTORIES | (set() if small_bytes == 0 else _ONLY_MERGED)
 
     # What is common to both ways is tried once.
-    for at in range(len(places)) if small_bytes == 0 else [i for i, p in enumerate(places) if p in _TWICE]:
+    for at in range(len(places)) if small_bytes == 0 else [i for i, p in enumerate(places) if p == "mirror_committed"]:
         print(f"crash at {at}: {places[at]}")
         lake = _copied(spark, before, tmp_path / f"crash-{at}")
         faults.arm(_after(at))
@@ -103,8 +102,48 @@ def test_a_crash_anywhere_changes_nothing(
         shutil.rmtree(lake.path)
 
 
-_ONLY_MERGED = {"history_prepared", "history_filled", "mirror_schema_committed", "mirror_filled"}
-_TWICE = {"history_committed", "mirror_committed"}
+_OF_HISTORIES = {"history_prepared", "history_filled", "history_committed"}
+_ONLY_MERGED = {"mirror_schema_committed", "mirror_filled"}
+
+
+@pytest.mark.parametrize("small_bytes", [0, rewrite.SMALL_BYTES], ids=["merged", "rewritten"])
+def test_a_crash_beside_a_history_changes_nothing(
+    spark: SparkSession, tmp_path: Path, small_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its offsets are given with its rows, and those of the changelog after them."""
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
+    lab, kinds = Lab(), {"mirror": None, "history": "{database}_{table}_history"}
+    lab.create("shop.t", {"id": INT, "a": text()})
+    lab.insert("shop.t", *({"id": i, "a": "x"} for i in range(4)))
+    Lake(spark, tmp_path / "before", lab, **kinds).cut()
+    lab.delete("shop.t", {"id": 2, "a": "x"})
+    lab.add("shop.t", "n", INT, initial="7")
+    lab.update("shop.t", {"id": 1, "a": "x", "n": 7}, a="y")
+    lab.truncate("shop.t")
+    lab.insert("shop.t", {"id": 1, "a": "z", "n": 1})
+    plan = lab.cut()
+
+    def written(at: int) -> list[str]:
+        """The places that are reached; behind that many of them a crash comes, then a restart."""
+        path = tmp_path / f"crash-{at}"
+        shutil.copytree(tmp_path / "before", path)
+        lake = Lake(spark, path, lab, **kinds)
+        places: list[str] = []
+        faults.arm(places.append if at < 0 else _after(at))
+        with pytest.raises(_CrashError) if at >= 0 else nullcontext():
+            lake.write(plan)
+        faults.disarm()
+        lake.catch_up()
+        lake.check_history("shop.t")
+        assert lake.log("shop_t_changes") == lab.log(1)
+        assert {} == lake.stopped()
+        return places
+
+    places = written(-1)
+    for at in [at for at, place in enumerate(places) if place in _OF_HISTORIES]:
+        written(at)
+    wanted = _OF_HISTORIES if small_bytes == 0 else {"history_committed"}
+    assert _OF_HISTORIES.intersection(places) == wanted
 
 
 def _after(count: int):  # noqa: ANN202
@@ -131,7 +170,7 @@ from lake import Lake
 from sinks.delta import faults
 from sinks.session import spark_session
 lab = pickle.loads(sys.stdin.buffer.read())
-lake = Lake(spark_session(jars=delta_jars(), master="local[1]"), Path({str(lake.path)!r}), lab, **{_KINDS})
+lake = Lake(spark_session(jars=delta_jars(), master="local[1]"), Path({str(lake.path)!r}), lab)
 seen = []
 def fault(place):
     seen.append(place)
