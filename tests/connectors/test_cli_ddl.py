@@ -134,6 +134,23 @@ def test_a_rehearsal_says_what_each_target_would_do(files: Path) -> None:
     ]
 
 
+def test_a_rehearsal_knows_histories_and_soft_deletes(files: Path) -> None:
+    kinds = 'changelog: null, mirror_deletes: soft, history: "{database}_{table}_history", history_names: auto_cdc'
+    (files / "c.yaml").write_text(CONFIG.replace("path: lake", f"path: lake, {kinds}"))
+    sql = "ALTER TABLE t DROP v, ADD c INT NOT NULL DEFAULT 5;\nTRUNCATE t;"
+    result = _ddl(files, sql, "--schema", "start.sql", "--database", "shop", "--config", "c.yaml", "--json")
+    told = [(one["kind"], one["line"], one["effects"]) for one in json.loads(result.stdout)["sinks"]]
+    own = "__START_AT timestamp, __END_AT timestamp, from_offset long, to_offset long"
+    assert told == [
+        ("mirror", None, ["is made: id integer, v string, _deleted boolean, _deleted_at timestamp"]),
+        ("history", None, [f"is made: {own}, id integer, v string"]),
+        ("mirror", 1, ["c integer is added, '5' in the rows that are there", "v goes"]),
+        ("history", 1, ["c integer is added, '5' in the rows that are open", "v stays for the rows that have it"]),
+        ("mirror", 2, ["all rows are marked as deleted"]),
+        ("history", 2, ["all open rows end"]),
+    ]
+
+
 @pytest.mark.parametrize(
     "sql,sink,reason",
     [
