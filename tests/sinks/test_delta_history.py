@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -234,9 +233,7 @@ def test_a_mirror_can_keep_deleted_rows(
         12: (2, second),
     }
     assert _soft(lake) == gone
-    assert Counter(lake.log("shop_t_changes")) == Counter(lab.log(1)), (
-        "a row that is gone already is not taken back again"
-    )
+    assert lake.log("shop_t_changes") == lab.log(1), "a row that is gone already is not taken back again"
 
     lab.drop("shop.t")
     lake.cut()

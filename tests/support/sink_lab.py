@@ -398,6 +398,7 @@ class Lab:
 
     def _take_back(self, name: str, table: Table) -> None:
         version = table.versions[-1].version
+        table.live = dict(sorted(table.live.items()))
         for row in self.rows(name):
             table.log.append(Written("-R", version, tuple(row.items())))
         table.live, table.bag = {}, []
