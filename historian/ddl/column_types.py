@@ -118,15 +118,22 @@ def sized_text(length: int, kind: str, maximum: int = 1) -> str:
     return next((name for name, most in sizes.items() if length * maximum <= most), f"long{kind}")
 
 
-def converted_type(old: ColumnType, charset: str, collation: str) -> ColumnType:
-    """The type of an existing column after CONVERT TO CHARACTER SET: texts grow so that they hold as many characters."""
+def converted_type(old: ColumnType, charset: str, collation: str, context: StatementContext) -> ColumnType:
+    """The type of an existing column after CONVERT TO CHARACTER SET: texts grow so that they hold as many characters.
+
+    A VARCHAR that becomes too long becomes a text; MySQL 8 takes its characters for bytes when it sizes that.
+    """
     if old.charset is None or old.charset == "binary":
         return old
     name, length = old.name, old.length
     if name in _TEXTS and name != "longtext":
         characters = _TEXTS[name] // maximum_bytes(old.charset)
         name = sized_text(characters, "text", maximum_bytes(charset))
-    return _in_charset(replace(old, name=name, length=length), charset, collation)
+    new = _in_charset(replace(old, name=name, length=length), charset, collation)
+    if old.name == "varchar" and new.name in _TEXTS and is_mysql_8(context):
+        size_bytes = (old.length or 0) * maximum_bytes(charset) // maximum_bytes(old.charset)
+        new = replace(new, name=sized_text(size_bytes, "text"))
+    return new
 
 
 def _is_sized(length: int | None, context: StatementContext) -> bool:

@@ -159,7 +159,7 @@ class _Scope:
         if name in self.plan.renamed:
             column = replace(column, name=self.plan.renamed[name])
         if self.plan.convert is not None and column.type.charset not in (None, "binary"):
-            column = _converted(column, *self.plan.convert)
+            column = _converted(column, *self.plan.convert, self.context)
         if column.nullable and column.name.lower() in self.in_primary:
             column = replace(column, nullable=False)
         return column
@@ -193,12 +193,12 @@ def _columns(old: Snapshot, scope: _Scope, catalog: Catalog) -> tuple[list[Colum
     return with_promoted_timestamp(columns, defined, added, scope.context), tuple(moved)
 
 
-def _converted(column: Column, charset: str, collation: str) -> Column:
+def _converted(column: Column, charset: str, collation: str, context: StatementContext) -> Column:
     """A column of text behind CONVERT TO CHARACTER SET."""
     old = column.type
     if not all(keeps_bytes(member, old.charset or "", charset) for member in old.members):
         raise Refused("CONVERT TO CHARACTER SET damages the members of an ENUM or SET that are not of the same bytes")
-    kind = converted_type(old, charset, collation)
+    kind = converted_type(old, charset, collation, context)
     text = column.default
     if text is not None and kind.charset is None and not column.default_is_expression:
         raw = encoded(text, old.charset or "").ljust(kind.length or 0 if kind.name == "binary" else 0, b"\0")

@@ -437,3 +437,21 @@ def test_a_new_column_that_takes_over_the_primary_key_is_not_null() -> None:
     assert altered("DROP b, ADD b INT", before) == ["a int", "b int not null", "primary key (b)"]
     taken = altered("RENAME COLUMN b TO c, ADD b INT FIRST", before)
     assert taken == ["b int not null", "a int", "c int not null", "primary key (b)"]
+
+
+@pytest.mark.parametrize(
+    "length,old,new,mysql_8,others",
+    [
+        (16383, "utf8mb3", "utf8mb4", "varchar(16383)", "varchar(16383)"),
+        (16384, "utf8mb3", "utf8mb4", "text", "mediumtext"),
+        (20000, "latin1", "utf8mb4", "mediumtext", "mediumtext"),
+        (32000, "ucs2", "utf8mb4", "text", "mediumtext"),
+        (30000, "gbk", "utf8mb4", "text", "mediumtext"),
+    ],
+)
+def test_a_varchar_that_becomes_too_long_is_a_text_of_the_servers_size(
+    length: int, old: str, new: str, mysql_8: str, others: str
+) -> None:
+    before = f"CREATE TABLE t (a VARCHAR({length}) CHARSET {old})"
+    for context, expected in ((MYSQL, mysql_8), (MYSQL57, others), (MARIADB, others)):
+        assert altered(f"CONVERT TO CHARSET {new}", before, context)[0].split()[1] == expected
