@@ -223,9 +223,11 @@ def parse_default(cursor: Cursor) -> DefaultSpec:
     if cursor.key == "(":
         opening = cursor.at
         text = cursor.inside_parentheses()
-        closing, cursor.at = cursor.at, opening + 1
+        closing, cursor.at, depth = cursor.at, opening + 1, 1
+        while cursor.key == "(":
+            cursor.at, depth = cursor.at + 1, depth + 1
         literal = _literal(cursor)
-        whole = literal is not None and cursor.at == closing - 1
+        whole = literal is not None and cursor.at == closing - depth
         cursor.at = closing
         return DefaultSpec(kind="expression", text=text, literal=literal if whole else None)
     now = _now(cursor)

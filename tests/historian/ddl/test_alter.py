@@ -455,3 +455,10 @@ def test_a_varchar_that_becomes_too_long_is_a_text_of_the_servers_size(
     before = f"CREATE TABLE t (a VARCHAR({length}) CHARSET {old})"
     for context, expected in ((MYSQL, mysql_8), (MYSQL57, others), (MARIADB, others)):
         assert altered(f"CONVERT TO CHARSET {new}", before, context)[0].split()[1] == expected
+
+
+def test_a_literal_in_parentheses_is_one_where_a_default_is_set() -> None:
+    for text in ("'x'", "('x')", "(('x'))"):
+        assert altered(f"ALTER a SET DEFAULT {text}", "CREATE TABLE t (a VARBINARY(9))") == [
+            "a varbinary(9) default '0x78'"
+        ]
