@@ -28,6 +28,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "bit1": {"boolean": "", "binary": "binary"},
     "time": {"microseconds": "", "text": "text"},
     "zero_dates": {"null": "", "text": "text", "dead_letter": DEAD_LETTER, "error": "error"},
+    "json": {"text": "", "variant": "variant"},
 }
 """A choice's name to its values, the default one first, and the form of each."""
 
@@ -49,7 +50,7 @@ def choice_of(kind: ColumnType) -> str | None:
         return "tinyint1"
     if kind.name == "bit" and kind.length in (None, 1):
         return "bit1"
-    return "time" if kind.name == "time" else "zero_dates" if kind.name in _DATES else None
+    return kind.name if kind.name in ("time", "json") else "zero_dates" if kind.name in _DATES else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from historian.projection import project
 from historian.schema import Column, Snapshot
 from historian.values import initial_scalar
 from sinks.rows import in_schema
+from sinks.variant import fitted
 
 __all__ = ["Added", "IntervalRows", "close"]
 
@@ -97,14 +98,15 @@ class IntervalRows:
         return rows.filter(pa.array(opens))
 
     def _ended(self, rows: pa.Table, versions: _Longs) -> pa.Table:
+        nulls = pa.nulls(rows.num_rows)
         columns = {name: rows.column(name) for name in self._key}
         columns |= {"to_offset": rows.column("from_offset"), "valid_to": rows.column("valid_from")}
         for column, since in self._added:
             initial = _initial(column, self._schema)
             columns[physical_name(column.id)] = pc.if_else(
-                pa.array(since <= versions), initial, pa.scalar(None, initial.type)
+                pa.array(since <= versions), initial, fitted(nulls, initial.type)
             )
-        arrays = [columns[f.name] if f.name in columns else pa.nulls(rows.num_rows, f.type) for f in self._schema]
+        arrays = [fitted(columns.get(f.name, nulls), f.type, f.name) for f in self._schema]
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
 
@@ -134,7 +136,8 @@ def close(held: pa.Table, ends: pa.Table, key: Sequence[int], added: Added) -> t
 
 
 def _initial(column: Column, schema: pa.Schema) -> pa.Scalar:
-    return initial_scalar(column).cast(schema.field(physical_name(column.id)).type)
+    name = physical_name(column.id)
+    return fitted(pa.repeat(initial_scalar(column), 1), schema.field(name).type, name)[0]
 
 
 def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -16,6 +16,7 @@ from historian.fold import net_changes
 from historian.partial_fold import PartialNet, partial_net
 from historian.projection import project
 from historian.schema import Snapshot
+from sinks.variant import fitted
 
 __all__ = ["NetRows", "changelog_rows", "in_schema", "refuse_system_names"]
 
@@ -61,8 +62,12 @@ def changelog_rows(
 
 
 def in_schema(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """A batch of *schema* from *columns* by name; those that are missing are NULL."""
-    arrays = [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in schema]
+    """A batch of *schema* from *columns* by name; those that are missing are NULL.
+
+    Raises:
+        ValueUnrepresentable: see :func:`sinks.variant.fitted`.
+    """
+    arrays = [fitted(columns.get(f.name, pa.nulls(count)), f.type, f.name) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

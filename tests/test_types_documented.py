@@ -16,11 +16,7 @@ from historian.types import arrow_type
 from sinks.delta.schema import delta_type
 
 DOCS = (Path(__file__).parents[1] / "docs" / "types.md").read_text(encoding="utf-8")
-KINDS = [
-    row
-    for row in re.findall(r"^\| `([^`]*)` \| `([^`]*)` \| `([^`]*)` \| (.*)\|$", DOCS, re.MULTILINE)
-    if row[0] not in CHOICES
-]
+KINDS = re.findall(r"^\| `([^`]*)` \| `([^`]*)` \| `([^`]*)` \| ([^|]*)\|$", DOCS, re.MULTILINE)
 CHOSEN = re.findall(r"^\| `(\w+)` \| `([^`]*)` \| `(\w+)` \| `([^`]*)` \| `([^`]*)` \|$", DOCS, re.MULTILINE)
 SPARK = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 

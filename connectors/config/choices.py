@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from connectors.config.model import Model
-from historian.choices import CHOICES, TypeChoices, TypeRule
+from historian.choices import TypeChoices, TypeRule
 
 __all__ = ["ChoicesDocument", "TypesDocument"]
 
@@ -40,10 +40,16 @@ class ChoicesDocument(Model):
         description="dates that the calendar does not have; null by default, counted. text: all of a column; dead_letter: NULL, "
         "and each is told of in the lake's historian_dead_letters; error: stops the table",
     )
+    json_: Literal["text", "variant"] | None = Field(
+        default=None,
+        alias="json",
+        description="MySQL's JSON; text by default. variant: VARIANT in Delta, which has numbers and the order of keys of its"
+        " own; Parquet, console and tail have the text",
+    )
 
     def rule(self, pattern: str) -> TypeRule:
         """The choices that are made, for the columns of a pattern."""
-        made = self.model_dump(include=set(CHOICES), exclude_none=True)
+        made = self.model_dump(by_alias=True, exclude={"columns"}, exclude_none=True)
         return TypeRule(pattern=pattern, values=tuple(sorted(made.items())))
 
 

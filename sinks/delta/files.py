@@ -15,12 +15,15 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from historian.changelog import physical_name
 from historian.chunks import Chunk, chunks_of
+from historian.errors import ValueUnrepresentable
 from historian.schema import Snapshot
 from sinks.delta.kernel import DataFile
 from sinks.delta.statistics import file_statistics
 from sinks.intervals import Added, IntervalRows
 from sinks.rows import NetRows, changelog_rows
+from sinks.variant import fitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,6 +35,7 @@ __all__ = [
     "FILES",
     "OPENED",
     "PARTIAL",
+    "STOPPED",
     "UNSEEN",
     "UPSERTS",
     "FileWriter",
@@ -45,6 +49,8 @@ __all__ = [
 
 CHANGELOG, UPSERTS, PARTIAL, UNSEEN, DELETES = "changelog", "upserts", "partial", "unseen", "deletes"
 OPENED, ENDED = "opened", "ended"
+STOPPED = "stopped"
+"""No file: why the part cannot be written, in the place of statistics."""
 
 _BUFFER_BYTES = 64 << 20
 _FILE_BYTES = 512 << 20
@@ -244,8 +250,34 @@ class _PartWriter:
         self._net = None if work.target is None else NetRows(work.target, partial=work.partial, soft=work.soft)
         history = work.history
         self._intervals = None if history is None else IntervalRows(history.schema, history.key, history.added)
+        self._stopped = ""
 
     def write(self, chunk: Chunk) -> None:
+        """Takes a chunk; none after one that cannot be written."""
+        if not self._stopped:
+            try:
+                self._write(chunk)
+            except ValueUnrepresentable as error:
+                self._stopped = self._reason(error)
+
+    def close(self) -> list[tuple[str, list[DataFile]]]:
+        """The files by their kind; or :data:`STOPPED` alone, and what was written is an orphan."""
+        files: list[tuple[str, list[DataFile]]] = []
+        if not self._stopped:
+            try:
+                files = list(self._close())
+            except ValueUnrepresentable as error:
+                self._stopped = self._reason(error)
+        why = DataFile(path="", size_bytes=0, rows=0, statistics=self._stopped)
+        return [(STOPPED, [why])] if self._stopped else files
+
+    def _reason(self, error: ValueUnrepresentable) -> str:
+        """The error's text, with the column's name where it has the one in files."""
+        names = {physical_name(c.id): f"{s.name}.{c.name}" for s in self._work.written.values() for c in s.columns}
+        error.where = names.get(error.where or "", error.where)
+        return str(error)
+
+    def _write(self, chunk: Chunk) -> None:
         work = self._work
         written, carried = work.written[chunk.version], work.carried[chunk.version]
         first_offset = work.offsets[chunk.sequence]
@@ -265,14 +297,15 @@ class _PartWriter:
         if self._intervals is not None:
             self._intervals.add(chunk, written=written, carried=carried, first_offset=first_offset)
 
-    def close(self) -> Iterator[tuple[str, list[DataFile]]]:
+    def _close(self) -> Iterator[tuple[str, list[DataFile]]]:
         if self._changelog is not None:
             yield CHANGELOG, self._changelog.close()
         if self._net is not None:
             net = self._net.finish()
             for kind, rows in ((UPSERTS, net.whole), (PARTIAL, net.partial), (UNSEEN, net.unseen), (DELETES, net.gone)):
                 schema = _with_more(self._work.mirror, rows.schema)
-                yield kind, _files(rows.cast(schema), self._work.mirror_directory, schema)
+                table = pa.table([fitted(rows.column(f.name), f.type, f.name) for f in schema], schema=schema)
+                yield kind, _files(table, self._work.mirror_directory, schema)
         history = self._work.history
         if self._intervals is not None and history is not None:
             opened, ended = self._intervals.finish()

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from historian.schema import Column
 from historian.values import initial_scalar
+from sinks.variant import is_variant
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -22,6 +23,8 @@ def initial_literal(column: Column) -> SparkColumn:
 
     value = initial_scalar(column)
     kind = value.type
+    if is_variant(column.type):
+        return F.parse_json(F.lit(value.as_py()).cast("string"))
     if pa.types.is_timestamp(kind) and value.is_valid:
         # A Python datetime would pass by the session's time zone, and so would one kind of timestamp cast to the other.
         return F.timestamp_micros(F.lit(value.value)) if kind.tz else F.lit(str(value.as_py())).cast("timestamp_ntz")

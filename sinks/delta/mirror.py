@@ -147,7 +147,7 @@ def _completed(
     """Rows with the columns that they lack from the mirror's rows, as these stand before the merge."""
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    rows = spark.read.parquet(*(file.path for file in files)).alias("p")
+    rows = _read_partial(spark, schema, files).alias("p")
     held = spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
     held = held.select(*(F.col(quoted(f.name)).alias(f.physical) for f in schema.fields)).alias("m")
     keys = [physical_name(key) for key in snapshot.primary_key]
@@ -162,6 +162,16 @@ def _completed(
         for f in schema.fields
     ]
     return rows.join(held, same_row).select(*values)
+
+
+def _read_partial(spark: SparkSession, schema: DeltaSchema, files: Sequence[DataFile]) -> DataFrame:
+    """Rows as they are in files, but for VARIANT columns, of which files do not say that they are any."""
+    rows = spark.read.parquet(*(file.path for file in files))
+    variants = {f.physical: "variant" for f in schema.fields if f.type == "variant"}
+    if not variants:
+        return rows
+    kinds = ", ".join(f"`{f.name}` {variants.get(f.name) or f.dataType.simpleString()}" for f in rows.schema.fields)
+    return spark.read.schema(kinds).parquet(*(file.path for file in files))
 
 
 def _changed_unseen(file: DataFile) -> TableStopped:

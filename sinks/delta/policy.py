@@ -9,6 +9,7 @@ from historian.plans import PlannedVersion
 from historian.segments import cuts, retracts
 from historian.values import initial_scalar
 from sinks.parts import Part
+from sinks.variant import encoded, is_variant
 
 __all__ = ["check", "check_whole"]
 
@@ -57,7 +58,9 @@ def _check_edit(part: Part, version: PlannedVersion, edit: Edit) -> None:
 
 def _check_initial(part: Part, version: PlannedVersion, edit: AddColumn) -> None:
     try:
-        initial_scalar(edit.column)
+        value = initial_scalar(edit.column).as_py()
+        if is_variant(edit.column.type) and value is not None:
+            encoded(value)
     except ValueUnrepresentable as error:
         raise _stop(
             part,

@@ -24,6 +24,7 @@ from sinks.delta.staged import quoted
 from sinks.delta.target import Target
 from sinks.parts import Part
 from sinks.rows import in_schema
+from sinks.variant import fitted, is_variant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +98,12 @@ class _Shape:
 
 
 def _written(rows: DataFrame, order: Sequence[int], shape: _Shape) -> list[DataFile]:
-    ordered = rows.coalesce(1).sortWithinPartitions(*map(physical_name, order))
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    kinds = dict(rows.dtypes)
+    # VARIANT has no order.
+    terms = [F.to_json(name) if kinds[name] == "variant" else F.col(name) for name in map(physical_name, order)]
+    ordered = rows.coalesce(1).sortWithinPartitions(*terms)
     return [row.file for row in files_of(ordered.mapInArrow(_writer(shape), FILES).collect())]
 
 
@@ -144,9 +150,17 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
     floats = {f.physical: f.type for f in schema.fields if f.physical in names and f.type in ("float", "double")}
     rows = rows.withColumns({name: F.col(name).cast("string") for name in floats})
     sign = F.when(F.col("op").isin(int(Op.APPEND), int(Op.CORRECT_TO)), 1).otherwise(-1)
-    counted = rows.groupBy(*names).agg(F.sum(sign).alias("count")).where("count > 0")
+    # VARIANT does not group; rows of the same JSON value are the same.
+    variants = _variants(base)
+    same = [F.to_json(name).alias(f"{name} json") if name in variants else F.col(name) for name in names]
+    values = [F.any_value(name).alias(name) for name in variants]
+    counted = rows.groupBy(*same).agg(F.sum(sign).alias("count"), *values).where("count > 0")
     repeated = counted.withColumn("count", F.explode(F.sequence(F.lit(1), F.col("count").cast("int"))))
     return repeated.withColumns({name: F.col(name).cast(kind) for name, kind in floats.items()}).select(*names)
+
+
+def _variants(base: Snapshot) -> list[str]:
+    return [physical_name(column.id) for column in base.columns if is_variant(column.type)]
 
 
 def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None:
@@ -174,7 +188,7 @@ def _writer(shape: _Shape) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
             count = batch.num_rows
             system = {name: pa.repeat(value, count) for name, value in shape.constants.items()}
             system[shape.number] = pa.array(range(number, number + count), pa.int64())
-            data = {name: batch.column(name).cast(shape.schema.field(name).type) for name in batch.schema.names}
+            data = {name: fitted(batch.column(name), shape.schema.field(name).type) for name in batch.schema.names}
             writer.write(in_schema({**system, **data}, shape.schema, count))
             number += count
         yield from file_rows((0, 0), "changelog", writer.close())

@@ -23,6 +23,7 @@ from sinks.delta.files import FileWriter
 from sinks.delta.kernel import DataFile
 from sinks.delta.schema import DELETED
 from sinks.delta.staged import NetFiles
+from sinks.variant import fitted
 
 __all__ = ["SMALL_BYTES", "read", "rewritten"]
 
@@ -102,12 +103,12 @@ def _column(table: pa.Table, field: pa.Field, defaults: Mapping[str, pa.Scalar])
     if field.name in table.schema.names:
         return _widened(table.column(field.name), field.type)
     if field.name in defaults:
-        return pa.repeat(defaults[field.name], table.num_rows)
-    return pa.nulls(table.num_rows, field.type)
+        return fitted(pa.repeat(defaults[field.name], table.num_rows), field.type)
+    return fitted(pa.nulls(table.num_rows), field.type)
 
 
 def _widened(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_integer(values.type) and pa.types.is_decimal(kind):
         # Arrow asks for room for every integer of the type, not for those that are there.
         values = pc.cast(values, pa.decimal128(MAX_DECIMAL_DIGITS, 0))
-    return pc.cast(values, kind)
+    return fitted(values, kind)

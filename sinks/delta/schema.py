@@ -19,6 +19,7 @@ from historian.errors import TableStopped
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
 from sinks.rows import refuse_system_names
+from sinks.variant import VARIANT, is_variant
 
 __all__ = [
     "DELETED",
@@ -58,6 +59,7 @@ _ARROW: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "array<string>": NAMES_TYPE,
+    "variant": VARIANT,
 }
 _DELTA = {arrow: name for name, arrow in _ARROW.items()}
 
@@ -248,6 +250,8 @@ def _absence_fields(current: DeltaSchema | None, live: Sequence[DeltaField]) -> 
 
 def delta_type(column: Column) -> str:
     """Delta's name of the type that holds every value of *column*."""
+    if is_variant(column.type):
+        return "variant"
     arrow = arrow_type(column.type)
     if pa.types.is_decimal(arrow):
         return f"decimal({arrow.precision},{arrow.scale})"
@@ -279,6 +283,12 @@ def widens(old: str, new: str) -> bool:
 
 def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapshot) -> DeltaField:
     wanted = delta_type(column)
+    if wanted == "variant" and column.id in snapshot.primary_key:
+        raise TableStopped(
+            "VARIANT values do not compare, and so are no key",
+            where=f"{snapshot.name}.{column.name}",
+            expected="types.json: text for a column of the primary key",
+        )
     if held is None:
         metadata: dict[str, Any] = {_ID: _RESERVED_IDS + _IDS_EACH * column.id, _PHYSICAL: physical_name(column.id)}
         if since:

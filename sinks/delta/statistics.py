@@ -35,11 +35,13 @@ def file_statistics(footer: pq.FileMetaData, schema: pa.Schema) -> str:
         schema: that it was written with.
     """
     low, high, nulls = {}, {}, {}
-    for at, column in enumerate(schema):
-        if at >= _INDEXED_COLUMNS:
-            break
+    leaf = 0
+    for column in list(schema)[:_INDEXED_COLUMNS]:
+        at, leaf = leaf, leaf + (column.type.num_fields or 1)
+        if pa.types.is_nested(column.type):
+            continue
         groups = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
-        if pa.types.is_list(column.type) or any(group is None or not group.has_null_count for group in groups):
+        if any(group is None or not group.has_null_count for group in groups):
             continue
         nulls[column.name] = str(sum(group.null_count for group in groups))
         groups = [group for group in groups if group.num_values > 0]

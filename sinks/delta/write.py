@@ -19,6 +19,7 @@ from sinks.delta.files import (
     ENDED,
     OPENED,
     PARTIAL,
+    STOPPED,
     UNSEEN,
     UPSERTS,
     HistoryWork,
@@ -202,6 +203,8 @@ class PlanWriter:
             mine = ready.part.home.table_id, ready.part.segment
             return [f.file for f in files if f.kind == kind and (f.table_id, f.segment) == mine]
 
+        for stopped in of(STOPPED):
+            raise TableStopped(stopped.statistics)
         if ready.history is not None:
             self._state.kernel.delete_files([file.path for file in ready.history.commit(spark, of(OPENED), of(ENDED))])
         if ready.changelog is not None:

@@ -53,8 +53,9 @@ def test_a_choice_is_for_its_types_alone() -> None:
         "zero_dates": [ColumnType(name=name) for name in ("date", "datetime", "timestamp")],
         None: [
             *(ColumnType(name="bigint"), ColumnType(name="tinyint"), ColumnType(name="bit", length=2)),
-            *(ColumnType(name="year"), ColumnType(name="json"), ColumnType(name="varchar", length=3)),
+            *(ColumnType(name="year"), ColumnType(name="longtext"), ColumnType(name="varchar", length=3)),
         ],
+        "json": [ColumnType(name="json")],
     }
     assert set(CHOICES) == set(kinds) - {None}
     for choice, each in kinds.items():
@@ -147,6 +148,7 @@ def test_what_fixes_a_target_is_told_by_column() -> None:
         (ColumnType(name="date", form="text"), ColumnType(name="date"), False),
         (ColumnType(name="time", form="text"), ColumnType(name="time", fraction=3, form="text"), False),
         (ColumnType(name="bit", length=1), ColumnType(name="bit", length=8), False),
+        (ColumnType(name="json", form="variant"), ColumnType(name="longtext", charset="utf8mb4"), False),
         (ColumnType(name="bit", length=1, form="binary"), ColumnType(name="bit", length=8), True),
         (ColumnType(name="bit", length=1, form="binary"), ColumnType(name="bit", length=9), False),
     ],
@@ -163,6 +165,7 @@ def test_values_in_other_forms_are_other_values(old: ColumnType, new: ColumnType
         (ColumnType(name="tinyint", length=1, form="boolean"), "1", True),
         (ColumnType(name="bit", length=1, form="binary"), "b'1'", b"\1"),
         (ColumnType(name="date", form="text"), "0000-00-00", "0000-00-00"),
+        (ColumnType(name="json", form="variant"), "null", "null"),
         (ColumnType(name="time", fraction=1, form="text"), "-00:00:01.5", "-00:00:01.5"),
         (ColumnType(name="bigint", unsigned=True, form="int64"), str(2**63), None),
         (ColumnType(name="tinyint", length=1, form="boolean"), "2", None),

@@ -74,6 +74,15 @@ def test_a_type_that_does_not_widen_stops_the_table() -> None:
         mirror_schema(first, _snapshot((1, "id", INT)))
 
 
+def test_text_does_not_become_variant_nor_back() -> None:
+    forms = [_snapshot((1, "doc", ColumnType(name="json", form=form))) for form in ("", "variant")]
+
+    assert ["doc string h1", "doc variant h1"] == [_told(mirror_schema(None, s))[0] for s in forms]
+    for old, new in (forms, forms[::-1]):
+        with pytest.raises(TableStopped, match=r"no widening.*shop.t.doc"):
+            mirror_schema(mirror_schema(None, old), new)
+
+
 def test_a_changelog_refuses_a_column_named_like_its_own() -> None:
     with pytest.raises(TableStopped, match=r"named like a column of the changelog.*\['Offset'\]"):
         changelog_schema(None, _snapshot((1, "Offset", INT)), 0)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from sinks.delta.files import FileWriter
 from sinks.delta.statistics import file_statistics
+from sinks.variant import VARIANT, fitted
 
 
 def _statistics(tmp_path: Path, **columns: pa.Array) -> dict[str, Any]:
@@ -42,6 +43,19 @@ def test_bounds_and_nulls_by_column(tmp_path: Path) -> None:
     low = {"i": -5, "d": Decimal("-0.25"), "u": 1, "t": "1969-12-31", "s": "a"}
     high = {"i": 3, "d": Decimal("1.50"), "u": 18446744073709600000, "t": "2024-02-29", "s": "b"}
     assert (low, high) == (found["minValues"], found["maxValues"])
+
+
+def test_columns_with_parts_have_no_statistics_and_shift_no_others(tmp_path: Path) -> None:
+    found = _statistics(
+        tmp_path,
+        a=pa.array([1, 2]),
+        v=fitted(pa.array(["7", None]), VARIANT),
+        names=pa.array([["x"], None]),
+        w=fitted(pa.array([None, "8"]), VARIANT),
+        b=pa.array([None, 3]),
+    )
+
+    assert ({"a": 0, "b": 1}, {"a": 1, "b": 3}) == (found["nullCount"], found["minValues"])
 
 
 def test_decimals_are_widened_to_what_a_double_keeps(tmp_path: Path) -> None:
