@@ -164,3 +164,35 @@ def test_what_variant_does_not_hold_stops_its_table_alone(spark: SparkSession, t
     assert [{"id": 1, "doc": 1}] == _read(lake, "shop_t", "doc")
     assert 1 == len(_read(lake, "shop_t_changes", "doc"))
     assert [1, 2] == sorted(row["doc"] for row in _read(lake, "shop_other", "doc"))
+
+
+@pytest.mark.parametrize("small_bytes", [0, rewrite.SMALL_BYTES], ids=["merged", "rewritten"])
+def test_histories_keep_the_documents(
+    spark: SparkSession, tmp_path: Path, small_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
+    lake = Lake(spark, tmp_path / "lake", Lab(), mirror=None, changelog=None, history="{database}_{table}_history")
+    lab = lake.lab
+    lab.create("shop.t", {"id": INT, "doc": DOC})
+    rows = [{"id": 1, "doc": BIG}, {"id": 2, "doc": None}, {"id": 3, "doc": "1"}]
+    lab.insert("shop.t", *rows)
+    lake.cut()
+    lab.update("shop.t", rows[2], doc="2")
+    lab.add("shop.t", "more", DOC, initial='{"k": 1.0}')
+    lab.update("shop.t", lab.rows("shop.t")[0], doc="[]")
+    lab.insert("shop.t", {"id": 4, "doc": BIG, "more": "null"})
+    lake.cut()
+    lab.truncate("shop.t")
+    lake.cut()
+
+    assert {} == lake.stopped()
+    found = _read(lake, "shop_t_history", "doc", "more", order="from_offset")
+    big, added = _value(BIG), {"k": 1.0}
+    assert [tuple(row[name] for name in ("from_offset", "to_offset", "id", "doc", "more")) for row in found] == [
+        (0, 5, 1, big, added),
+        (1, 9, 2, "NULL", added),
+        (2, 3, 3, 1, "NULL"),
+        (4, 10, 3, 2, added),
+        (6, 8, 1, [], added),
+        (7, 11, 4, big, None),
+    ]
