@@ -347,6 +347,7 @@ types:
   columns:
     "old.*": {zero_dates: text, time: text}
     "shop.orders.id": {bigint_unsigned: int64}
+    "shop.docs": {json: variant}
     "shop.empty": {}
 """
     )
@@ -355,6 +356,7 @@ types:
         ("", {"tinyint1": "boolean", "zero_dates": "null"}),
         ("old.*", {"time": "text", "zero_dates": "text"}),
         ("shop.orders.id", {"bigint_unsigned": "int64"}),
+        ("shop.docs", {"json": "variant"}),
     ]
 
 
@@ -362,7 +364,9 @@ types:
     "types,problem",
     [
         ("{bigint_unsigned: int32}", "$.types.bigint_unsigned"),
-        ("{zero_dates: dead_letter}", "$.types.zero_dates"),
+        ("{zero_dates: never}", "$.types.zero_dates"),
+        ("{json: struct}", "$.types.json"),
+        ("{json_: variant}", "$.types.json_"),
         ("{tinyint: boolean}", "$.types.tinyint"),
         ("{columns: {orders: {time: text}}}", "$.types.columns"),
         ("{columns: {shop.orders: {bit: binary}}}", "bit"),
