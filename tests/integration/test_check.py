@@ -261,23 +261,6 @@ def test_a_table_without_a_key_is_a_warning(database: Server, tmp_path: Path) ->
     assert (found.status, found.found) == ("warning", "none on check_it.bag")
 
 
-@pytest.mark.parametrize("name, kind", [("mariadb118", "INET6"), ("mariadb1011", "UUID"), ("mysql9", "VECTOR(3)")])
-def test_a_column_type_that_is_not_read_is_refused_by_table(
-    name: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    server: Server = request.getfixturevalue(name)
-    server.sql("CREATE DATABASE check_it")
-    try:
-        server.sql(f"CREATE TABLE check_it.odd (id INT PRIMARY KEY, v {kind})")
-        found = _results(tmp_path, server)["column types of check_it.odd"]
-    finally:
-        server.sql("DROP DATABASE check_it")
-
-    assert found.status == "failed"
-    assert found.found.startswith("v ")
-    assert found.mend == 'leave the table out: "!check_it.odd" in source.tables'
-
-
 def test_a_filter_that_matches_nothing_is_a_warning(database: Server, tmp_path: Path) -> None:
     found = _results(tmp_path, database, tables="['check_it.order']")["tables"]
 

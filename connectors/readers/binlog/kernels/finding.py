@@ -165,7 +165,8 @@ def find_in_packets(state, buffer, fill, starts, ends, offsets, room, checksum):
         at = end
         kind = load_u8(buffer + start + 4)
         size = load_u32(buffer + start + 9)
-        if kind in (15, 27, 41) or load_u16(buffer + start + 17) & 0x20:
+        # MariaDB sends START_ENCRYPTION (164) of a file's beginning, without a place, wherever a dump starts in it.
+        if kind in (15, 27, 41, 164) or load_u16(buffer + start + 17) & 0x20:
             store_i64(state + 8 * EVENT_START, start)
             store_i64(state + 8 * EVENT_END, body_end)
             code = SPECIAL

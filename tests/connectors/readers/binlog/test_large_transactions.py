@@ -51,7 +51,7 @@ def test_memory_does_not_grow_with_a_transaction(form: str, tmp_path: Path, monk
     assert TRANSACTION_BYTES > 5 * MOST_BYTES
     write_log(tmp_path, 1, [previous_gtids(), *FORMS[form]()])
     monkeypatch.setattr(gather, "WINDOW_BYTES", WINDOW_BYTES)
-    monkeypatch.setattr(gather, "_FRAME_BYTES", WINDOW_BYTES + (WINDOW_BYTES >> 1))
+    monkeypatch.setattr(gather, "FRAME_BYTES", WINDOW_BYTES + (WINDOW_BYTES >> 1))
     monkeypatch.setattr(gather, "_EVENTS", 1 << 12)
     monkeypatch.setattr(unpacking, "_PIECE_BYTES", WINDOW_BYTES)
     monkeypatch.setitem(RangeDecoder.__init__.__kwdefaults__, "max_chunk_bytes", 1 << 20)

@@ -323,15 +323,6 @@ def test_every_type_fits_its_captured_schema(server: Server) -> None:
     )
 
 
-def test_hidden_columns_of_mariadb_are_no_fit(mariadb1011: Server) -> None:
-    found = mapped(mariadb1011, "CREATE TABLE mapped.t (nn INT PRIMARY KEY, tx TEXT, UNIQUE (tx))")
-    for text in found:
-        assert text is not None
-        assert "2 columns in the history, 3 in the log" in text
-        assert "no column | " in text
-        assert "hidden columns" in text
-
-
 def test_what_columns_are_stored_as_is_no_part_of_their_schema(mariadb1011: Server) -> None:
     run(mariadb1011, "SET GLOBAL mysql56_temporal_format = OFF")
     try:

@@ -154,7 +154,7 @@ LOGS: dict[str, tuple[list[bytes], list[int]]] = {
 def _windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "windows of few events":
         monkeypatch.setattr(gather, "WINDOW_BYTES", 64)
-        monkeypatch.setattr(gather, "_FRAME_BYTES", 96)
+        monkeypatch.setattr(gather, "FRAME_BYTES", 96)
 
 
 @pytest.mark.usefixtures("_windows")
