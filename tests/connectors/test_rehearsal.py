@@ -42,7 +42,9 @@ def test_a_table_without_a_key_has_no_mirror(tmp_path: Path) -> None:
     assert [one.effects for one in added] == [("w integer is added",)]
 
     (only,) = _foreseen(tmp_path, KEYLESS, "", ", changelog: null")
-    assert [one.stopped for one in only] == ["a table without a key has no mirror, and this lake keeps no changelogs"]
+    assert [one.stopped for one in only] == [
+        "a table without a key has neither mirror nor history, and this lake keeps no changelogs"
+    ]
 
 
 def test_a_table_keeps_its_targets_through_a_rename_and_gets_columns_moved(tmp_path: Path) -> None:
