@@ -209,6 +209,8 @@ def _unclear(error: HistorianError, path: Path) -> str:
         return ""  # a value that is no text or document: found when its chunk is full
     if not re.search(rf"{re.escape(path.name)}(:|, offset )\d+", text):
         return f"no file and offset in {text!r}"
+    if text.startswith("not a binlog file"):
+        return ""  # its first four bytes, before any event
     return "" if _EVENT.search(text) else f"no event in {text!r}"
 
 
