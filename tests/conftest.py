@@ -156,6 +156,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={directory / 'derby'}",
         "spark.local.dir": str(directory / "local"),
+        # One session runs hundreds of pipelines here, and Spark keeps the plans of many queries.
+        "spark.driver.memory": "4g",
     }
     session = spark_session(jars=delta_jars(), name="tests", settings=settings)
     yield session
