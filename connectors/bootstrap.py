@@ -107,7 +107,7 @@ def touched_behind(
     catalog = known
     touched: dict[TableName, str | None] = {}
     databases: set[str] = set()
-    for item in reader.scan(origin, until=until, captured=lambda _: False):
+    for item in reader.scan(origin, until=until):
         if not isinstance(item, Statement):
             continue
         resolution = resolve(item.sql, item.context, catalog)

@@ -198,7 +198,7 @@ def _check_lost(tracker: Tracker, start: LogPosition) -> None:
     try:
         tracker.reader.locate(start)
         # The rows of an XA transaction can be lost, though all behind the position is there.
-        for item in tracker.reader.scan(start, captured=lambda _: False):
+        for item in tracker.reader.scan(start):
             if isinstance(item, XaCommitted) and item.xa is None:
                 tracker.reader.look_back(item.xid, item.place)
     except LogPurged:

@@ -60,7 +60,7 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
     assert last is not None  # noqa: S101 a table stops in a plan, or behind one
     begin = _plan_of(tracker, quarantine.place, last).start
     rereading = _Rereading(tracker.history, table_id, stopped, quarantine, sql)
-    for item in tracker.reader.scan(begin, until=last.end, captured=lambda table: table in rereading.names):
+    for item in tracker.reader.scan(begin, until=last.end):
         rereading.take(item, tracker.reader)
     if not rereading.entries:
         raise SourceError(

@@ -237,7 +237,7 @@ class Tracker:
             find_prepared=find_prepared(self.reader, start),
         )
         bounds: list[Bound] = []
-        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop, captured=self.captured):
+        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):
             bound = walk.take(item)
             if bound is not None:
                 bounds.append(bound)

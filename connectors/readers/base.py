@@ -6,7 +6,7 @@ range on an executor, with the schemas that the plan holds. Both start outside a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -173,7 +173,6 @@ class Reader(Protocol):
         *,
         limit_bytes: int | None = None,
         until: LogPosition | None = None,
-        captured: Callable[[TableName], bool],
     ) -> Iterator[Scanned]:
         """What stands in the log behind *start*, in order, up to its present end.
 

@@ -53,7 +53,7 @@ def everything(_table: TableName) -> bool:
 
 
 def scanned(reader: Reader, start: LogPosition, **options: object) -> list[Scanned]:
-    return list(reader.scan(start, captured=everything, **options))  # type: ignore[arg-type]
+    return list(reader.scan(start, **options))  # type: ignore[arg-type]
 
 
 def without_server(item: Scanned) -> Scanned:
@@ -270,7 +270,7 @@ def test_a_scan_by_gtids_first_says_where_it_begins(log: Log, reader: BinlogRead
 
 def test_a_scan_without_position_begins_at_the_logs_start(log: Log, reader: BinlogReader) -> None:
     nowhere = LogPosition(flavor=log.server.flavor, gtids="", file="", offset=0)
-    first = next(iter(reader.scan(nowhere, captured=everything)))
+    first = next(iter(reader.scan(nowhere)))
     assert first == Bound(position=reader.start(), event_time_us=0, skipped=True)
 
 

@@ -57,8 +57,8 @@ def run(server: Server, *statements: str, **connection: Any) -> None:
             cursor.execute(statement)
 
 
-def scanned(reader: Reader, start: LogPosition, *, captured: bool = True, **options: Any) -> list[Scanned]:
-    return list(reader.scan(start, captured=lambda _: captured, **options))
+def scanned(reader: Reader, start: LogPosition, **options: Any) -> list[Scanned]:
+    return list(reader.scan(start, **options))
 
 
 def only_place(position: LogPosition) -> LogPosition:

@@ -99,7 +99,7 @@ def damages(data: bytes, seed: int, count: int) -> list[Damage]:
 def scan(path: Path) -> list[Any]:
     """What a tracker sees of the file."""
     reader = BinlogFilesReader([path])
-    return list(reader.scan(reader.start(), captured=lambda _: True))
+    return list(reader.scan(reader.start()))
 
 
 def chunks(path: Path, recording: Recording) -> list[Chunk]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Protocol
@@ -25,7 +25,6 @@ from historian.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans import LogRange, Place, PlannedTable
 from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
-from historian.schema import TableName
 
 __all__ = ["FIRST_EVENT", "BinlogReader", "WindowStream", "Windows"]
 
@@ -165,7 +164,7 @@ class BinlogReader(ABC):
         begin = self._at(file, FIRST_EVENT, self._gtids_before(file))
         if offset <= FIRST_EVENT:
             return begin
-        scanner = Scanner(begin, captured=_nothing, count_only=True)
+        scanner = Scanner(begin, count_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
             for window in stream.windows(end=offset):
                 for _ in scanner.feed(window, stream.formats[window.file]):
@@ -193,7 +192,7 @@ class BinlogReader(ABC):
         wanted = parse_gtids(position.gtids, self.flavor)
         self._check_executed(position)
         file = self._file_before(wanted, position)
-        scanner = Scanner(self._at(file, FIRST_EVENT, wanted), captured=_nothing, by_gtid=True, find_only=True)
+        scanner = Scanner(self._at(file, FIRST_EVENT, wanted), by_gtid=True, find_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
             for window in stream.windows():
                 for _ in scanner.feed(window, stream.formats[window.file]):
@@ -241,7 +240,6 @@ class BinlogReader(ABC):
         *,
         limit_bytes: int | None = None,
         until: LogPosition | None = None,
-        captured: Callable[[TableName], bool],
     ) -> Iterator[Scanned]:
         """What stands in the log behind *start*, see :class:`connectors.readers.base.Reader`."""
         place = replace(self.locate(start), pending=start.pending)
@@ -251,7 +249,6 @@ class BinlogReader(ABC):
             yield self._noted(Bound(position=place, event_time_us=0, skipped=True))
         scanner = Scanner(
             place,
-            captured=captured,
             by_gtid=moved and bool(start.gtids),
             limit_bytes=limit_bytes,
             until=until,
@@ -360,7 +357,3 @@ class BinlogReader(ABC):
     @abstractmethod
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         """The range's windows, and the tables with places in this log, where the range's file is another server's."""
-
-
-def _nothing(_table: TableName) -> bool:
-    return False

@@ -48,7 +48,7 @@ def look_back(reader: BinlogReader, xid: str, place: Place) -> tuple[PreparedXa,
 def _scanned(reader: BinlogReader, file: str, end: int | None) -> Scanner:
     """A scanner that has seen one file, up to *end*."""
     begin = reader._at(file, _FIRST_EVENT, reader._gtids_before(file))  # noqa: SLF001
-    scanner = Scanner(begin, captured=lambda _: False)
+    scanner = Scanner(begin)
     with closing(reader._stream(file, _FIRST_EVENT)) as stream:  # noqa: SLF001
         for window in unpacked(stream.windows(end=end), rows=False):
             if window.file != file:
@@ -61,7 +61,7 @@ def _scanned(reader: BinlogReader, file: str, end: int | None) -> Scanner:
 def _tables(reader: BinlogReader, xa: PreparedXa) -> tuple[TableMapped, ...]:
     """The TABLE_MAPs of a transaction, the first of each table."""
     begin = reader._at(xa.file, xa.offset, xa.after)  # noqa: SLF001
-    scanner = Scanner(begin, captured=lambda _: False, limit_bytes=1)
+    scanner = Scanner(begin, limit_bytes=1)
     with closing(reader._stream(xa.file, xa.offset)) as stream:  # noqa: SLF001
         found: list[TableMapped] = []
         for window in unpacked(stream.windows(), rows=False):

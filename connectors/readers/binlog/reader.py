@@ -124,9 +124,7 @@ class BinlogFilesReader(BinlogReader):
     def end(self) -> LogPosition:
         """The end of the last whole transaction in the newest file."""
         last = self._files()[-1]
-        scanner = Scanner(
-            self._at(last, FIRST_EVENT, self._gtids_before(last)), captured=lambda _: False, count_only=True
-        )
+        scanner = Scanner(self._at(last, FIRST_EVENT, self._gtids_before(last)), count_only=True)
         stream = self._stream(last, FIRST_EVENT)
         for window in stream.windows():
             for _ in scanner.feed(window, stream.formats[window.file]):
@@ -347,7 +345,7 @@ class BinlogServerReader(BinlogReader):
             for window in dump.windows():
                 if scanner is None:
                     begin = self._at(window.file, FIRST_EVENT, executed)
-                    scanner = Scanner(begin, captured=lambda _: False, count_only=True)
+                    scanner = Scanner(begin, count_only=True)
                 for _ in scanner.feed(window, dump.formats[window.file]):
                     pass
             gtids = executed if scanner is None else scanner.position.gtids

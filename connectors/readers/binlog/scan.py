@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,6 @@ from connectors.readers.binlog.window import Window
 from historian.errors import HistorianError, LogCorrupt, SourceError
 from historian.plans import Place, RolledBack
 from historian.positions import FilePosition, LogPosition, PreparedXa
-from historian.schema import TableName
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +47,6 @@ class Scanner:
 
     Args:
         start: with file and offset; its ``gtids`` are those of the log prefix, its ``pending`` the XA transactions known there.
-        captured: whether partial row images of a table matter.
         by_gtid: transactions of ``start.gtids`` may stand behind *start*; they are passed over.
         limit_bytes, until: where to end, at the first bound there or behind.
         count_only: every transaction is only counted into the position.
@@ -59,7 +57,6 @@ class Scanner:
         self,
         start: LogPosition,
         *,
-        captured: Callable[[TableName], bool],
         by_gtid: bool = False,
         limit_bytes: int | None = None,
         until: LogPosition | None = None,
@@ -71,7 +68,6 @@ class Scanner:
         self._after = start.gtids
         self._finished = False
         self._flavor, self._server = start.flavor, start.server
-        self._captured = captured
         self._lower_case_table_names = lower_case_table_names
         self._tally = Tally(start.gtids, start.flavor, pass_over=by_gtid)
         self._maps = SeenMaps()
@@ -288,7 +284,7 @@ class Scanner:
         except SourceError as error:
             error.where = self._where(window, index)
             raise
-        self._maps.add(found, event[HEADER_BYTES:], captured=self._captured(found.table))
+        self._maps.add(found, event[HEADER_BYTES:])
         if self._state[at.XA]:
             self._enter().touch(found.table)
         return TableMapped(place=self._place(window, index), table=found.table, columns=found.columns)

@@ -24,7 +24,7 @@ class SeenMaps:
         self.store: NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
         self.entries: NDArray[np.int64] = self._free(256)
         self._fill = 0
-        self._known: dict[int, tuple[int, int, bool]] = {}
+        self._known: dict[int, tuple[int, int]] = {}
         self._names: dict[int, TableName] = {}
 
     @staticmethod
@@ -41,13 +41,13 @@ class SeenMaps:
             self._names.clear()
             self._fill = 0
 
-    def add(self, found: TableMap, body: bytes, *, captured: bool) -> None:
+    def add(self, found: TableMap, body: bytes) -> None:
         """Remembers the bytes of a TABLE_MAP, in place of others for the same number."""
         end = self._fill + len(body)
         if end > len(self.store):
             self.store = np.concatenate([self.store, np.empty(max(end, len(self.store)), np.uint8)])
         self.store[self._fill : end] = np.frombuffer(body, np.uint8)
-        self._known[found.number] = (self._fill, len(body), captured)
+        self._known[found.number] = (self._fill, len(body))
         self._names[found.number] = found.table
         self._fill = end
         if 2 * len(self._known) > len(self.entries):

@@ -48,8 +48,7 @@ SOURCE_WORDS = 10
 MAP_NUMBER = 0  # -1: free
 MAP_AT = 1  # of its TABLE_MAP body in the byte store
 MAP_SIZE = 2
-MAP_CAPTURED = 3
-MAP_WORDS = 4
+MAP_WORDS = 3
 
 # ---- why a scan returned -------------------------------------------------------------------------------------------
 DONE = 0  # the window is through

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -47,13 +47,12 @@ def scan(
     events: Sequence[bytes],
     *,
     at: LogPosition | None = None,
-    captured: Callable[[TableName], bool] = lambda _: True,
     windows: int = 1,
     **options: Any,
 ) -> list[Scanned]:
     """What a scan of these events in one file gives, cut into so many windows."""
     at = at or start()
-    scanner = Scanner(at, captured=captured, **options)
+    scanner = Scanner(at, **options)
     plain = unpacked(cut(events, windows, at.offset), rows=False)
     return [*feed(scanner, plain, at.flavor), *scanner.finish()]
 
@@ -259,7 +258,7 @@ def test_numbers_of_several_sources_in_any_order_become_sets() -> None:
 def test_a_file_ends_with_a_bound_and_the_next_begins_with_one() -> None:
     one = [previous_gtids(), *commit(1, MAP, ROWS), event(4, bytes(8) + b"binlog.000002")]
     two = [previous_gtids((UUID, [(1, 1)])), *commit(2, MAP, ROWS)]
-    scanner = Scanner(start(), captured=lambda _: True)
+    scanner = Scanner(start())
     items = feed(scanner, cut(one, 1))
     items += scanner.feed(window_of([sized(raw) for raw in two], file="binlog.000002", offset=4), MYSQL)
     items += scanner.finish()
@@ -346,7 +345,7 @@ def test_transactions_at_the_end_that_were_read_before_move_the_position() -> No
 def test_whatever_was_read_before_is_passed_over(skipped: list[bytes]) -> None:
     items = scan([*skipped, *commit(2, MAP, ROWS)], at=start(f"{SOURCE}:1"), by_gtid=True)
     assert said(items) == ["skipped S:1", "map db.t", "S:1-2"]
-    counted = Scanner(start(), captured=lambda _: True, count_only=True)
+    counted = Scanner(start(), count_only=True)
     assert feed(counted, cut([*skipped, *commit(2, MAP, ROWS)], 1)) == []
     assert counted.position.gtids == f"{SOURCE}:1-2"
 
@@ -354,7 +353,7 @@ def test_whatever_was_read_before_is_passed_over(skipped: list[bytes]) -> None:
 def test_a_search_ends_before_the_first_transaction_that_was_not_read() -> None:
     events = [part for number in range(1, 6) for part in commit(number, MAP, ROWS)]
     for held, index in (("", 0), (f"{SOURCE}:1-2", 10), (f"{SOURCE}:1-2:4", 10), (f"{SOURCE}:1-9", 25)):
-        scanner = Scanner(start(held), captured=lambda _: True, by_gtid=True, find_only=True)
+        scanner = Scanner(start(held), by_gtid=True, find_only=True)
         feed(scanner, cut(events, 3))
         assert scanner.position.offset == offsets(events)[index]
         assert scanner.position.gtids == held
@@ -435,7 +434,7 @@ WIDE = table_map(1, [INT, INT])
 )
 def test_what_is_not_read_yet_is_named_with_its_place(events: list[bytes], what: str) -> None:
     before = commit(9, OTHER_MAP, OTHER_ROWS)
-    scanner = Scanner(start(), captured=lambda _: True)
+    scanner = Scanner(start())
     found: list[Scanned] = []
     with pytest.raises(UnsupportedEvent, match=what) as raised:
         found.extend(item for window in cut([*before, *events], 1) for item in scanner.feed(window, MYSQL))
@@ -475,7 +474,7 @@ def test_packed_transactions_are_counted_without_unpacking() -> None:
         gtid(3),
         event(165, bytes(30)),
     ]
-    scanner = Scanner(start(), captured=lambda _: True, count_only=True)
+    scanner = Scanner(start(), count_only=True)
     assert said([*feed(scanner, cut(packed, 1), "mysql"), *scanner.finish()]) == ["S:1-3"]
 
 

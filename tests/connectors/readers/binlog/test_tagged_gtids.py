@@ -117,7 +117,7 @@ def test_an_event_cut_anywhere_is_damage() -> None:
         for act in (
             lambda short=short: event_gtid(short, "here")[1],
             lambda short=short: list(
-                Scanner(position(""), captured=lambda _: True).feed(window_of([short, BEGIN]), None)  # type: ignore[arg-type]
+                Scanner(position("")).feed(window_of([short, BEGIN]), None)  # type: ignore[arg-type]
             ),
             lambda short=short: decode_events([short, BEGIN, MAP, rows_event(30, 1, [INT], [(1,)]), XID], snapshot),
         ):
@@ -162,13 +162,13 @@ ZERO = "00000000-0000-0000-0000-000000000000"
 
 
 def test_the_scan_counts_each_tag_for_itself() -> None:
-    scanner = Scanner(position(f"{SOURCE}:other:5"), captured=lambda _: True)
+    scanner = Scanner(position(f"{SOURCE}:other:5"))
     list(scanner.feed(window_of(log(*MIXED)), None))  # type: ignore[arg-type]
     assert scanner.position.gtids == f"{ZERO}:tag:3,{SOURCE}:1-2:other:1:5:tag:1-2:7"
 
 
 def test_what_was_read_before_is_passed_over_by_its_tag() -> None:
-    scanner = Scanner(position(f"{SOURCE}:2:tag:1-2"), captured=lambda _: False, by_gtid=True)
+    scanner = Scanner(position(f"{SOURCE}:2:tag:1-2"), by_gtid=True)
     found = [*scanner.feed(window_of(log(*MIXED)), None), *scanner.finish()]  # type: ignore[arg-type]
     assert [(item.skipped, item.position.gtids) for item in found if isinstance(item, Bound)] == [
         (False, f"{SOURCE}:1-2:tag:1-2"),
@@ -181,7 +181,7 @@ def test_what_was_read_before_is_passed_over_by_its_tag() -> None:
 
 def test_a_scan_ends_where_a_tagged_set_is_covered() -> None:
     until = replace(position(f"{SOURCE}:1-2:tag:1"), file="", offset=0)
-    scanner = Scanner(position(""), captured=lambda _: False, until=until)
+    scanner = Scanner(position(""), until=until)
     found = list(scanner.feed(window_of(log(*MIXED)), None))  # type: ignore[arg-type]
     assert scanner.is_finished()
     assert [item.position.gtids for item in found if isinstance(item, Bound)][-1] == f"{SOURCE}:1-2:other:1:tag:1"

@@ -57,7 +57,7 @@ def rolled_back(number: int, xid: bytes = XA_X) -> list[bytes]:
 
 
 def scanned(reader: BinlogFilesReader, start: LogPosition | None = None) -> list[Scanned]:
-    return list(reader.scan(start or reader.start(), captured=lambda _: True))
+    return list(reader.scan(start or reader.start()))
 
 
 def bounds(items: Sequence[Scanned]) -> list[LogPosition]:
