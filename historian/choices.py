@@ -6,12 +6,11 @@ says what the server has. So a plan that is run again gives the same rows, whate
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, Edit
+from historian.globs import matches
 from historian.interruptions import ResumeTable
 from historian.plans import Plan
 from historian.schema import Column, ColumnType, Snapshot, TableName
@@ -95,7 +94,7 @@ class TypeChoices:
         for rule in self.rules if choice is not None else ():
             value = dict(rule.values).get(choice or "")
             parts = rule.parts
-            if value is not None and len(parts) >= depth and _matches(parts, (*table, column)):
+            if value is not None and len(parts) >= depth and matches(parts, (*table, column)):
                 found, depth = value, len(parts)
         return CHOICES[choice][found] if choice is not None and found else ""
 
@@ -163,13 +162,3 @@ def _edit(edit: Edit, formed: _Formed) -> Edit:
     if isinstance(edit, ChangeType):
         return replace(edit, old=formed(edit.column_id, edit.old), new=formed(edit.column_id, edit.new))
     return edit
-
-
-def _matches(parts: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    return all(_glob(part).fullmatch(name) for part, name in zip(parts, names, strict=False))
-
-
-@lru_cache(maxsize=256)
-def _glob(text: str) -> re.Pattern[str]:
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(c, re.escape(c)) for c in text), re.DOTALL)

@@ -12,11 +12,25 @@ from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.prefix import covers
 from historian.schema import Snapshot, TableName
 
-__all__ = ["Home", "Homes", "TargetNames", "assign", "occupants", "stopped_homes", "target_name", "tells_apart"]
+__all__ = [
+    "Home",
+    "Homes",
+    "SinkNames",
+    "TargetNames",
+    "assign",
+    "occupants",
+    "stopped_homes",
+    "target_name",
+    "tells_apart",
+]
 
 
 class TargetNames(Protocol):
     """How a table's targets are called, with ``{database}`` and ``{table}``; None: there are none of that kind."""
+
+    @property
+    def shape(self) -> str:
+        """What the targets keep for good, besides their names; see :attr:`Home.shape`."""
 
     @property
     def changelog(self) -> str | None:
@@ -29,6 +43,13 @@ class TargetNames(Protocol):
     @property
     def history(self) -> str | None:
         """Name of a history."""
+
+
+class SinkNames(Protocol):
+    """How a sink calls the targets of each table."""
+
+    def for_table(self, name: TableName) -> TargetNames:
+        """What holds for the table that came into the sink under *name*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +69,8 @@ class Home:
         former_mirror, former_history: directories of a mirror and a history that are written no more, since rows are
             missing from them; "" where none is.
         former_why: which rows are missing.
+        came_database, came_table: the name under which it came, by which settings are chosen through every RENAME.
+        shape: what the settings said then of how its targets are made.
     """
 
     table_id: int
@@ -63,6 +86,14 @@ class Home:
     former_mirror: str = ""
     former_history: str = ""
     former_why: str = ""
+    came_database: str = ""
+    came_table: str = ""
+    shape: str = ""
+
+    @property
+    def came_as(self) -> TableName:
+        """The name under which it came."""
+        return TableName(self.came_database, self.came_table)
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -92,7 +123,7 @@ Homes = Mapping[int, Home]
 """Table id to home."""
 
 
-def assign(homes: Homes, plan: Plan, names: TargetNames) -> Homes:
+def assign(homes: Homes, plan: Plan, names: SinkNames) -> Homes:
     """The homes after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
@@ -176,8 +207,8 @@ def _where(version: PlannedVersion) -> str:
     return "" if place is None else place.gtid or f"{place.file}:{place.offset}"
 
 
-def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, names: TargetNames) -> Home:
-    name = str(snapshot.name)
+def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, sink: SinkNames) -> Home:
+    name, names = str(snapshot.name), sink.for_table(snapshot.name)
     wanted = Home(
         table_id=snapshot.table_id,
         name=name,
@@ -185,11 +216,18 @@ def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, names: T
         mirror=_directory(names.mirror, snapshot.name) if snapshot.primary_key else "",
         history=_directory(names.history, snapshot.name) if snapshot.primary_key else "",
         since=plan,
+        came_database=snapshot.name.database,
+        came_table=snapshot.name.table,
+        shape=names.shape,
     )
     if not wanted.directories:
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
     lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}
-    before = [h for h in homes.values() if h.name == name and h.dropped and not lived_in.intersection(h.directories)]
+    before = [
+        h
+        for h in homes.values()
+        if h.name == name and h.dropped and h.shape == wanted.shape and not lived_in.intersection(h.directories)
+    ]
     taken = {d for home in homes.values() for d in (*home.directories, *home.former)}
     if before:
         heir = max(before, key=lambda h: (h.dropped, h.table_id))

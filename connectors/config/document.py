@@ -36,6 +36,7 @@ __all__ = [
     "ParquetDocument",
     "RunDocument",
     "ServerDocument",
+    "TargetsDocument",
     "TlsDocument",
 ]
 
@@ -111,6 +112,14 @@ def _start(text: str, info: ValidationInfo) -> str:
 def _pattern(text: str) -> str:
     check_pattern(text)
     return text
+
+
+def _glob(text: str) -> str:
+    if text.startswith("!"):
+        raise ValueError(
+            "expected DATABASE.TABLE, each with * and ? as wildcards; of several that match the last one wins"
+        )
+    return _pattern(text)
 
 
 def _table_name(text: str) -> str:
@@ -260,12 +269,9 @@ class HistoryDocument(Model):
         return settings.HistoryConfig(store=url)
 
 
-class DeltaDocument(Model):
-    """A lake of Delta tables."""
+class TargetsDocument(Model):
+    """What is made of a table in a lake."""
 
-    type: Literal["delta"]
-    path: _Location = Field(default=None, description="directory or URL of the lake")
-    catalog: _Schema = Field(default="", description="catalog.schema of Spark, in place of path")
     changelog: _Target | None = Field(
         default="{database}_{table}_changes", description="a changelog's name; null: none"
     )
@@ -278,11 +284,27 @@ class DeltaDocument(Model):
         default="plain", description="a history's times: valid_from and valid_to, or __START_AT and __END_AT"
     )
 
+
+class DeltaDocument(TargetsDocument):
+    """A lake of Delta tables."""
+
+    type: Literal["delta"]
+    path: _Location = Field(default=None, description="directory or URL of the lake")
+    catalog: _Schema = Field(default="", description="catalog.schema of Spark, in place of path")
+    tables: dict[Annotated[str, AfterValidator(_glob)], TargetsDocument] = Field(
+        default={}, description="the same keys for some tables, by a glob on database.table; the last that matches wins"
+    )
+
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
-        names = [name for name in (self.changelog, self.mirror, self.history) if name is not None]
-        if not names or len(set(names)) < len(names):
-            raise ValueError("expected different names for changelog, mirror and history, at least one of them")
+        for pattern, said in {"": {}, **{p: t.model_dump(exclude_unset=True) for p, t in self.tables.items()}}.items():
+            kinds = (said.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
+            names = [name for name in kinds if name is not None]
+            if not names or len(set(names)) < len(names):
+                where = f" (of tables {pattern})" if pattern else ""
+                raise ValueError(
+                    f"expected different names for changelog, mirror and history, at least one of them{where}"
+                )
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self
@@ -297,6 +319,9 @@ class DeltaDocument(Model):
             mirror_deletes=self.mirror_deletes,
             history=self.history,
             history_names=self.history_names,
+            tables=tuple(
+                (pattern, tuple(said.model_dump(exclude_unset=True).items())) for pattern, said in self.tables.items()
+            ),
         )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from historian.ddl import SYSTEM_DATABASES
+from historian.globs import matches
 from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.schema import TableName
 
@@ -41,8 +41,9 @@ class TableFilter:
             return False
         if self.online_changes.owns(name):
             return False
-        wanted, unwanted = _compiled(self.patterns)
-        return _matches(wanted, name) and not _matches(unwanted, name)
+        wanted = (pattern for pattern in self.patterns if not pattern.startswith("!"))
+        unwanted = (pattern[1:] for pattern in self.patterns if pattern.startswith("!"))
+        return _any(wanted, name) and not _any(unwanted, name)
 
 
 def check_pattern(pattern: str) -> None:
@@ -55,25 +56,6 @@ def check_pattern(pattern: str) -> None:
 EVERY_TABLE = TableFilter()
 """Takes every table but the server's own."""
 
-_Patterns = tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
 
-
-@lru_cache(maxsize=64)
-def _compiled(patterns: tuple[str, ...]) -> tuple[_Patterns, _Patterns]:
-    wanted = tuple(_pair(pattern) for pattern in patterns if not pattern.startswith("!"))
-    unwanted = tuple(_pair(pattern[1:]) for pattern in patterns if pattern.startswith("!"))
-    return wanted, unwanted
-
-
-def _pair(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    database, _, table = pattern.partition(".")
-    return _glob(database), _glob(table)
-
-
-def _glob(text: str) -> re.Pattern[str]:
-    parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(c, re.escape(c)) for c in text), re.DOTALL)
-
-
-def _matches(patterns: _Patterns, name: TableName) -> bool:
-    return any(d.fullmatch(name.database) and t.fullmatch(name.table) for d, t in patterns)
+def _any(patterns: Iterable[str], name: TableName) -> bool:
+    return any(matches(pattern.split(".", 1), name) for pattern in patterns)

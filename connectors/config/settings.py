@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
@@ -102,6 +102,7 @@ class DeltaSinkConfig:
         changelog, mirror, history: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
         mirror_deletes: what a mirror makes of a deleted row: "hard" takes it away, "soft" marks it.
         history_names: how a history calls its times, "plain" or "auto_cdc".
+        tables: globs on ``database.table`` with what of this is otherwise for the tables that they match.
     """
 
     path: str = ""
@@ -111,6 +112,7 @@ class DeltaSinkConfig:
     mirror_deletes: Literal["hard", "soft"] = "hard"
     history: str | None = None
     history_names: Literal["plain", "auto_cdc"] = "plain"
+    tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,9 @@ def catalog_names(homes: Homes, settings: DeltaSettings) -> dict[str, str]:
     taken = set(names)
     for home in sorted(homes.values(), key=lambda home: (home.dropped != 0, home.table_id)):
         database, _, table = home.name.partition(".")
+        chosen = settings.for_table(home.came_as)
         for directory in (*home.directories, *home.former):
-            pattern = getattr(settings, home.kind(directory))
+            pattern = getattr(chosen, home.kind(directory))
             if directory not in names and pattern is not None:
                 wished = target_name(pattern, TableName(database, table))
                 free = (

@@ -13,7 +13,7 @@ from sinks.delta.changelog import changelog_after
 from sinks.delta.history import history_after
 from sinks.delta.policy import check
 from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
-from sinks.delta.settings import DeltaSettings
+from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.parts import Part, parts_of
 from sinks.tables import Homes, assign
 
@@ -51,20 +51,21 @@ class DeltaDryRun:
         """Nothing is kept of a part that stops its table."""
         check(part)
         home = part.home
+        settings = self._settings.for_table(home.came_as)
         schemas: dict[str, DeltaSchema] = {}
         if home.changelog:
             schema = changelog_after(part, self._schemas.get(home.changelog))
             if schema is not None:
                 schemas[home.changelog] = schema
         if home.history:
-            schema = history_after(part, self._schemas.get(home.history), self._settings.history_names)
+            schema = history_after(part, self._schemas.get(home.history), settings.history_names)
             if schema is not None:
                 schemas[home.history] = schema
         if home.mirror:
             held = self._schemas.get(home.mirror)
             snapshot = part.last or (part.base if held is None else None)
             if snapshot is not None:
-                soft = self._settings.mirror_deletes == "soft"
+                soft = settings.mirror_deletes == "soft"
                 schemas[home.mirror] = mirror_schema(held, snapshot, soft=soft)
         found = [self._foreseen(part, directory, schemas.get(directory)) for directory in home.directories]
         self._schemas.update(schemas)
@@ -75,7 +76,7 @@ class DeltaDryRun:
         held = self._schemas.get(directory)
         effects = []
         if part.clears is not None and held is not None:
-            effects.append(self._taken_back(kind))
+            effects.append(_taken_back(kind, self._settings.for_table(part.home.came_as)))
         edits = [edit for version in part.versions for edit in version.edits]
         if any(isinstance(edit, DropTable) for edit in edits):
             effects.append("it stays, for a table of that name that may come again")
@@ -87,10 +88,11 @@ class DeltaDryRun:
             effects += _changes(held, schema, part, kind)
         return Foreseen(table=part.home.name, target=directory, kind=kind, effects=tuple(effects))
 
-    def _taken_back(self, kind: str) -> str:
-        if kind == "mirror":
-            return "all rows go" if self._settings.mirror_deletes == "hard" else "all rows are marked as deleted"
-        return "a -R for each row that the table held" if kind == "changelog" else "all open rows end"
+
+def _taken_back(kind: str, settings: TableSettings) -> str:
+    if kind == "mirror":
+        return "all rows go" if settings.mirror_deletes == "hard" else "all rows are marked as deleted"
+    return "a -R for each row that the table held" if kind == "changelog" else "all open rows end"
 
 
 def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Iterator[str]:

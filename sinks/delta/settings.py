@@ -1,27 +1,27 @@
-"""What a Delta sink is told: where the lake is and how its tables are called."""
+"""What a Delta sink is told: where the lake is, how its tables are called, and what holds for some of them alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from historian.errors import ConfigError
+from historian.globs import matches
+from historian.schema import TableName
 from sinks.tables import tells_apart
 
-__all__ = ["KINDS", "DeltaSettings"]
+__all__ = ["KINDS", "DeltaSettings", "TableSettings"]
 
 KINDS = ("changelog", "mirror", "history")
 """The kinds of tables that a source's table can have in the lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaSettings:
-    """Settings of a Delta sink.
+class TableSettings:
+    """What a Delta sink makes of a table.
 
     Attributes:
-        path: directory of the lake; every table, ours and the data's, is a directory in it.
-        catalog: in its place a schema of a Spark catalog, as ``catalog.schema``: the lake is where that has its tables, and each
-            table is listed there under the present name of its source.
         changelog: name of a table's changelog, with ``{database}`` and ``{table}``; None: no changelogs.
         mirror: the same of its mirror; None: no mirrors.
         mirror_deletes: "hard": a row that is deleted goes; "soft": it stays, marked in ``_deleted`` and ``_deleted_at``.
@@ -30,15 +30,26 @@ class DeltaSettings:
             ``__END_AT``, as AUTO CDC calls them.
     """
 
-    path: str = ""
-    catalog: str = ""
     changelog: str | None = "{database}_{table}_changes"
     mirror: str | None = "{database}_{table}"
     mirror_deletes: Literal["hard", "soft"] = "hard"
     history: str | None = None
     history_names: Literal["plain", "auto_cdc"] = "plain"
 
-    def __post_init__(self) -> None:
+    @property
+    def shape(self) -> str:
+        """What of this the targets of a table keep for good: their kinds and the kinds' shapes; names are not of it."""
+        shapes = {"mirror": self.mirror_deletes, "history": self.history_names}
+        # What is so by default is not said, as in lakes of earlier releases.
+        plain = {"mirror": "hard", "history": "plain"}
+        return ",".join(
+            kind if shapes.get(kind) == plain.get(kind) else f"{kind} ({shapes[kind]})"
+            for kind in KINDS
+            if getattr(self, kind) is not None
+        )
+
+    def problems(self) -> list[str]:
+        """What cannot work, each with the key that it stands under."""
         problems = []
         kinds: dict[str, str] = {}
         for key in KINDS:
@@ -52,8 +63,40 @@ class DeltaSettings:
                 problems.append(f"expected another name than the {other}'s @ $.{key} (got {pattern!r})")
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
+        return problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSettings(TableSettings):
+    """Settings of a Delta sink; those of tables hold for all of which :attr:`tables` says nothing else.
+
+    Attributes:
+        path: directory of the lake; every table, ours and the data's, is a directory in it.
+        catalog: in its place a schema of a Spark catalog, as ``catalog.schema``: the lake is where that has its tables, and each
+            table is listed there under the present name of its source.
+        tables: globs on ``database.table``, each with names of :class:`TableSettings` and their values; of those that match a
+            table the last one that says something wins.
+    """
+
+    path: str = ""
+    catalog: str = ""
+    tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+
+    def for_table(self, name: TableName) -> TableSettings:
+        """The settings of the table that came into the lake under *name*."""
+        return self._with(value for glob, said in self.tables if matches(glob.split(".", 1), name) for value in said)
+
+    def _with(self, values: Iterable[tuple[str, Any]]) -> TableSettings:
+        return TableSettings(**({f.name: getattr(self, f.name) for f in fields(TableSettings)} | dict(values)))
+
+    def __post_init__(self) -> None:
+        problems = self.problems()
         if bool(self.path) == bool(self.catalog):
             problems.append("expected a path or a catalog @ $ (got both)" if self.path else "missing @ $.path")
+        for pattern, values in self.tables:
+            problems += [
+                problem.replace("@ $", f"@ $.tables[{pattern!r}]") for problem in self._with(values).problems()
+            ]
         if problems:
             raise ConfigError(
                 "a Delta sink that cannot work", problems=tuple(problems), where=self.path or self.catalog

@@ -24,7 +24,7 @@ from sinks.base import Recovered
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.settings import KINDS, DeltaSettings
+from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
 from sinks.tables import Home, Homes, assign
@@ -85,6 +85,7 @@ class LakeState:
         self._check_owner()
         self._read_plans()
         self._read_homes()
+        self._check_shapes()
         self._drop_unplanned_changes()
         self._compact()
         if self.last is not None and int(self._views[TABLES].domain(_AS_OF) or 0) < self.last.number:
@@ -181,12 +182,12 @@ class LakeState:
         )
 
     def _create(self, name: str, schema: DeltaSchema) -> TableView:
-        properties = {_OWNER: self.connector, _KINDS: self._kinds(), "delta.feature.domainMetadata": "supported"}
+        properties = {_OWNER: self.connector, _KINDS: self._settings.shape, "delta.feature.domainMetadata": "supported"}
         return self.kernel.create(self.path(name), schema, properties, {})
 
     def _check_owner(self) -> None:
         view = self._views[PLANS]
-        for setting, wanted in ((_OWNER, self.connector), (_KINDS, self._kinds())):
+        for setting, wanted in ((_OWNER, self.connector), (_KINDS, self._settings.shape)):
             found = view.property(setting)
             if found != wanted:
                 raise SinkError(
@@ -196,17 +197,6 @@ class LakeState:
                     found=found,
                     next_step="give this connector a path of its own, or go on with the settings that made the lake",
                 )
-
-    def _kinds(self) -> str:
-        settings = self._settings
-        shapes = {"mirror": settings.mirror_deletes, "history": settings.history_names}
-        # What a lake of an earlier release says of its kinds is what the defaults say.
-        plain = {"mirror": "hard", "history": "plain"}
-        return ",".join(
-            kind if shapes.get(kind) == plain.get(kind) else f"{kind} ({shapes[kind]})"
-            for kind in KINDS
-            if getattr(settings, kind) is not None
-        )
 
     def _read_plans(self) -> None:
         self.last, self._rows, self.last_links, self.links, self.complete = None, "{}", {}, {}, True
@@ -223,6 +213,18 @@ class LakeState:
     def _read_homes(self) -> None:
         rows = self._read(TABLES, *STATE_SCHEMAS[TABLES].names()).sort_by("table_id").to_pylist()
         self.homes = {row["table_id"]: Home(**row) for row in rows}
+
+    def _check_shapes(self) -> None:
+        for home in self.homes.values():
+            wanted = self._settings.for_table(home.came_as).shape
+            if wanted != home.shape and not home.dropped:
+                raise SinkError(
+                    "a table's targets were made for other kinds of tables",
+                    where=f"{home.name} in {self._root}",
+                    expected=wanted,
+                    found=home.shape,
+                    next_step="go on with the settings that made them, or give this connector a path of its own",
+                )
 
     def _drop_unplanned_changes(self) -> None:
         """A crash before the plan was recorded leaves changes of a plan that may never come."""

@@ -69,6 +69,9 @@ STATE_SCHEMAS = {
         former_mirror="string",
         former_history="string",
         former_why="string",
+        came_database="string",
+        came_table="string",
+        shape="string",
     ),
 }
 

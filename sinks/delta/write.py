@@ -33,7 +33,7 @@ from sinks.delta.mirror import prepare_mirror, write_mirror
 from sinks.delta.policy import check
 from sinks.delta.retract import write_retractions
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.settings import DeltaSettings
+from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.delta.staged import NetFiles
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target
@@ -54,9 +54,15 @@ class _Prepared:
     part: Part
     changelog: ChangelogPart | None
     retractions: Sequence[DataFile]
+    settings: TableSettings
     mirror: Target | None
     mirror_schema: DeltaSchema | None
     history: HistoryPart | None
+
+    @property
+    def soft(self) -> bool:
+        """Whether deleted rows stay in the mirror."""
+        return self.settings.mirror_deletes == "soft"
 
     @property
     def rows_offset(self) -> int:
@@ -84,8 +90,7 @@ class PlanWriter:
         self._state = state
         self._targets = targets
         self._plan = plan
-        self._soft = settings.mirror_deletes == "soft"
-        self._history_names = settings.history_names
+        self._settings = settings
         self._checked: set[str] = set()
         self._closed = dict(closed)
 
@@ -128,15 +133,17 @@ class PlanWriter:
                 )
             self._check(directory, part)
         check(part)
+        settings = self._settings.for_table(part.home.came_as)
         changelog = mirror_schema = mirror = None
         if part.home.changelog:
             changelog = prepare_changelog(part, self._targets[part.home.changelog])
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
-            mirror_schema = prepare_mirror(part, mirror, soft=self._soft)
+            mirror_schema = prepare_mirror(part, mirror, soft=settings.mirror_deletes == "soft")
         history = None
         if part.home.history:
-            history = prepare_history(spark, part, self._targets[part.home.history], changelog, self._history_names)
+            target = self._targets[part.home.history]
+            history = prepare_history(spark, part, target, changelog, settings.history_names)
         retractions: Sequence[DataFile] = ()
         if changelog is not None and part.clears is not None:
             retractions = write_retractions(spark, changelog, mirror, self._plan.system_time_us)
@@ -146,6 +153,7 @@ class PlanWriter:
             part=part,
             changelog=changelog,
             retractions=retractions,
+            settings=settings,
             mirror=mirror,
             mirror_schema=mirror_schema,
             history=history,
@@ -183,7 +191,7 @@ class PlanWriter:
             target=part.last if wants_mirror else None,
             mirror=ready.mirror_schema.arrow() if ready.mirror_schema is not None else None,
             mirror_directory=self._state.path(part.home.mirror),
-            soft=self._soft,
+            soft=ready.soft,
             history=None if ready.history is None else self._history_work(ready.history),
             partial=part.partial,
         )
@@ -213,7 +221,7 @@ class PlanWriter:
             return
         upserts, others = of(UPSERTS), [*of(PARTIAL), *of(UNSEEN), *of(DELETES)]
         net = NetFiles(whole=upserts, partial=of(PARTIAL), unseen=of(UNSEEN), gone=of(DELETES))
-        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=self._soft)
+        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=ready.soft)
         self._state.kernel.delete_files([file.path for file in (others if kept else [*upserts, *others])])
 
     @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from historian.errors import ConfigError
+from historian.schema import TableName
 from sinks.tables import tells_apart
 
 __all__ = ["ParquetSettings"]
@@ -24,8 +25,13 @@ class ParquetSettings:
     changelog: str = "{database}_{table}_changes"
     mirror: ClassVar[None] = None
     history: ClassVar[None] = None
+    shape: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if not tells_apart(self.changelog):
             problem = f"expected a name with {{database}} and {{table}} @ $.changelog (got {self.changelog!r})"
             raise ConfigError("a Parquet sink that cannot work", problems=(problem,), where=self.path)
+
+    def for_table(self, name: TableName) -> ParquetSettings:  # noqa: ARG002 as other sinks are asked
+        """The settings of a table: the same for all."""
+        return self

@@ -215,6 +215,15 @@ WRONG = {
         "expected path or catalog, one of the two @ $.sinks[0]",
         "expected path or catalog, one of the two @ $.sinks[1]",
     ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.*': {{changelog: null, mirror: null}}}}}}]": (
+        "expected different names for changelog, mirror and history, at least one of them (of tables a.*) @ $.sinks[0]",
+    ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'!a.*': {{mirror_deletes: soft}}}}}}]": (
+        (
+            "expected DATABASE.TABLE, each with * and ? as wildcards; of several that match the last one wins"
+            " @ $.sinks[0].tables.!a.*.[key]"
+        ),
+    ),
     f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: shop}}]": (
         "expected catalog.schema @ $.sinks[0].catalog (got 'shop')",
     ),

@@ -6,7 +6,7 @@ import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -260,3 +260,37 @@ def _crash_at(wanted: str):  # noqa: ANN202
             raise _CrashError(place)
 
     return fault
+
+
+def test_each_table_has_the_kinds_of_the_name_that_it_came_with(spark: SparkSession, tmp_path: Path) -> None:
+    kept = {"mirror": None, "history": "{table}_history"}
+    rules: dict[str, Any] = {
+        "tables": (("shop.kept", tuple(kept.items())), ("shop.soft", (("mirror_deletes", "soft"),)))
+    }
+    lake = Lake(spark, tmp_path / "lake", Lab(), **rules)
+    for name in ("shop.kept", "shop.soft", "shop.plain"):
+        lake.lab.create(name, {"id": INT, "a": INT})
+        lake.lab.insert(name, {"id": 1, "a": 1}, {"id": 2, "a": 2})
+    lake.cut()
+    lake.lab.rename(("shop.kept", "shop.named"))
+    for name in ("shop.named", "shop.soft", "shop.plain"):
+        lake.lab.delete(name, {"id": 1, "a": 1})
+    lake.reopen()
+    lake.cut()
+
+    made = {path.name for path in lake.path.iterdir() if not path.name.startswith("historian_")}
+    assert {
+        "shop_kept_changes",
+        "kept_history",
+        "shop_soft_changes",
+        "shop_soft",
+        "shop_plain_changes",
+        "shop_plain",
+    } == made
+    assert [1, 2] == sorted(row["id"] for row in lake.mirror("shop_soft"))
+    assert [{"id": 2, "a": 2}] == lake.mirror("shop_plain")
+    assert [None] == [row.to_offset for row in lake.history("kept_history") if row.to_offset is None]
+
+    with pytest.raises(SinkError, match="targets were made for other kinds of tables") as raised:
+        Lake(spark, tmp_path / "lake", lake.lab)
+    assert (raised.value.expected, raised.value.found) == ("changelog,mirror", "changelog,history")

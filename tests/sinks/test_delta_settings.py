@@ -34,3 +34,24 @@ def test_settings_that_cannot_work_say_why(settings: dict[str, str | None], prob
         DeltaSettings(path="lake", **settings)
 
     assert problem in str(error.value)
+
+
+def test_of_the_rules_that_match_a_table_the_last_that_says_something_wins() -> None:
+    settings = DeltaSettings(
+        path="lake",
+        tables=(
+            ("shop.*", (("mirror", None), ("history", "{table}_was"))),
+            ("*.or?ers", (("mirror", "{table}"), ("mirror_deletes", "soft"))),
+        ),
+    )
+
+    assert "changelog,mirror (soft),history" == settings.for_table(TableName("shop", "orders")).shape
+    assert "changelog,history" == settings.for_table(TableName("shop", "Orders")).shape
+    assert "changelog,mirror" == settings.for_table(TableName("Shop", "items")).shape
+
+
+def test_a_rule_that_cannot_work_says_which_it_is() -> None:
+    with pytest.raises(ConfigError, match=r"got none\)") as error:
+        DeltaSettings(path="lake", tables=(("a.*", (("changelog", None), ("mirror", None))),))
+
+    assert ("expected a changelog, a mirror or a history @ $.tables['a.*'] (got none)",) == error.value.problems
