@@ -16,6 +16,7 @@ from connectors.readers.binlog.generated import generated_from
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.walk import walk
+from connectors.readers.binlog.placing import placed
 from connectors.readers.binlog.program import Style, program
 from connectors.readers.binlog.rows_builder import TableBuilder
 from connectors.readers.binlog.sources import source_name
@@ -162,12 +163,8 @@ class RangeDecoder:
         offset = int(window.offsets[index])
         where = f"{window.file}:{offset}"
         if code == at.NEW_MAP:
-            event = window.buffer[window.starts[index] : window.ends[index]].tobytes()
-            try:
-                yield from self._bind(event, offset, detail)
-            except SourceError as error:
-                error.where = error.where or f"TABLE_MAP at {where}"
-                raise
+            with placed(lambda: ("TABLE_MAP", where)):
+                yield from self._bind(window.event(index), offset, detail)
         elif code == at.NEW_SOURCE:
             self._add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
         elif code == at.REBOUND:

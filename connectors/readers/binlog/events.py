@@ -25,6 +25,7 @@ __all__ = [
     "event_name",
     "format_description",
     "gtid_list",
+    "gtids_before",
     "header",
     "heartbeat_v2",
     "packed_integer",
@@ -215,11 +216,26 @@ def previous_gtids(event: bytes | memoryview) -> GtidSet:
 
     Raises:
         LogCorrupt: lengths that do not fit.
+        PositionError: tags or numbers that no transaction has.
     """
     try:
-        return _previous_gtids(event)
+        found = _previous_gtids(event)
     except (IndexError, ValueError, struct.error) as error:
         raise _misfit(event) from error
+    return GtidSet.parse(str(found))
+
+
+def gtids_before(event: bytes | memoryview, flavor: str) -> GtidSet | MariadbGtids:
+    """What a PREVIOUS_GTIDS or GTID_LIST event in a log of that *flavor* says was logged before its file.
+
+    Raises:
+        LogCorrupt: it is the other kind of server's, or its lengths do not fit.
+        PositionError: tags or numbers that no transaction has.
+    """
+    is_list = event[4] == EventType.GTID_LIST
+    if is_list != (flavor == "mariadb"):
+        raise LogCorrupt(f"a {event_name(event[4])} event in a log of {flavor}")
+    return gtid_list(event) if is_list else previous_gtids(event)
 
 
 def _misfit(event: bytes | memoryview) -> LogCorrupt:

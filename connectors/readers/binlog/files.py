@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import TypeVar
@@ -20,12 +21,12 @@ from connectors.readers.binlog.events import (
     FormatDescription,
     event_name,
     format_description,
-    gtid_list,
+    gtids_before,
     header,
-    previous_gtids,
 )
 from connectors.readers.binlog.gather import CHECKSUM_BYTES, WINDOW_BYTES, Gatherer, check_sum
 from connectors.readers.binlog.kernels.finding import AT, BAD_POSITION, BAD_SIZE, find_in_file
+from connectors.readers.binlog.placing import placed
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.positions import FilePosition, GtidSet, MariadbGtids
@@ -155,22 +156,16 @@ def read_head(file: LogFile) -> FileHead:
             body = event[:-CHECKSUM_BYTES] if described.checksum else event
             if event[4] == EventType.START_ENCRYPTION:
                 raise _encrypted(str(file.path))
-            if event[4] == EventType.PREVIOUS_GTIDS:
-                gtids = _read(previous_gtids, body, file, at)
-            elif event[4] == EventType.GTID_LIST:
-                gtids = _read(gtid_list, body, file, at)
-            if gtids is not None:
+            if event[4] in (EventType.PREVIOUS_GTIDS, EventType.GTID_LIST):
+                gtids = _read(partial(gtids_before, flavor=described.flavor), body, file, at)
                 break
             at += len(event)
         return FileHead(format=described, gtids=gtids, first_event=first)
 
 
 def _read(parse: Callable[[bytes], _Parsed], event: bytes, file: LogFile, at: int) -> _Parsed:
-    try:
+    with placed(lambda: (event_name(event[4]), f"{file.name}:{at}")):
         return parse(event)
-    except SourceError as error:
-        error.where = error.where or f"{event_name(event[4])} at {file.name}:{at}"
-        raise
 
 
 def _encrypted(where: str) -> SourceError:

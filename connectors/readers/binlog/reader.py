@@ -16,6 +16,7 @@ from connectors.readers.binlog.failover import translate
 from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, WindowStream
 from connectors.readers.binlog.membership import members
+from connectors.readers.binlog.refusals import other_kind
 from connectors.readers.binlog.scan import Scanner
 from connectors.readers.binlog.unpacking import unpacked
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -84,8 +85,10 @@ class BinlogFilesReader(BinlogReader):
         return [file.name for file in self._log_files()]
 
     def _gtids_before(self, file: str) -> Gtids:
-        found = self._head(self._named(file)).gtids
-        return parse_gtids("", self.flavor) if found is None else found
+        head, flavor = self._head(self._named(file)), self.flavor
+        if head.format.flavor != flavor:
+            raise other_kind(file, flavor, head.format)
+        return parse_gtids("", flavor) if head.gtids is None else head.gtids
 
     def _stream(self, file: str, offset: int) -> WindowStream:
         files = self._log_files()

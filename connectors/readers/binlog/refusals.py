@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.dump import PURGED_NEXT_STEP
-from connectors.readers.binlog.events import HEADER_BYTES
+from connectors.readers.binlog.events import HEADER_BYTES, MAGIC, FormatDescription
 from connectors.readers.binlog.kernels import scan_layout as at
 from historian.errors import HistorianError, LogCorrupt, LogPurged, SourceError, UnsupportedEvent
 from historian.schema import TableName
 
-__all__ = ["incident", "refusal"]
+__all__ = ["incident", "other_kind", "refusal"]
 
 
 def incident(event: bytes, where: str) -> LogPurged:
@@ -25,6 +25,17 @@ def incident(event: bytes, where: str) -> LogPurged:
         where=where,
         found=f"incident {int.from_bytes(event[HEADER_BYTES : HEADER_BYTES + 2], 'little')}: {text or 'no reason is given'}",
         next_step=PURGED_NEXT_STEP,
+    )
+
+
+def other_kind(file: str, flavor: str, written_by: FormatDescription) -> LogCorrupt:
+    """The error for a file that another kind of server wrote than that of the log, whose *flavor* is known."""
+    return LogCorrupt(
+        "a log of files from two kinds of servers",
+        where=f"FORMAT_DESCRIPTION at {file}:{len(MAGIC)}",
+        expected=flavor,
+        found=f"{written_by.flavor}, {written_by.server_version}",
+        next_step="read the files of each server on their own",
     )
 
 
@@ -60,4 +71,6 @@ _CORRUPT = {
     at.STRAY: "an event stands outside every transaction",
     at.UNMAPPED: "rows of a table number that no TABLE_MAP explains",
     at.SHORT: "an event is shorter than its own fields",
+    at.FOREIGN: "an event of another kind of server",
+    at.NUMBERLESS: "a GTID whose number is none of a transaction",
 }

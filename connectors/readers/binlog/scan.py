@@ -13,21 +13,21 @@ from connectors.readers.binlog.events import (
     EventType,
     FormatDescription,
     event_name,
-    gtid_list,
+    gtids_before,
     header,
-    previous_gtids,
 )
 from connectors.readers.binlog.kernels import scan_layout as at
 from connectors.readers.binlog.kernels.gtids import SOURCE_KEY_WORDS
 from connectors.readers.binlog.kernels.scanning import scan
-from connectors.readers.binlog.refusals import incident, refusal
+from connectors.readers.binlog.placing import placed
+from connectors.readers.binlog.refusals import incident, other_kind, refusal
 from connectors.readers.binlog.seen_maps import SeenMaps
 from connectors.readers.binlog.statements import logged_statement
 from connectors.readers.binlog.table_maps import table_map
 from connectors.readers.binlog.tally import Tally
 from connectors.readers.binlog.unsettled import Unsettled, outcome, prepared_xid
 from connectors.readers.binlog.window import Window
-from historian.errors import HistorianError, LogCorrupt, SourceError
+from historian.errors import HistorianError, LogCorrupt
 from historian.plans import Place, RolledBack
 from historian.positions import FilePosition, LogPosition, PreparedXa
 
@@ -68,6 +68,7 @@ class Scanner:
         self._after = start.gtids
         self._finished = False
         self._flavor, self._server = start.flavor, start.server
+        self._index = 0
         self._lower_case_table_names = lower_case_table_names
         self._tally = Tally(start.gtids, start.flavor, pass_over=by_gtid)
         self._maps = SeenMaps()
@@ -113,9 +114,23 @@ class Scanner:
         return int(self._state[at.LAST_KIND])
 
     def feed(self, window: Window, written_by: FormatDescription) -> Iterator[Scanned]:
-        """What stands in *window*, whose file *written_by* describes; ends early where :meth:`is_finished`."""
+        """What stands in *window*, whose file *written_by* describes; ends early where :meth:`is_finished`.
+
+        Raises:
+            LogCorrupt: an event that is none, or in the wrong place, or of a log of the other flavor.
+            UnsupportedEvent: one that this release does not read.
+            SourceError: see :mod:`~connectors.readers.binlog.refusals`.
+        """
+        if written_by.flavor != self._flavor:
+            raise other_kind(window.file, self._flavor, written_by)
         if window.file != self._file:
             yield from self._change_file(window.file)
+        with placed(lambda: self._event_and_place(window)):
+            yield from self._walk(window, written_by)
+        last = len(window.starts) - 1
+        self._file_end = int(window.offsets[last]) + header(_bytes(window, last, HEADER_BYTES)).size_bytes
+
+    def _walk(self, window: Window, written_by: FormatDescription) -> Iterator[Scanned]:
         state = self._state
         state[at.EVENT] = 0
         while not self._finished:
@@ -139,12 +154,10 @@ class Scanner:
             elif code == at.RECORDS_FULL:
                 self._take_records()
             elif code == at.OTHER:
-                self._adopt(_event(window, int(state[at.EVENT]) - 1))
+                self._adopt(window.event(self._index))
             else:
                 yield from self._bound()
                 raise self._refusal(code, window)
-        last = len(window.starts) - 1
-        self._file_end = int(window.offsets[last]) + header(_bytes(window, last, HEADER_BYTES)).size_bytes
 
     def finish(self) -> Iterator[Scanned]:
         """The last bound, at the end of what was fed."""
@@ -239,6 +252,7 @@ class Scanner:
         code = scan(
             state, sources, intervals, records, room, entries, store, buffer, starts, ends, offsets, len(window.starts)
         )
+        self._index = int(self._state[at.EVENT]) - (code not in (at.NEW_SOURCE, at.GAP_ENDS))
         return int(code)
 
     def _take_records(self) -> None:
@@ -249,45 +263,36 @@ class Scanner:
         state = self._state
         return self._tally.gtid(int(state[at.SOURCE]), int(state[at.NUMBER]), int(state[at.SERVER]))
 
-    def _place(self, window: Window, index: int) -> Place:
-        return Place(
-            gtid=self._gtid(), file=self._file, offset=int(window.offsets[index]), ordinal=int(self._state[at.ORDINAL])
-        )
+    def _place(self, window: Window) -> Place:
+        offset, ordinal = int(window.offsets[self._index]), int(self._state[at.ORDINAL])
+        return Place(gtid=self._gtid(), file=self._file, offset=offset, ordinal=ordinal)
 
-    def _where(self, window: Window, index: int) -> str:
+    def _event_and_place(self, window: Window) -> tuple[str, str]:
+        """Name of the event that is looked at, and where it stands."""
         gtid = self._gtid() if self.in_transaction else ""
-        return f"{self._file}:{int(window.offsets[index])}" + (f", transaction {gtid}" if gtid else "")
+        where = window.where(self._index) + (f", transaction {gtid}" if gtid else "")
+        return event_name(window.event(self._index)[4]), where
 
     def _statement(self, window: Window, written_by: FormatDescription) -> Statement:
-        index = int(self._state[at.EVENT]) - 1
-        event = _event(window, index)
-        try:
-            logged = logged_statement(event, written_by, lower_case_table_names=self._lower_case_table_names)
-        except HistorianError as error:
-            error.where = error.where or self._where(window, index)
-            raise
+        event = window.event(self._index)
+        logged = logged_statement(event, written_by, lower_case_table_names=self._lower_case_table_names)
         self._maps.clear()
         state = self._state
         known = bool(state[at.TIME_IS_KNOWN])
         return Statement(
-            place=self._place(window, index),
+            place=self._place(window),
             event_time_us=int(state[at.TIME_US]) if known else header(event).timestamp * 1_000_000,
             sql=logged.sql,
             context=logged.context,
         )
 
     def _mapped(self, window: Window) -> TableMapped:
-        index = int(self._state[at.EVENT]) - 1
-        event = _event(window, index)
-        try:
-            found = table_map(event, self._flavor)
-        except SourceError as error:
-            error.where = self._where(window, index)
-            raise
+        event = window.event(self._index)
+        found = table_map(event, self._flavor)
         self._maps.add(found, event[HEADER_BYTES:])
         if self._state[at.XA]:
             self._enter().touch(found.table)
-        return TableMapped(place=self._place(window, index), table=found.table, columns=found.columns)
+        return TableMapped(place=self._place(window), table=found.table, columns=found.columns)
 
     def _enter(self) -> Unsettled:
         self.unsettled.enter(self._file, int(self._state[at.GROUP_START]))
@@ -296,44 +301,36 @@ class Scanner:
     def _unsettle(self, code: int, window: Window) -> Iterator[Scanned]:
         """Takes what makes rows count later, or not at all."""
         state, unsettled = self._state, self._enter()
-        index, ordinal = int(state[at.EVENT]) - 1, int(state[at.ORDINAL])
-        event, begin = _event(window, index), int(state[at.GROUP_START])
-        try:
-            if code == at.XA_MAPPED:
-                unsettled.touch(self._maps.name(int(state[at.DETAIL])))
-            elif code == at.XA_PREPARED:
-                xid, gtid = prepared_xid(event), self._gtid()
-                unsettled.prepare(
-                    PreparedXa(
-                        xid=xid, gtid=gtid, file=self._file, offset=begin, server=self._server, after=self._after
-                    )
-                )
-            elif code == at.XA_OUTCOME:
-                is_commit, xid = outcome(event)
-                xa = unsettled.settle(xid)
-                if is_commit:
-                    yield XaCommitted(place=self._place(window, index), xid=xid, xa=xa)
-            else:
-                part = (1, ordinal - 1) if code == at.ROLLED_BACK else unsettled.savepoint(event, ordinal)
-                if part is not None:
-                    yield RolledBack(gtid=self._gtid(), file=self._file, offset=begin, first=part[0], last=part[1])
-        except LogCorrupt as error:
-            error.where = error.where or self._where(window, index)
-            raise
+        ordinal, begin = int(state[at.ORDINAL]), int(state[at.GROUP_START])
+        event = window.event(self._index)
+        if code == at.XA_MAPPED:
+            unsettled.touch(self._maps.name(int(state[at.DETAIL])))
+        elif code == at.XA_PREPARED:
+            xid, gtid = prepared_xid(event), self._gtid()
+            unsettled.prepare(
+                PreparedXa(xid=xid, gtid=gtid, file=self._file, offset=begin, server=self._server, after=self._after)
+            )
+        elif code == at.XA_OUTCOME:
+            is_commit, xid = outcome(event)
+            xa = unsettled.settle(xid)
+            if is_commit:
+                yield XaCommitted(place=self._place(window), xid=xid, xa=xa)
+        else:
+            part = (1, ordinal - 1) if code == at.ROLLED_BACK else unsettled.savepoint(event, ordinal)
+            if part is not None:
+                yield RolledBack(gtid=self._gtid(), file=self._file, offset=begin, first=part[0], last=part[1])
 
     def _adopt(self, event: bytes) -> None:
         # SET gtid_purged adds transactions that no file holds: the next file's first event names them.
         self._take_records()
-        self._tally.adopt(previous_gtids(event) if event[4] == EventType.PREVIOUS_GTIDS else gtid_list(event))
+        self._tally.adopt(gtids_before(event, self._flavor))
 
     def _refusal(self, code: int, window: Window) -> HistorianError:
-        index = int(self._state[at.EVENT]) - 1
-        event = _event(window, index)
+        event = window.event(self._index)
+        name, where = self._event_and_place(window)
         if event[4] == EventType.INCIDENT:
-            return incident(event, self._where(window, index))
-        return refusal(
-            code, event=event_name(event[4]), where=self._where(window, index), table=self._maps.table_of(event)
-        )
+            return incident(event, where)
+        return refusal(code, event=name, where=where, table=self._maps.table_of(event))
 
 
 _FIRST_EVENT = 4
@@ -347,7 +344,3 @@ def _same_place(until: LogPosition, start: LogPosition) -> bool:
 def _bytes(window: Window, index: int, size: int) -> bytes:
     start = int(window.starts[index])
     return window.buffer[start : start + size].tobytes()
-
-
-def _event(window: Window, index: int) -> bytes:
-    return window.buffer[int(window.starts[index]) : int(window.ends[index])].tobytes()

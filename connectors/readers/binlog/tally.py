@@ -74,8 +74,14 @@ class Tally:
         self._numbers[name] = index
 
     def add_source(self, words: NDArray[np.int64]) -> None:
-        """Makes the source of these words known, which the kernel met for the first time."""
-        self._add(str(words[0]) if self._flavor == "mariadb" else source_name(words), (), 0)
+        """Makes the source of these words known, which the kernel met for the first time.
+
+        Raises:
+            PositionError: words that are none of a source.
+        """
+        name = str(words[0]) if self._flavor == "mariadb" else source_name(words)
+        parse_gtids(f"{name}-0-1" if self._flavor == "mariadb" else f"{name}:1", self._flavor)
+        self._add(name, (), 0)
 
     def gtid(self, source: int, number: int, server: int) -> str:
         """The GTID's text; "" without a source."""

@@ -71,3 +71,5 @@ XA_OUTCOME = 17  # XA COMMIT or XA ROLLBACK of a prepared one
 XA_MAPPED = 18  # in an XA transaction, the TABLE_MAP in DETAIL comes again
 SAVEPOINT = 19  # SAVEPOINT, or ROLLBACK TO one
 ROLLED_BACK = 20  # a transaction with rows that ends with ROLLBACK
+FOREIGN = 21  # a GTID event of the other kind of server
+NUMBERLESS = 22  # a GTID whose number no transaction has

@@ -31,6 +31,7 @@ _SQL_STATEMENT, _SQL_BEGIN, _SQL_COMMIT, _SQL_ROLLBACK, _SQL_SAVEPOINT, _SQL_NOT
 _SQL_XA_START, _SQL_XA_OUTCOME = 6, 7
 _DUMMY_TABLE = 0xFFFFFF
 _ANONYMOUS = 34
+_LAST_NUMBER = 2**63 - 2
 
 # Flags of MariaDB's GTID event, and those behind its group's number.
 _GROUP_COMMIT, _PREPARED_XA, _OF_XA = 2, 64, 0xC0
@@ -114,6 +115,8 @@ def _announce_mysql(state, sources, intervals, body, end, kind):
         if source < 0:
             return at.NEW_SOURCE
         number = load_i64(gtid + 8 * NUMBER)
+        if number < 1 or number > _LAST_NUMBER:
+            return at.NUMBERLESS
         contained = _is_contained(intervals, sources + 8 * at.SOURCE_WORDS * source, number)
     if not contained and (_get(state, at.GAP) or _get(state, at.FIND_ONLY)):
         return at.GAP_ENDS
@@ -366,6 +369,8 @@ def _event(state, sources, intervals, records, maps, store, header, end, offset,
     if kind in (33, 34, 42, 162):
         if group:
             return at.NESTED
+        if (kind == 162) != (_get(state, at.IS_MARIADB) != 0):
+            return at.FOREIGN
         if kind == 162:
             code = _announce_mariadb(state, sources, intervals, header, end)
         else:

@@ -202,9 +202,36 @@ def test_a_file_that_seems_to_have_no_checksums_is_found_by_that_of_its_first_ev
 def test_gtids_that_do_not_fit_their_event_are_corrupt(tmp_path: Path, first: bytes, version: str) -> None:
     path = write_log(tmp_path, 1, [first], version=version, checksum=False)
     with pytest.raises(
-        LogCorrupt, match=rf"does not fit its length \((PREVIOUS_GTIDS|GTID_LIST) at {path.name}:{FORMAT_END}\)"
+        LogCorrupt, match=rf"a (PREVIOUS_GTIDS|GTID_LIST) event does not fit its length \({path.name}:{FORMAT_END}\)"
     ):
         read_all(path)
+
+
+@pytest.mark.parametrize(
+    "first, version, wrong",
+    [
+        (gtid_list((0, 7, 4)), "8.0.31", "a GTID_LIST event in a log of mysql"),
+        (previous_gtids((UUID, [(1, 3)])), "11.8.6-MariaDB", "a PREVIOUS_GTIDS event in a log of mariadb"),
+        (previous_gtids((UUID, [(0, 3)])), "8.0.31", "a PREVIOUS_GTIDS event cannot be read"),
+        (previous_gtids((UUID, [(1, 3), (5, 2**63 - 2), (-9, -7)])), "8.0.31", "a PREVIOUS_GTIDS event cannot be read"),
+    ],
+)
+def test_gtids_that_no_server_of_that_kind_writes_are_corrupt(
+    tmp_path: Path, first: bytes, version: str, wrong: str
+) -> None:
+    path = write_log(tmp_path, 1, [first, *transactions(1, 1)], version=version, checksum=False)
+    with pytest.raises(LogCorrupt, match=rf"{wrong} \({path.name}:{FORMAT_END}\)"):
+        read_all(path)
+
+
+def test_files_of_two_kinds_of_servers_are_no_log(tmp_path: Path) -> None:
+    of_mariadb = [mariadb_gtid(5), MAP, rows_event(23, 1, [INT], [(1,)]), XID]
+    write_log(tmp_path, 1, [gtid_list((0, 7, 4)), *of_mariadb], version="11.8.6-MariaDB")
+    write_log(tmp_path, 2, [previous_gtids((UUID, [(1, 3)])), *transactions(4, 4)])
+    with pytest.raises(LogCorrupt, match=r"FORMAT_DESCRIPTION at binlog.000001:4\); expected mysql; found mariadb"):
+        read_all(tmp_path)
+    with pytest.raises(LogCorrupt, match=r"FORMAT_DESCRIPTION at binlog.000001:4\); expected mysql; found mariadb"):
+        scanned(BinlogFilesReader([tmp_path]), place("binlog.000001", 4, f"{SOURCE}:1-3"))
 
 
 def test_no_memory_is_made_for_an_event_that_its_file_cannot_hold(tmp_path: Path) -> None:

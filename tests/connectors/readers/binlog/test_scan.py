@@ -22,6 +22,7 @@ from log_files import gtid_list, mariadb_gtid, previous_gtids
 from log_windows import window_of
 from packing import compressed, payload
 from row_events import TIMESTAMP, UUID, XID, begin, commit, event, gtid, rows_event, table_map, wire_integer, wire_text
+from tagged import tagged_gtid
 
 MYSQL = FormatDescription(server_version="8.0.31", version=80031, flavor="mysql", checksum=False, in_use=False)
 MARIADB = FormatDescription(
@@ -516,12 +517,30 @@ def test_an_alter_in_two_phases_counts_at_its_commit(grouped: bytes) -> None:
         ([gtid(1), begin()[:30]], "shorter than its own fields"),
         ([gtid(1), begin(), MAP, ROWS[:24]], "shorter than its own fields"),
         ([gtid(1), begin(), MAP[:24]], "does not fit its length"),
+        ([gtid(0)], "number is none of a transaction"),
+        ([gtid(-4)], "number is none of a transaction"),
+        ([tagged_gtid(1, tag="a tag")], "GTID_TAGGED event cannot be read"),
+        ([gtid(1), begin(), XID, mariadb_gtid(2)], "another kind of server"),
+        ([*commit(1, MAP, ROWS), gtid_list((0, 7, 4))], "a GTID_LIST event in a log of mysql"),
+        (
+            [*commit(1, MAP, ROWS), previous_gtids((UUID, [(1, 9)]))[:-3]],
+            "PREVIOUS_GTIDS event does not fit its length",
+        ),
+        ([previous_gtids((UUID, [(-3, 9)]))], "PREVIOUS_GTIDS event cannot be read"),
     ],
 )
 def test_logs_that_contradict_themselves_are_corrupt(events: list[bytes], what: str) -> None:
     with pytest.raises(LogCorrupt, match=what) as raised:
         scan(events)
     assert str(raised.value.where).startswith(f"{FILE}:{offsets(events)[-2]}")
+
+
+@pytest.mark.parametrize("raw, what", [(gtid(1), "another kind of server"), (previous_gtids(), "PREVIOUS_GTIDS event")])
+def test_events_of_mysql_in_a_log_of_mariadb_are_corrupt(raw: bytes, what: str) -> None:
+    rest = [mariadb_gtid(1), MAP, V1_ROWS, XID]
+    with pytest.raises(LogCorrupt, match=what) as raised:
+        scan([*rest, raw], at=start(flavor="mariadb"))
+    assert str(raised.value.where).startswith(f"{FILE}:{offsets(rest)[-1]}")
 
 
 def test_a_statement_that_cannot_be_read_says_where() -> None:
