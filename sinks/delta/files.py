@@ -33,6 +33,7 @@ __all__ = [
     "DELETES",
     "ENDED",
     "FILES",
+    "MIRROR_FILE_BYTES",
     "OPENED",
     "PARTIAL",
     "STOPPED",
@@ -54,6 +55,9 @@ STOPPED = "stopped"
 
 _BUFFER_BYTES = 64 << 20
 _FILE_BYTES = 512 << 20
+MIRROR_FILE_BYTES = 32 << 20
+"""Where a mirror's file ends: the smaller they are, the less a change of few keys writes anew."""
+_BATCH_ROWS = 1 << 18
 FILES = "table_id int, segment int, kind string, path string, size_bytes long, rows long, statistics string"
 _FILE_SCHEMA = pa.schema(
     [
@@ -131,10 +135,11 @@ class WrittenFile:
 
 
 class FileWriter:
-    """Writes batches of one schema to Parquet files of a directory; :meth:`close` gives the files."""
+    """Writes batches of one schema to Parquet files of a directory, each of about that size; :meth:`close` gives the files."""
 
-    def __init__(self, directory: str, schema: pa.Schema) -> None:
+    def __init__(self, directory: str, schema: pa.Schema, file_bytes: int = _FILE_BYTES) -> None:
         self._directory = directory
+        self._file_bytes = file_bytes
         self._schema = schema
         self._system, self._root = pafs.FileSystem.from_uri(directory)
         self._buffer: list[pa.RecordBatch] = []
@@ -152,6 +157,11 @@ class FileWriter:
             if self._buffered_bytes >= _BUFFER_BYTES:
                 self._flush()
 
+    def write_table(self, rows: pa.Table) -> None:
+        """Adds the rows of a table, in order."""
+        for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+            self.write(batch)
+
     def close(self) -> list[DataFile]:
         """Ends the last file; the files, in order. None were written where there were no rows."""
         self._flush()
@@ -165,7 +175,7 @@ class FileWriter:
             self._open()
         self._writer.write_table(pa.Table.from_batches(self._buffer, self._schema))
         self._buffer, self._buffered_bytes = [], 0
-        if self._stream.tell() >= _FILE_BYTES:
+        if self._stream.tell() >= self._file_bytes:
             self._finish()
 
     def _open(self) -> None:
@@ -305,7 +315,7 @@ class _PartWriter:
             for kind, rows in ((UPSERTS, net.whole), (PARTIAL, net.partial), (UNSEEN, net.unseen), (DELETES, net.gone)):
                 schema = _with_more(self._work.mirror, rows.schema)
                 table = pa.table([fitted(rows.column(f.name), f.type, f.name) for f in schema], schema=schema)
-                yield kind, _files(table, self._work.mirror_directory, schema)
+                yield kind, _files(table, self._work.mirror_directory, schema, MIRROR_FILE_BYTES)
         history = self._work.history
         if self._intervals is not None and history is not None:
             opened, ended = self._intervals.finish()
@@ -313,10 +323,9 @@ class _PartWriter:
             yield ENDED, _files(ended, history.directory, history.schema) if history.ends else []
 
 
-def _files(rows: pa.Table, directory: str, schema: pa.Schema) -> list[DataFile]:
-    writer = FileWriter(directory, schema)
-    for batch in rows.to_batches():
-        writer.write(batch)
+def _files(rows: pa.Table, directory: str, schema: pa.Schema, file_bytes: int = _FILE_BYTES) -> list[DataFile]:
+    writer = FileWriter(directory, schema, file_bytes)
+    writer.write_table(rows)
     return writer.close()
 
 

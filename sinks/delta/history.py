@@ -125,7 +125,7 @@ class HistoryPart:
         schema = self.schema.arrow()
 
         def read(paths: Sequence[str]) -> pa.Table:
-            return pa.concat_tables([schema.empty_table(), *(rewrite.read(path, schema, {}) for path in paths)])
+            return pa.concat_tables([schema.empty_table(), *(rewrite.read(path, schema) for path in paths)])
 
         still, closed = close(read(held), read([f.path for f in ends]), self.key, self.added)
         fresh = read([f.path for f in opened])
@@ -133,8 +133,7 @@ class HistoryPart:
         files: list[DataFile] = []
         for tables in ([still, fresh.filter(is_open)], [closed, fresh.filter(pc.invert(is_open))]):
             writer = FileWriter(self.target.path, schema)
-            for batch in pa.concat_tables(tables).to_batches():
-                writer.write(batch)
+            writer.write_table(pa.concat_tables(tables))
             files += writer.close()
         return files
 

@@ -19,7 +19,7 @@ from sinks.delta.schema import DeltaSchema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Commit", "CommitConflict", "DataFile", "Kernel", "TableView"]
+__all__ = ["Commit", "CommitConflict", "DataFile", "HeldFile", "Kernel", "TableView"]
 
 _NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
 _CONFLICTS = (
@@ -48,13 +48,23 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldFile:
+    """A file that a table holds: absolute path, Delta's statistics as JSON, and whether rows of it are marked as deleted."""
+
+    path: str
+    size_bytes: int
+    statistics: str
+    has_deletions: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """What one commit does, besides its transaction identifier.
 
     Attributes:
         schema: the whole new schema; None leaves it.
         clear: whether all files that the table holds go.
-        removed: paths of those that go, where not all do.
+        removed: paths of those that go, where not all do; a commit is refused where one of them is gone already.
         files: that are added.
         domains: domain metadata, name to text, that is set.
     """
@@ -97,6 +107,18 @@ class TableView:
     def files(self) -> list[str]:
         """Paths of the files that the table holds."""
         return [self._path(file) for file in self._files()]
+
+    def held_files(self) -> list[HeldFile]:
+        """The files that the table holds, with what its log says of them."""
+        return [
+            HeldFile(
+                path=self._path(file),
+                size_bytes=file.getSize(),
+                statistics=_or(file.getStatsJson(), "{}"),
+                has_deletions=file.getDeletionVector().isPresent(),
+            )
+            for file in self._files()
+        ]
 
     def is_empty(self) -> bool:
         """Whether the table holds no file."""
@@ -182,7 +204,8 @@ class Kernel:
         """The table after *commit*, which stands directly on *view* and carries the transaction identifier.
 
         Raises:
-            CommitConflict: the table has a newer version than *view*, or holds that identifier already.
+            CommitConflict: the table has a newer version than *view*, or holds that identifier already, or lacks a file
+                that the commit removes.
         """
         from py4j.protocol import Py4JJavaError
 
@@ -196,6 +219,8 @@ class Kernel:
                 builder = builder.withUpdatedSchema(self._struct(commit.schema.json()))
             transaction = builder.build(self._engine)
             actions = view.removals(None if commit.clear else commit.removed) if commit.clear or commit.removed else []
+            if not commit.clear and len(actions) < len(commit.removed):
+                raise CommitConflict("files that a commit replaces are gone", where=view.path)
             schema = commit.schema or (view.schema() if commit.files else None)
             if schema is not None:
                 actions += self._additions(view, transaction, schema, commit.files)

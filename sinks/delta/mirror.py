@@ -1,14 +1,12 @@
-"""The mirror of one table: its present rows, kept by one merge of the net change a part.
+"""The mirror of one table: its present rows, kept by one commit of the net change a part.
 
 Where deletes are soft, a row that is deleted stays and says so, until its key comes again, or another table takes the place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import and_
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -18,21 +16,24 @@ from historian.absence import UNSEEN
 from historian.changelog import physical_name
 from historian.errors import TableStopped
 from historian.partial_fold import FROM, missing_row
-from historian.schema import Column, Snapshot
-from sinks.delta import faults, rewrite
-from sinks.delta.kernel import Commit, DataFile
-from sinks.delta.literals import initial_literal
+from historian.values import initial_scalar
+from sinks.delta import faults, merge
+from sinks.delta.kernel import Commit, CommitConflict, DataFile
 from sinks.delta.policy import check_whole
-from sinks.delta.schema import DELETED, DeltaSchema, mirror_schema
-from sinks.delta.staged import BROADCAST_ROWS, NetFiles, quoted, staged
+from sinks.delta.schema import DeltaSchema, mirror_schema
+from sinks.delta.splice import Splice
+from sinks.delta.staged import NetFiles
 from sinks.delta.target import Target
+from sinks.delta.uptake import taken_up
 from sinks.parts import Part, Step
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["prepare_mirror", "write_mirror"]
+
+_TRIES = 3
+"""How often maintenance by others may replace the files that a change was made for."""
 
 
 def prepare_mirror(part: Part, target: Target, *, soft: bool) -> DeltaSchema | None:
@@ -57,121 +58,88 @@ def write_mirror(
     net: NetFiles,
     *,
     soft: bool,
-) -> bool:
-    """Brings the mirror to where it stands after *part*, step by step; steps that it holds are skipped.
-
-    Returns whether the whole rows' files became files of the mirror; else nothing refers to them any more.
+) -> Sequence[DataFile]:
+    """Brings the mirror to where it stands after *part*; the files of *net* that did not become files of the mirror.
 
     Raises:
         TableStopped: rows lack columns that neither the log nor the mirror tells.
     """
     if net.unseen:
         raise _changed_unseen(net.unseen[0])
-    news = not schema.same_as(target.view.schema())
-    last = part.transaction(Step.ROWS)
     # Rows of a former table of that name have none of this one's columns.
     clears = part.clears is not None if not soft else part.base is None
-    deleted_at_us = part.clears.event_time_us if part.clears is not None else None
-    if clears or target.view.is_empty():
-        if net.partial:
-            raise missing_row(_first(net.partial[0], FROM))
-        target.commit(last, Commit(schema=schema if news else None, clear=clears, files=net.whole))
-        faults.reached("mirror_committed")
-        return True
-    files = target.view.small_files(rewrite.SMALL_BYTES)
+    for tried in range(_TRIES):
+        if target.held >= part.transaction(Step.ROWS):
+            break
+        try:
+            if clears or target.view.is_empty():
+                return _begun(part, target, schema, net, clears=clears)
+            return _changed(spark, part, target, schema, net)
+        except CommitConflict:
+            if tried == _TRIES - 1:
+                raise
+    return net.files
+
+
+def _begun(part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, clears: bool) -> Sequence[DataFile]:
+    """The rows to put are all that the mirror holds."""
+    if net.partial:
+        raise missing_row(_first(net.partial[0], FROM))
+    target.commit(part.transaction(Step.ROWS), Commit(schema=_news(schema, target), clear=clears, files=net.whole))
+    faults.reached("mirror_committed")
+    return net.gone
+
+
+def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchema, net: NetFiles) -> Sequence[DataFile]:
+    last = part.transaction(Step.ROWS)
     snapshot = part.last or part.base
-    if files is not None and snapshot is not None and (net or part.filled or deleted_at_us is not None):
-        arrow = schema.arrow()
-        anew = rewrite.rewritten(target.path, files, arrow, snapshot, part.filled, net, deleted_at_us=deleted_at_us)
-        target.commit(last, Commit(schema=schema if news else None, clear=True, files=anew))
+    is_filled = target.held >= part.transaction(Step.FILL)
+    deleted_at_us = part.clears.event_time_us if part.clears is not None and not is_filled else None
+    filled = () if is_filled else part.filled
+    if snapshot is None or not (net or filled or deleted_at_us is not None):
+        target.commit(last, Commit(schema=_news(schema, target)))
         faults.reached("mirror_committed")
-        return False
-    if news:
-        target.commit(part.transaction(Step.SCHEMA), Commit(schema=schema))
+        return net.files
+    splice = Splice(
+        directory=target.path,
+        schema=schema.arrow(),
+        key=tuple(physical_name(column_id) for column_id in snapshot.primary_key),
+        put=tuple(file.path for file in net.whole),
+        gone=tuple(file.path for file in net.gone),
+        filled={physical_name(column.id): initial_scalar(column) for column in filled},
+        deleted_at_us=deleted_at_us,
+    )
+    uptake = taken_up(spark, target.view, splice, net)
+    if uptake is None:
+        _merged(spark, part, target, schema, net, deleted_at_us=deleted_at_us)
+        return net.files
+    target.commit(last, Commit(schema=_news(schema, target), removed=uptake.removed, files=uptake.files))
+    faults.reached("mirror_committed")
+    taken = {file.path for file in uptake.files}
+    return [file for file in (*net.files, *uptake.passing) if file.path not in taken]
+
+
+def _merged(
+    spark: SparkSession, part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, deleted_at_us: int | None
+) -> None:
+    """Spark changes the mirror, step by step; steps that it holds are skipped."""
+    last, snapshot = part.transaction(Step.ROWS), part.last
+    news = _news(schema, target)
+    if news is not None:
+        target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
         faults.reached("mirror_schema_committed")
     if (part.filled or deleted_at_us is not None) and target.held < part.transaction(Step.FILL):
-        target.run(part.transaction(Step.FILL), spark, _fill(spark, target.path, part.filled, deleted_at_us))
+        target.run(part.transaction(Step.FILL), spark, merge.filled(spark, target.path, part.filled, deleted_at_us))
         faults.reached("mirror_filled")
-    if part.last is not None and net:
-        target.run(last, spark, _merge(spark, target, schema, part.last, net))
+    if snapshot is not None and net:
+        target.run(last, spark, merge.merged(spark, target, schema, snapshot.primary_key, net))
     if target.held < last:
         target.commit(last, Commit())
     faults.reached("mirror_committed")
-    return False
 
 
-def _fill(spark: SparkSession, path: str, columns: Sequence[Column], deleted_at_us: int | None) -> Callable[[], Any]:
-    from delta.tables import DeltaTable
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    values: dict[str, str | SparkColumn] = {quoted(column.name): initial_literal(column) for column in columns}
-    if deleted_at_us is not None:
-        flag, at = DELETED
-        values |= {flag: F.lit(True), at: F.coalesce(at, F.timestamp_micros(F.lit(deleted_at_us)))}
-    return lambda: DeltaTable.forPath(spark, path).update(set=values)
-
-
-def _merge(
-    spark: SparkSession,
-    target: Target,
-    schema: DeltaSchema,
-    snapshot: Snapshot,
-    net: NetFiles,
-) -> Callable[[], Any]:
-    from delta.tables import DeltaTable
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    source = staged(spark, schema, net.whole)
-    if net.partial:
-        source = source.unionByName(_completed(spark, target, schema, snapshot, net.partial))
-    source = source.withColumn("gone", F.lit(False))
-    if net.gone:
-        source = source.unionByName(staged(spark, schema, net.gone).withColumn("gone", F.lit(True)))
-    if net.rows <= BROADCAST_ROWS:
-        source = F.broadcast(source)
-    names = {f.column_id: quoted(f.name) for f in schema.fields}
-    same_key = " AND ".join(f"t.{names[key]} <=> s.{physical_name(key)}" for key in snapshot.primary_key)
-    values: dict[str, str | SparkColumn] = {quoted(f.name): f"s.{f.physical}" for f in schema.fields}
-
-    def run() -> None:
-        merge = DeltaTable.forPath(spark, target.path).alias("t").merge(source.alias("s"), same_key)
-        merge = merge.whenMatchedDelete("s.gone").whenMatchedUpdate(set=values)
-        merge.whenNotMatchedInsert("NOT s.gone", values).execute()
-
-    return run
-
-
-def _completed(
-    spark: SparkSession, target: Target, schema: DeltaSchema, snapshot: Snapshot, files: Sequence[DataFile]
-) -> DataFrame:
-    """Rows with the columns that they lack from the mirror's rows, as these stand before the merge."""
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    rows = _read_partial(spark, schema, files).alias("p")
-    held = spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
-    held = held.select(*(F.col(quoted(f.name)).alias(f.physical) for f in schema.fields)).alias("m")
-    keys = [physical_name(key) for key in snapshot.primary_key]
-    same_row = reduce(and_, (F.col(f"p.{FROM}{key}").eqNullSafe(F.col(f"m.{key}")) for key in keys))
-    lost = rows.join(held, same_row, "left_anti").select(*(f"{FROM}{key}" for key in keys)).head()
-    if lost is not None:
-        raise missing_row(", ".join(map(str, lost)))
-    values = [
-        F.when(F.array_contains("p.absent", f.physical), F.col(f"m.{f.physical}"))
-        .otherwise(F.col(f"p.{f.physical}"))
-        .alias(f.physical)
-        for f in schema.fields
-    ]
-    return rows.join(held, same_row).select(*values)
-
-
-def _read_partial(spark: SparkSession, schema: DeltaSchema, files: Sequence[DataFile]) -> DataFrame:
-    """Rows as they are in files, but for VARIANT columns, of which files do not say that they are any."""
-    rows = spark.read.parquet(*(file.path for file in files))
-    variants = {f.physical: "variant" for f in schema.fields if f.type == "variant"}
-    if not variants:
-        return rows
-    kinds = ", ".join(f"`{f.name}` {variants.get(f.name) or f.dataType.simpleString()}" for f in rows.schema.fields)
-    return spark.read.schema(kinds).parquet(*(file.path for file in files))
+def _news(schema: DeltaSchema, target: Target) -> DeltaSchema | None:
+    return None if schema.same_as(target.view.schema()) else schema
 
 
 def _changed_unseen(file: DataFile) -> TableStopped:

@@ -31,6 +31,11 @@ class NetFiles:
         return bool(self.whole or self.partial or self.gone)
 
     @property
+    def files(self) -> Sequence[DataFile]:
+        """All of them."""
+        return (*self.whole, *self.partial, *self.unseen, *self.gone)
+
+    @property
     def rows(self) -> int:
         """How many rows they have."""
         return sum(file.rows for file in (*self.whole, *self.partial, *self.gone))

@@ -219,10 +219,9 @@ class PlanWriter:
             ready.changelog.commit([*ready.retractions, *of(CHANGELOG)])
         if ready.mirror is None or ready.mirror_schema is None:
             return
-        upserts, others = of(UPSERTS), [*of(PARTIAL), *of(UNSEEN), *of(DELETES)]
-        net = NetFiles(whole=upserts, partial=of(PARTIAL), unseen=of(UNSEEN), gone=of(DELETES))
-        kept = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=ready.soft)
-        self._state.kernel.delete_files([file.path for file in (others if kept else [*upserts, *others])])
+        net = NetFiles(whole=of(UPSERTS), partial=of(PARTIAL), unseen=of(UNSEEN), gone=of(DELETES))
+        passed = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=ready.soft)
+        self._state.kernel.delete_files([file.path for file in passed])
 
     @contextmanager
     def _stopping(self, part: Part) -> Iterator[None]:

@@ -1,0 +1,175 @@
+"""Which files of a mirror take up a net change, and where that is worked out: here, or by Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from historian.partial_fold import FROM, completed
+from sinks.delta import rewrite
+from sinks.delta.files import FileWriter
+from sinks.delta.kernel import DataFile, HeldFile, TableView
+from sinks.delta.pruning import files_with
+from sinks.delta.splice import Splice, Spliced, found, joined, spliced
+from sinks.delta.staged import NetFiles
+from sinks.delta.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
+
+__all__ = ["Uptake", "taken_up"]
+
+_LOOSE_FILES = 8
+"""More small files than this are written as one, whether they hold a row that changes or not."""
+
+_KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
+"""Properties of tables whose rows must not be moved to another file as if they were new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uptake:
+    """*removed* files of a mirror are replaced by *files*; *passing*: files that were needed on the way."""
+
+    removed: Sequence[str]
+    files: Sequence[DataFile]
+    passing: Sequence[DataFile] = ()
+
+
+def taken_up(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles) -> Uptake | None:
+    """The files that a mirror, not empty, has for others once it took up *net*; None where Spark must merge it.
+
+    Raises:
+        TableStopped: the mirror has no row that a partial one changes.
+    """
+    held = view.held_files()
+    if any(view.property(name) == "true" for name in _KEEPS_ROWS):
+        return None
+    passing: Sequence[DataFile] = ()
+    if net.partial:
+        rows = pa.concat_tables([_file(file.path) for file in net.partial])
+        before = pa.table(
+            {name: rows.column(f"{FROM}{name}").cast(splice.schema.field(name).type) for name in splice.key}
+        )
+        files = files_with(held, before)
+        if any(file.has_deletions for file in files):
+            return None
+        passing = _completed(spark, splice, rows, before, files)
+        splice = replace(splice, put=(*splice.put, *(file.path for file in passing)))
+    touched = held if splice.everywhere else files_with(held, splice.keys())
+    if any(file.has_deletions for file in touched):
+        return None
+    uptake = _spliced(spark, splice, held, touched, [*net.whole, *passing], net)
+    return replace(uptake, passing=passing)
+
+
+def _spliced(
+    spark: SparkSession,
+    splice: Splice,
+    held: Sequence[HeldFile],
+    touched: Sequence[HeldFile],
+    put: Sequence[DataFile],
+    net: NetFiles,
+) -> Uptake:
+    net_bytes = sum(file.size_bytes for file in (*put, *net.gone))
+    loose = _loose(held) if net_bytes <= rewrite.SMALL_BYTES else []
+    small = {file.path for file in loose}
+    whole = [file for file in touched if file.path not in small]
+    answers = _calls(
+        spark,
+        partial(_spliced_bytes, splice),
+        _groups(spark, whole, one=splice.counts),
+        size_bytes=sum(file.size_bytes for file in whole) + net_bytes,
+    )
+    done = [Spliced.decoded(answer) for answer in answers]
+    met = np.zeros(sum(file.rows for file in (*put, *net.gone)), bool)
+    for part in done:
+        met |= part.met
+    removed = [path for part in done for path in part.removed]
+    files = [file for part in done for file in part.files]
+    among = {file.path for file in touched}
+    joins = [file.path for file in loose if file.path in among or len(loose) > _LOOSE_FILES]
+    if not joins and not met.any():
+        return Uptake(removed=removed, files=[*files, *put])
+    if joins or not met[: sum(file.rows for file in put)].all():
+        rest = _calls(spark, partial(_joined_bytes, splice, met), [joins], size_bytes=net_bytes)
+        for answer in rest:
+            last = Spliced.decoded(answer)
+            removed += last.removed
+            files += last.files
+    return Uptake(removed=removed, files=files)
+
+
+def _completed(
+    spark: SparkSession, splice: Splice, rows: pa.Table, before: pa.Table, files: Sequence[HeldFile]
+) -> list[DataFile]:
+    """Files of the partial *rows*, whose keys were *before*, with the columns that they lack from the mirror's rows."""
+    size_bytes = sum(file.size_bytes for file in files)
+    answers = _calls(spark, partial(_found_bytes, splice, before), _groups(spark, files), size_bytes=size_bytes)
+    held = pa.concat_tables(
+        [splice.schema.empty_table(), *(pa.ipc.open_stream(answer).read_all() for answer in answers)]
+    )
+    whole = completed(rows, held, splice.key, splice.schema.names)
+    writer = FileWriter(splice.directory, splice.schema)
+    writer.write_table(pa.table(whole.columns, schema=splice.schema))
+    return writer.close()
+
+
+def _loose(held: Sequence[HeldFile]) -> list[HeldFile]:
+    """The smallest files, as many as are quickly written as one."""
+    loose, size_bytes = [], 0
+    for file in sorted(held, key=lambda file: file.size_bytes):
+        size_bytes += file.size_bytes
+        if size_bytes > rewrite.SMALL_BYTES or file.has_deletions:
+            break
+        loose.append(file)
+    return loose
+
+
+def _groups(spark: SparkSession, files: Sequence[HeldFile], *, one: bool = False) -> list[list[str]]:
+    """Paths of *files* for tasks of about the same size."""
+    count = 1 if one else min(len(files), spark.sparkContext.defaultParallelism)
+    groups: list[list[str]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for file in sorted(files, key=lambda file: -file.size_bytes):
+        least = sizes.index(min(sizes))
+        groups[least].append(file.path)
+        sizes[least] += file.size_bytes
+    return [group for group in groups if group]
+
+
+def _calls(
+    spark: SparkSession, work: Callable[[Sequence[str]], bytes], groups: Sequence[Sequence[str]], *, size_bytes: int
+) -> list[bytes]:
+    """What *work* gives for each of *groups*, all of that size; a little is done here."""
+    if size_bytes <= rewrite.SMALL_BYTES:
+        return [work(group) for group in groups]
+    return run_tasks(spark, [partial(work, group) for group in groups])
+
+
+def _spliced_bytes(splice: Splice, paths: Sequence[str]) -> bytes:
+    return spliced(splice, paths).encoded()
+
+
+def _joined_bytes(splice: Splice, met: NDArray[np.bool_], paths: Sequence[str]) -> bytes:
+    return joined(splice, paths, met).encoded()
+
+
+def _found_bytes(splice: Splice, keys: pa.Table, paths: Sequence[str]) -> bytes:
+    rows = found(splice, paths, keys)
+    body = pa.BufferOutputStream()
+    with pa.ipc.new_stream(body, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(body.getvalue())
+
+
+def _file(path: str) -> pa.Table:
+    system, place = pafs.FileSystem.from_uri(path)
+    return pq.ParquetFile(system.open_input_file(place)).read()
