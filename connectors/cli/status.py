@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -13,12 +13,13 @@ import typer
 from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ExitCode, ending
 from connectors.cli.terminal import columns, terminal
-from historian.errors import HistorianError, StoreError
+from historian.errors import HistorianError, StoreError, ValueUnrepresentable
 from historian.positions import GtidSet, LogPosition
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from historian.history import History
+    from historian.schema import Column
     from historian.store import Store
 
 __all__ = ["status"]
@@ -82,6 +83,7 @@ def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
             for each in stopped_tables(store)
         ],
         "zero_dates": _zero_dates(store, history),
+        "zero_defaults": [] if plan is None else list(_zero_defaults(config, store, history, plan.version)),
     }
 
 
@@ -134,6 +136,39 @@ def _zero_dates(store: Store, history: History) -> list[dict[str, Any]]:
     return found
 
 
+def _zero_defaults(config: PipelineConfig, store: Store, history: History, last: int) -> Iterator[dict[str, str]]:
+    """Defaults like 0000-00-00 that columns were added with, up to entry *last*: old rows have NULL in their place.
+
+    The log does not say how many rows there were.
+    """
+    from historian.edits import AddColumn
+
+    for number in store.columns_added("-00"):
+        for table_id in [version.table_id for version in history.versions_by(number) if number <= last]:
+            # A column's form depends on its first name, and so on all versions.
+            chain = config.types.applied(history.versions_of(table_id))
+            version = next(each for each in chain if each.number == number)
+            for column in (edit.column for edit in version.edits if isinstance(edit, AddColumn)):
+                if _became_null(column) and config.source.tables(version.name):
+                    yield {
+                        "table": str(version.name),
+                        "column": column.name,
+                        "default": column.initial or "",
+                        "statement": version.entry.statement,
+                    }
+
+
+def _became_null(column: Column) -> bool:
+    from historian.values import initial_value
+
+    if not column.initial_known or column.initial is None:
+        return False
+    try:
+        return initial_value(column) is None
+    except ValueUnrepresentable:  # such a column stops its table, which says why
+        return False
+
+
 def _targets(config: PipelineConfig) -> list[dict[str, Any]]:
     from connectors.pipeline import idle_sinks
 
@@ -165,6 +200,9 @@ def _print(found: dict[str, Any]) -> None:
         console.print(
             Text(f"\n{row['table']}.{row['column']}: {row['values']} zero dates stand as NULL", style="yellow")
         )
+    for row in found["zero_defaults"]:
+        what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
+        console.print(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:

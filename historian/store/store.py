@@ -32,7 +32,7 @@ from historian.store.recording import (
     record_quarantine,
     record_resolved,
 )
-from historian.store.tables import counts, gaps, plans, progress, quarantines, streams
+from historian.store.tables import counts, edits, gaps, plans, progress, quarantines, streams
 from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline, restore_horizon
 from historian.timeline import Gap, Horizon, TimelineEntry
 
@@ -338,6 +338,12 @@ class Store:
                 connection.execute(insert(counts).values(**row))
 
         self._transactions.write(work)
+
+    def columns_added(self, text: str) -> tuple[int, ...]:
+        """Numbers of the entries that add a column to a table, in whose stored form *text* stands; ascending."""
+        query = select(edits.c.number, edits.c.body).where(edits.c.kind == "add_column").order_by(edits.c.number)
+        rows = self._transactions.read(lambda connection: connection.execute(query).all())
+        return tuple(dict.fromkeys(int(number) for number, body in rows if text in loosened(body)))
 
     def zero_dates(self) -> dict[tuple[int, int], int]:
         """How many zero dates became NULL so far, by table id and column id."""

@@ -15,6 +15,8 @@ from connectors.cli.outcome import ExitCode
 from connectors.config import load_config
 from connectors.sources import make_tracker
 from historian.timeline import TimelineEntry
+from log_files import previous_gtids, write_log
+from row_events import begin, gtid
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
@@ -216,6 +218,39 @@ def test_status_tells_where_the_connector_stands(config: Path) -> None:
     found = json.loads(plain.stdout)
     assert (found["name"], found["stopped"], found["targets"], found["lag"]["transactions"]) == ("shop", [], None, 0)
     assert (found["tracked"]["gtids"], found["last_plan"]["end"]["gtids"]) == (end, end)
+
+
+def test_status_tells_of_zero_dates_that_columns_were_added_with(tmp_path: Path) -> None:
+    zero, strict = b"DATETIME(3) NOT NULL DEFAULT '0000-00-00 00:00:00'", b"DATE NOT NULL DEFAULT '2024-01-01'"
+    statements = [
+        *(b"CREATE TABLE db.%s (id INT PRIMARY KEY, at %s)" % (name, zero) for name in (b"t", b"u", b"v")),
+        b"ALTER TABLE db.t ADD COLUMN day DATE NOT NULL, ADD COLUMN due %s" % strict,
+        b"ALTER TABLE db.t ADD COLUMN made %s, ADD COLUMN kept %s" % (zero, zero),
+        b"ALTER TABLE db.u ADD COLUMN made %s" % zero,
+        b"ALTER TABLE db.v ADD COLUMN made %s" % zero,
+    ]
+    (tmp_path / "binlog").mkdir()
+    events = [part for number, sql in enumerate(statements, 1) for part in (gtid(number), begin(sql))]
+    write_log(tmp_path / "binlog", 1, [previous_gtids(), *events])
+    file = tmp_path / "zero.yaml"
+    file.write_text(
+        "name: zero\n"
+        f"source: {{type: binlog-files, directory: {tmp_path / 'binlog'}, tables: ['db.t', 'db.v']}}\n"
+        "sinks: [{type: delta, path: lake}]\n"
+        "types: {columns: {db.v: {zero_dates: text}, db.t.kept: {zero_dates: text}}}\n"
+    )
+    _track(file)
+
+    shown = _run("status", file, "--no-targets")
+    plain = _run("status", file, "--no-targets", "--json")
+
+    at = [statement.decode() for statement in statements]
+    assert json.loads(plain.stdout)["zero_defaults"] == [
+        {"table": "db.t", "column": "day", "default": "0000-00-00", "statement": at[3]},
+        {"table": "db.t", "column": "made", "default": "0000-00-00 00:00:00.000", "statement": at[4]},
+    ]
+    told = " ".join(shown.stdout.split())
+    assert f"db.t.day: default 0000-00-00 stands as NULL in all rows from before {at[3]}" in told
 
 
 @pytest.mark.parametrize(
