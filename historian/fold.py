@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from historian.changelog import Op
 from historian.errors import HistorianError
 
-__all__ = ["BAG_COUNT", "fold_bag", "key_numbers", "net_changes", "rows_by_key"]
+__all__ = ["BAG_COUNT", "fold_bag", "key_numbers", "net_changes", "rows_by_key", "summed_bags"]
 
 BAG_COUNT = "__count"
 """Column of a bag: how often its row is there."""
@@ -54,9 +54,14 @@ def fold_bag(rows: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> pa.Tabl
     """
     adds = pc.is_in(rows.column("op").cast(pa.int64()), value_set=pa.array([int(Op.APPEND), int(Op.CORRECT_TO)]))
     signs = pc.if_else(adds, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
-    table = pa.table([*(rows.column(name) for name in columns), signs], names=[*columns, BAG_COUNT])
-    counted = table.group_by(list(columns), use_threads=False).aggregate([(BAG_COUNT, "sum")])
-    bag = pa.table([*counted.select(list(columns)).columns, counted.column(f"{BAG_COUNT}_sum")], schema=table.schema)
+    return summed_bags(pa.table([*(rows.column(name) for name in columns), signs], names=[*columns, BAG_COUNT]))
+
+
+def summed_bags(bags: pa.Table) -> pa.Table:
+    """Bags one behind the other as one: counts of the same row are added; rows that come to zero are left out."""
+    columns = [name for name in bags.schema.names if name != BAG_COUNT]
+    counted = bags.group_by(columns, use_threads=False).aggregate([(BAG_COUNT, "sum")])
+    bag = pa.table([*counted.select(columns).columns, counted.column(f"{BAG_COUNT}_sum")], schema=bags.schema)
     return bag.filter(pc.not_equal(bag.column(BAG_COUNT), 0))
 
 

@@ -73,6 +73,12 @@ class Part:
         return {v.version: v.snapshot for v in self.versions if v.snapshot is not None}
 
     @property
+    def counts(self) -> bool:
+        """Whether its table has no key, so that a row is there as often as it was put."""
+        snapshot = self.last or self.base
+        return snapshot is not None and not snapshot.primary_key
+
+    @property
     def carried(self) -> Mapping[int, Snapshot]:
         """Version to the same columns with the types that they have last in the part."""
         latest = {column.id: column.type for s in self.written.values() for column in s.columns}
@@ -149,12 +155,15 @@ def parts_of(
             base_version = 0
             segments = {v.segment for v in table.versions}
             for segment in sorted(segments):
-                versions = tuple(v for v in table.versions if v.segment == segment)
+                home = homes[table.table_id]
+                versions = tuple(
+                    replace(v, snapshot=home.keyed(v.snapshot)) for v in table.versions if v.segment == segment
+                )
                 if versions[0].place is None:
                     base, base_version = versions[0].snapshot, versions[0].version
                 part = Part(
                     plan=plan.number,
-                    home=homes[table.table_id],
+                    home=home,
                     segment=segment,
                     index=index,
                     versions=versions,

@@ -12,7 +12,7 @@ from historian.absence import ABSENCE_COLUMNS, name_lists
 from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
 from historian.chunks import Chunk
 from historian.errors import TableStopped
-from historian.fold import net_changes
+from historian.fold import BAG_COUNT, fold_bag, net_changes, summed_bags
 from historian.partial_fold import PartialNet, partial_net
 from historian.projection import project
 from historian.schema import Snapshot
@@ -90,25 +90,37 @@ def refuse_system_names(
 class NetRows:
     """Folds the chunks of one part to the last image of each key, seen under *target*.
 
+    Without a key it folds to how many more or less of each distinct row there are; a row stands as often as that.
+
     *partial*: whether rows have absent columns. What takes those from where then needs all rows at once.
     *soft*: whether rows that go are put too, each row with ``_deleted`` and ``_deleted_at``; then none is partial.
+    *moves*: whether a -C may have another key than its +C, since the log does not know the key.
     """
 
-    def __init__(self, target: Snapshot, *, partial: bool = False, soft: bool = False) -> None:
+    def __init__(self, target: Snapshot, *, partial: bool = False, soft: bool = False, moves: bool = False) -> None:
         self._target = target
         self._partial = partial
         self._soft = soft
+        self._moves = moves
         self._columns = [physical_name(column.id) for column in target.columns]
         self._key = [physical_name(column_id) for column_id in target.primary_key]
         self._folded: list[tuple[int, pa.RecordBatch]] = []
+        self._bags: list[pa.Table] = []
 
     def add(self, chunk: Chunk, written: Snapshot) -> None:
         """Adds the rows of a chunk, in any order of chunks."""
         rows = project(chunk.rows, written, self._target)
+        if not self._key:
+            self._bags.append(fold_bag(rows, self._columns))
+            return
+        if self._moves:
+            rows = _split(rows)
         self._folded.append((chunk.sequence, rows if self._partial else net_changes(rows, self._key)))
 
     def finish(self) -> PartialNet:
         """The rows to put, and the rows whose keys are to go; each key once."""
+        if not self._key:
+            return _repeated(summed_bags(pa.concat_tables(self._bags)))
         self._folded.sort(key=lambda folded: folded[0])
         batches = [batch for _, batch in self._folded]
         if self._partial:
@@ -124,6 +136,22 @@ class NetRows:
             data = data.append_column("_deleted_at", pc.if_else(gone, times, pa.scalar(None, times.type)))
             return PartialNet(whole=data, partial=none, unseen=none, gone=none)
         return PartialNet(whole=data.filter(pc.invert(gone)), partial=none, unseen=none, gone=data.filter(gone))
+
+
+def _split(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Each update as a -R and a +A."""
+    ops = rows.column("op").to_numpy()
+    plain = np.where(ops == Op.CORRECT_FROM, Op.RETRACT, np.where(ops == Op.CORRECT_TO, Op.APPEND, ops))
+    at = rows.schema.get_field_index("op")
+    return rows.set_column(at, rows.schema.field(at), pa.array(plain.astype(ops.dtype)))
+
+
+def _repeated(bag: pa.Table) -> PartialNet:
+    counts = bag.column(BAG_COUNT).to_numpy()
+    rows = bag.drop_columns(BAG_COUNT)
+    more, fewer = (rows.take(pa.array(np.arange(len(n)).repeat(n))) for n in (counts.clip(min=0), -counts.clip(max=0)))
+    none = rows.slice(0, 0)
+    return PartialNet(whole=more, partial=none, unseen=none, gone=fewer)
 
 
 def _aligned(batches: list[pa.RecordBatch]) -> pa.Table:

@@ -44,6 +44,14 @@ class TargetNames(Protocol):
     def history(self) -> str | None:
         """Name of a history."""
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns that tell rows apart in place of a primary key; none: the primary key does."""
+
+    @property
+    def keyless(self) -> str:
+        """What a table without a key has: "changelog" alone, or a mirror by whole "rows" too."""
+
 
 class SinkNames(Protocol):
     """How a sink calls the targets of each table."""
@@ -71,6 +79,7 @@ class Home:
         former_why: which rows are missing.
         came_database, came_table: the name under which it came, by which settings are chosen through every RENAME.
         shape: what the settings said then of how its targets are made.
+        key: ids of the columns that tell rows apart in place of a primary key, with commas; "": the primary key does.
     """
 
     table_id: int
@@ -89,6 +98,16 @@ class Home:
     came_database: str = ""
     came_table: str = ""
     shape: str = ""
+    key: str = ""
+
+    @property
+    def key_columns(self) -> tuple[int, ...]:
+        """The ids in :attr:`key`."""
+        return tuple(map(int, self.key.split(","))) if self.key else ()
+
+    def keyed(self, snapshot: Snapshot | None) -> Snapshot | None:
+        """*snapshot* with the key that tells rows apart in this home."""
+        return snapshot if snapshot is None or not self.key else replace(snapshot, primary_key=self.key_columns)
 
     @property
     def came_as(self) -> TableName:
@@ -209,17 +228,24 @@ def _where(version: PlannedVersion) -> str:
 
 def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, sink: SinkNames) -> Home:
     name, names = str(snapshot.name), sink.for_table(snapshot.name)
+    columns = [snapshot.column(column) for column in names.key]
+    key = tuple(column.id for column in columns if column is not None)
+    by_key = bool(key or snapshot.primary_key)
     wanted = Home(
         table_id=snapshot.table_id,
         name=name,
         changelog=_directory(names.changelog, snapshot.name),
-        mirror=_directory(names.mirror, snapshot.name) if snapshot.primary_key else "",
-        history=_directory(names.history, snapshot.name) if snapshot.primary_key else "",
+        mirror=_directory(names.mirror, snapshot.name) if by_key or names.keyless == "rows" else "",
+        history=_directory(names.history, snapshot.name) if by_key else "",
         since=plan,
         came_database=snapshot.name.database,
         came_table=snapshot.name.table,
         shape=names.shape,
+        key="" if key == snapshot.primary_key else ",".join(map(str, key)),
     )
+    if None in columns:
+        lacks = ", ".join(column for column, found in zip(names.key, columns, strict=True) if found is None)
+        return replace(wanted, stopped=f"the configured key names columns that {name} lacks: {lacks}", stopped_in=plan)
     if not wanted.directories:
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
     lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}

@@ -283,6 +283,13 @@ class TargetsDocument(Model):
     history_names: Literal["plain", "auto_cdc"] = Field(
         default="plain", description="a history's times: valid_from and valid_to, or __START_AT and __END_AT"
     )
+    key: list[Annotated[str, Field(min_length=1)]] = Field(
+        default=[], description="columns that tell rows apart in place of the primary key, as they are called at first"
+    )
+    keyless: Literal["changelog", "rows"] = Field(
+        default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
+    )
+    cluster: bool = Field(default=False, description="mirrors are clustered by their key")
 
 
 class DeltaDocument(TargetsDocument):
@@ -319,8 +326,15 @@ class DeltaDocument(TargetsDocument):
             mirror_deletes=self.mirror_deletes,
             history=self.history,
             history_names=self.history_names,
+            key=tuple(self.key),
+            keyless=self.keyless,
+            cluster=self.cluster,
             tables=tuple(
-                (pattern, tuple(said.model_dump(exclude_unset=True).items())) for pattern, said in self.tables.items()
+                (
+                    pattern,
+                    tuple((k, tuple(v) if k == "key" else v) for k, v in said.model_dump(exclude_unset=True).items()),
+                )
+                for pattern, said in self.tables.items()
             ),
         )
 

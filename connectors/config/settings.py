@@ -102,6 +102,9 @@ class DeltaSinkConfig:
         changelog, mirror, history: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
         mirror_deletes: what a mirror makes of a deleted row: "hard" takes it away, "soft" marks it.
         history_names: how a history calls its times, "plain" or "auto_cdc".
+        key: columns that tell rows apart in mirror and history in place of the primary key.
+        keyless: what a table without a key has: "changelog", or "rows": a mirror by whole rows too.
+        cluster: whether mirrors are clustered by their key.
         tables: globs on ``database.table`` with what of this is otherwise for the tables that they match.
     """
 
@@ -112,6 +115,9 @@ class DeltaSinkConfig:
     mirror_deletes: Literal["hard", "soft"] = "hard"
     history: str | None = None
     history_names: Literal["plain", "auto_cdc"] = "plain"
+    key: tuple[str, ...] = ()
+    keyless: Literal["changelog", "rows"] = "changelog"
+    cluster: bool = False
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
 

@@ -104,6 +104,8 @@ class Work:
         system_time_us: of every row.
         target: the snapshot that mirror rows are projected to; None: no mirror rows are wanted.
         partial: whether rows have absent columns.
+        moves: whether an update may change the mirror's key.
+        sorted: whether the mirror's rows are written in the order of their key.
         soft: whether deleted rows stay in the mirror.
         history: None: no rows of a history are wanted.
     """
@@ -122,6 +124,8 @@ class Work:
     soft: bool
     history: HistoryWork | None
     partial: bool = False
+    moves: bool = False
+    sorted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +261,9 @@ class _PartWriter:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._changelog = None if work.changelog is None else FileWriter(work.changelog_directory, work.changelog)
-        self._net = None if work.target is None else NetRows(work.target, partial=work.partial, soft=work.soft)
+        self._net: NetRows | None = None
+        if work.target is not None:
+            self._net = NetRows(work.target, partial=work.partial, soft=work.soft, moves=work.moves)
         history = work.history
         self._intervals = None if history is None else IntervalRows(history.schema, history.key, history.added)
         self._stopped = ""
@@ -312,8 +318,15 @@ class _PartWriter:
             yield CHANGELOG, self._changelog.close()
         if self._net is not None:
             net = self._net.finish()
-            for kind, rows in ((UPSERTS, net.whole), (PARTIAL, net.partial), (UNSEEN, net.unseen), (DELETES, net.gone)):
-                schema = _with_more(self._work.mirror, rows.schema)
+            for kind, found in (
+                (UPSERTS, net.whole),
+                (PARTIAL, net.partial),
+                (UNSEEN, net.unseen),
+                (DELETES, net.gone),
+            ):
+                rows, schema = found, _with_more(self._work.mirror, found.schema)
+                if self._work.sorted and self._work.target is not None:
+                    rows = rows.sort_by([(physical_name(key), "ascending") for key in self._work.target.primary_key])
                 table = pa.table([fitted(rows.column(f.name), f.type, f.name) for f in schema], schema=schema)
                 yield kind, _files(table, self._work.mirror_directory, schema, MIRROR_FILE_BYTES)
         history = self._work.history

@@ -186,15 +186,23 @@ class Kernel:
         return self._view(path, snapshot)
 
     def create(
-        self, path: str, schema: DeltaSchema, properties: Mapping[str, str], domains: Mapping[str, str]
+        self,
+        path: str,
+        schema: DeltaSchema,
+        properties: Mapping[str, str],
+        domains: Mapping[str, str],
+        cluster: Sequence[str] = (),
     ) -> TableView:
-        """A new, empty table. Raises :class:`CommitConflict` where there is one."""
+        """A new, empty table, clustered by those columns. Raises :class:`CommitConflict` where there is one."""
         from py4j.protocol import Py4JJavaError
 
         try:
             builder = self._kernel.TableManager.buildCreateTableTransaction(
                 path, self._struct(schema.json()), self._signature
             )
+            if cluster:
+                columns = [self._kernel.expressions.Column(name) for name in cluster]
+                builder = builder.withDataLayoutSpec(self._kernel.transaction.DataLayoutSpec.clustered(columns))
             transaction = builder.withTableProperties(dict(properties)).build(self._engine)
             return self._finish(path, transaction, [], domains)
         except Py4JJavaError as error:

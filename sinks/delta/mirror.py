@@ -21,11 +21,13 @@ from sinks.delta import faults, merge
 from sinks.delta.kernel import Commit, CommitConflict, DataFile
 from sinks.delta.policy import check_whole
 from sinks.delta.schema import DeltaSchema, mirror_schema
+from sinks.delta.settings import TableSettings
 from sinks.delta.splice import Splice
 from sinks.delta.staged import NetFiles
 from sinks.delta.target import Target
 from sinks.delta.uptake import taken_up
 from sinks.parts import Part, Step
+from sinks.variant import is_variant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,17 +38,25 @@ _TRIES = 3
 """How often maintenance by others may replace the files that a change was made for."""
 
 
-def prepare_mirror(part: Part, target: Target, *, soft: bool) -> DeltaSchema | None:
+def prepare_mirror(part: Part, target: Target, settings: TableSettings) -> DeltaSchema | None:
     """The schema that the mirror, made where there is none, has with *part*; None where it holds the part."""
     if target.held >= part.transaction(Step.ROWS):
         return None
-    if soft:
-        check_whole(part, "a mirror that keeps deleted rows")
+    soft = settings.mirror_deletes == "soft"
     snapshot = part.last or part.base
+    if soft or part.counts:
+        check_whole(part, "a mirror that keeps deleted rows" if soft else "a mirror of a table without a key")
+    if part.counts and snapshot is not None and any(is_variant(column.type) for column in snapshot.columns):
+        raise TableStopped(
+            "VARIANT values do not compare, and a mirror of a table without a key compares whole rows",
+            where=part.home.name,
+            expected="types.json: text, or a key",
+        )
     if not target.exists:
         if snapshot is None:
             return None
-        target.create(mirror_schema(None, snapshot, soft=soft), {})
+        cluster = snapshot.primary_key if settings.cluster else ()
+        target.create(mirror_schema(None, snapshot, soft=soft), {}, cluster)
     return target.view.schema() if part.last is None else mirror_schema(target.view.schema(), part.last, soft=soft)
 
 
@@ -85,6 +95,8 @@ def _begun(part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, cl
     """The rows to put are all that the mirror holds."""
     if net.partial:
         raise missing_row(_first(net.partial[0], FROM))
+    if part.counts and net.gone:
+        raise missing_row(_first(net.gone[0], ""))
     target.commit(part.transaction(Step.ROWS), Commit(schema=_news(schema, target), clear=clears, files=net.whole))
     faults.reached("mirror_committed")
     return net.gone
@@ -103,13 +115,21 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
     splice = Splice(
         directory=target.path,
         schema=schema.arrow(),
-        key=tuple(physical_name(column_id) for column_id in snapshot.primary_key),
+        key=tuple(physical_name(column_id) for column_id in snapshot.primary_key) or tuple(schema.arrow().names),
+        counts=part.counts,
         put=tuple(file.path for file in net.whole),
         gone=tuple(file.path for file in net.gone),
         filled={physical_name(column.id): initial_scalar(column) for column in filled},
         deleted_at_us=deleted_at_us,
     )
     uptake = taken_up(spark, target.view, splice, net)
+    if uptake is None and part.counts:
+        raise TableStopped(
+            "a mirror of a table without a key cannot be merged by Spark",
+            where=target.path,
+            expected="a mirror without change data feed, row tracking and deletion vectors",
+            next_step="replicate the table anew, or give it a key: sinks[].tables",
+        )
     if uptake is None:
         _merged(spark, part, target, schema, net, deleted_at_us=deleted_at_us)
         return net.files

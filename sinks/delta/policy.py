@@ -22,6 +22,11 @@ def check(part: Part) -> None:
             if isinstance(edit, AddColumn):
                 _check_initial(part, version, edit)
     before, after = part.base, part.last
+    lost = [key for key in part.home.key_columns if after is not None and after.column_by_id(key) is None]
+    if lost:
+        held = None if before is None else before.column_by_id(lost[0])
+        column = "" if held is None else held.name
+        raise _stop(part, part.versions[-1], "a column of the configured key is dropped", where=column)
     by_key = part.home.mirror or part.home.history
     if by_key and before and after and before.primary_key != after.primary_key:
         what = "a mirrored table" if part.home.mirror else "a table with a history"

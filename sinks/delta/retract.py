@@ -142,7 +142,7 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
     if base.primary_key and work.keys == {base.primary_key}:
         last = F.max_by(F.struct("op", ABSENT, *names), "offset").alias("last")
         folded = rows.groupBy(*map(physical_name, base.primary_key)).agg(last).select("last.*")
-        live = folded.where(F.col("op") != int(Op.RETRACT))
+        live = folded.where(~F.col("op").isin(int(Op.RETRACT), int(Op.CORRECT_FROM)))
         _refuse_absent(live, schema, base)
         return live.select(*names)
     _refuse_absent(rows, schema, base)

@@ -28,6 +28,11 @@ class TableSettings:
         history: the same of its history; None: no histories.
         history_names: "plain": a history's times are ``valid_from`` and ``valid_to``; "auto_cdc": ``__START_AT`` and
             ``__END_AT``, as AUTO CDC calls them.
+        key: columns that tell rows apart in mirror and history in place of the primary key, by the names under which the table
+            comes; later renames are followed. NULL is a value of its own. Empty: the primary key's columns.
+        keyless: what a table without any key has: "changelog": only that; "rows": a mirror too, which holds each distinct
+            row as often as the table does.
+        cluster: whether mirrors are clustered by their key, and what is written to them is sorted by it.
     """
 
     changelog: str | None = "{database}_{table}_changes"
@@ -35,6 +40,9 @@ class TableSettings:
     mirror_deletes: Literal["hard", "soft"] = "hard"
     history: str | None = None
     history_names: Literal["plain", "auto_cdc"] = "plain"
+    key: tuple[str, ...] = ()
+    keyless: Literal["changelog", "rows"] = "changelog"
+    cluster: bool = False
 
     @property
     def shape(self) -> str:
@@ -42,11 +50,14 @@ class TableSettings:
         shapes = {"mirror": self.mirror_deletes, "history": self.history_names}
         # What is so by default is not said, as in lakes of earlier releases.
         plain = {"mirror": "hard", "history": "plain"}
-        return ",".join(
+        kinds = [
             kind if shapes.get(kind) == plain.get(kind) else f"{kind} ({shapes[kind]})"
             for kind in KINDS
             if getattr(self, kind) is not None
-        )
+        ]
+        kinds += [f"key ({', '.join(self.key)})"] if self.key else []
+        kinds += ["rows"] if self.keyless == "rows" else []
+        return ",".join(kinds)
 
     def problems(self) -> list[str]:
         """What cannot work, each with the key that it stands under."""
@@ -63,6 +74,10 @@ class TableSettings:
                 problems.append(f"expected another name than the {other}'s @ $.{key} (got {pattern!r})")
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
+        if len(set(self.key)) < len(self.key):
+            problems.append(f"expected each column once @ $.key (got {', '.join(self.key)})")
+        if self.keyless == "rows" and self.mirror_deletes == "soft":
+            problems.append("expected changelog, where mirror_deletes is soft @ $.keyless (got rows)")
         return problems
 
 

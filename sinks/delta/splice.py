@@ -58,14 +58,19 @@ class Splice:
         return bool(self.filled) or self.deleted_at_us is not None
 
     def keys(self) -> pa.Table:
-        """The keys of rows to put, then of those that go; all are in memory at once."""
+        """The keys by which held rows change; all are in memory at once."""
         schema = pa.schema([self.schema.field(name) for name in self.key])
-        return pa.concat_tables([schema.empty_table(), *(read(path, schema) for path in (*self.put, *self.gone))])
+        return pa.concat_tables(
+            [
+                schema.empty_table(),
+                *(read(path, schema) for path in ((*self.put, *self.gone) if not self.counts else self.gone)),
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spliced:
-    """What became of files: *removed* are replaced by *files*; *met*: which rows of :meth:`Splice.keys` they held."""
+    """What became of files: *removed* are replaced by *files*; *met*: which of the rows to put, then of those to go, they held."""
 
     removed: Sequence[str]
     files: Sequence[DataFile]

@@ -72,6 +72,7 @@ STATE_SCHEMAS = {
         came_database="string",
         came_table="string",
         shape="string",
+        key="string",
     ),
 }
 

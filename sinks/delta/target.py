@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -122,10 +122,11 @@ class Target:
             next_step=_ANEW,
         )
 
-    def create(self, schema: DeltaSchema, domains: Mapping[str, str]) -> None:
-        """Makes the table, empty."""
+    def create(self, schema: DeltaSchema, domains: Mapping[str, str], cluster: Sequence[int] = ()) -> None:
+        """Makes the table, empty; clustered by the columns of those ids, if any are given."""
         marks = {_OWNER: self._connector, _KIND: self.kind}
-        self._view = self._kernel.create(self.path, schema, {**_PROPERTIES, **marks}, domains)
+        names = [f.name for column in cluster if (f := schema.by_id(column)) is not None]
+        self._view = self._kernel.create(self.path, schema, {**_PROPERTIES, **marks}, domains, names)
         self._seen = self._view.version
 
     def commit(self, version: int, commit: Commit) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from historian.partial_fold import FROM, completed
+from historian.partial_fold import FROM, completed, missing_row
 from sinks.delta import rewrite
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import DataFile, HeldFile, TableView
@@ -96,14 +96,19 @@ def _spliced(
     files = [file for part in done for file in part.files]
     among = {file.path for file in touched}
     joins = [file.path for file in loose if file.path in among or len(loose) > _LOOSE_FILES]
-    if not joins and not met.any():
-        return Uptake(removed=removed, files=[*files, *put])
-    if joins or not met[: sum(file.rows for file in put)].all():
+    count = sum(file.rows for file in put)
+    if not joins and not met[:count].any():
+        files += put
+    elif joins or not met[:count].all():
         rest = _calls(spark, partial(_joined_bytes, splice, met), [joins], size_bytes=net_bytes)
         for answer in rest:
             last = Spliced.decoded(answer)
             removed += last.removed
             files += last.files
+            met |= last.met
+    if splice.counts and not met[count:].all():
+        lost = _file(net.gone[0].path).slice(int(np.flatnonzero(~met[count:])[0]), 1).to_pylist()
+        raise missing_row(", ".join(map(str, lost[0].values() if lost else ())))
     return Uptake(removed=removed, files=files)
 
 

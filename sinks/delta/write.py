@@ -139,7 +139,7 @@ class PlanWriter:
             changelog = prepare_changelog(part, self._targets[part.home.changelog])
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
-            mirror_schema = prepare_mirror(part, mirror, soft=settings.mirror_deletes == "soft")
+            mirror_schema = prepare_mirror(part, mirror, settings)
         history = None
         if part.home.history:
             target = self._targets[part.home.history]
@@ -194,6 +194,8 @@ class PlanWriter:
             soft=ready.soft,
             history=None if ready.history is None else self._history_work(ready.history),
             partial=part.partial,
+            moves=bool(part.home.key),
+            sorted=ready.settings.cluster,
         )
 
     def _history_work(self, history: HistoryPart) -> HistoryWork:

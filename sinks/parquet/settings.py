@@ -26,6 +26,8 @@ class ParquetSettings:
     mirror: ClassVar[None] = None
     history: ClassVar[None] = None
     shape: ClassVar[str] = ""
+    key: ClassVar[tuple[str, ...]] = ()
+    keyless: ClassVar[str] = "changelog"
 
     def __post_init__(self) -> None:
         if not tells_apart(self.changelog):

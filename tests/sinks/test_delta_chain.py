@@ -13,7 +13,7 @@ import pytest
 from historian.errors import ChainBroken, SinkError
 from lake import Lake
 from sink_lab import INT, Lab
-from sinks.delta import DeltaSettings, DeltaSink, faults, rewrite
+from sinks.delta import DeltaSettings, DeltaSink, faults, mirror
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,7 +232,7 @@ def test_the_lakes_own_tables_are_compacted_at_a_start(lake: Lake, monkeypatch: 
 
 
 def test_a_merge_leaves_no_setting_in_the_session(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    monkeypatch.setattr(mirror, "taken_up", lambda *_: None)
     lake.lab.update("shop.t", {"id": 1, "a": 1}, a=2)
     lake.cut()
 

@@ -16,7 +16,7 @@ import pytest
 
 from lake import Lake
 from sink_lab import INT, Lab, text
-from sinks.delta import faults, rewrite
+from sinks.delta import faults, mirror, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,21 +74,24 @@ def _check(lake: Lake) -> None:
     assert {} == lake.stopped()
 
 
-@pytest.mark.parametrize("small_bytes", [0, rewrite.SMALL_BYTES], ids=["merged", "rewritten"])
+@pytest.mark.parametrize("way", ["merged by Spark", "by executors", "here"])
 def test_a_crash_anywhere_changes_nothing(
-    spark: SparkSession, tmp_path: Path, before: tuple[Path, bytes], small_bytes: int, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, before: tuple[Path, bytes], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
+    merged = way == "merged by Spark"
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", rewrite.SMALL_BYTES if way == "here" else 0)
+    if merged:
+        monkeypatch.setattr(mirror, "taken_up", lambda *_: None)
     whole = _copied(spark, before, tmp_path / "whole")
     places: list[str] = []
     faults.arm(places.append)
     whole.write(whole.lab.plans[1])
     faults.disarm()
     _check(whole)
-    assert set(faults.PLACES) - set(places) == _OF_HISTORIES | (set() if small_bytes == 0 else _ONLY_MERGED)
+    assert set(faults.PLACES) - set(places) == _OF_HISTORIES | (set() if merged else _ONLY_MERGED)
 
-    # What is common to both ways is tried once.
-    for at in range(len(places)) if small_bytes == 0 else [i for i, p in enumerate(places) if p == "mirror_committed"]:
+    # What is common to all ways is tried once.
+    for at in range(len(places)) if merged else [i for i, p in enumerate(places) if p == "mirror_committed"]:
         print(f"crash at {at}: {places[at]}")
         lake = _copied(spark, before, tmp_path / f"crash-{at}")
         faults.arm(_after(at))

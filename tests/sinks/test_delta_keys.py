@@ -1,0 +1,204 @@
+"""Mirrors whose rows a configured key tells apart, or none; mirrors that are clustered, and those that others maintain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake import Lake
+from sink_lab import INT, Lab, text
+from sinks.delta import mirror, rewrite, uptake
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from sinks.delta.kernel import TableView
+    from sinks.delta.splice import Splice
+    from sinks.delta.staged import NetFiles
+
+T = "shop.t"
+
+
+def _check(lake: Lake) -> None:
+    assert sorted(map(repr, lake.lab.rows(T))) == sorted(map(repr, lake.mirror("shop_t")))
+    assert lake.lab.log(lake.lab.table_id(T)) == lake.log("shop_t_changes")
+    assert {} == lake.stopped()
+
+
+def _keyless(spark: SparkSession, path: Path, **settings: Any) -> Lake:
+    lake = Lake(spark, path / "lake", Lab(), **settings)
+    lake.lab.create(T, {"a": text(), "b": INT, "v": INT}, key=())
+    return lake
+
+
+@pytest.mark.parametrize("way", ["merged by Spark", "by executors", "here"])
+def test_a_configured_key_tells_rows_apart(
+    spark: SparkSession, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log knows no key: an update that changes it is -C and +C of two keys."""
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", rewrite.SMALL_BYTES if way == "here" else 0)
+    if way == "merged by Spark":
+        monkeypatch.setattr(mirror, "taken_up", lambda *_: None)
+    lake = _keyless(spark, tmp_path, key=("a", "b"))
+    lab = lake.lab
+    rows = [{"a": a, "b": b, "v": 0} for a in ("x", "X", "x ", None) for b in (1, None)]
+    lab.insert(T, *rows)
+    lake.cut()
+    lab.update(T, rows[0], v=1)
+    lab.update(T, rows[1], a="y")
+    lab.update(T, rows[2], v=7)
+    lab.update(T, {**rows[2], "v": 7}, a="y", b=2)
+    lab.update(T, {"a": "y", "b": 2, "v": 7}, b=3)
+    lab.delete(T, rows[7])
+    lab.insert(T, rows[7])
+    lab.delete(T, rows[7])
+    lab.insert(T, {**rows[7], "v": 9}, {"a": "new", "b": 1, "v": 1})
+    lab.delete(T, {"a": "new", "b": 1, "v": 1}, rows[4])
+    lab.rename_column(T, "a", "c")
+    lab.add(T, "w", INT, initial="5")
+    lake.cut()
+
+    _check(lake)
+    lake.reopen()
+    lab.drop_column(T, "c")
+    lake.cut()
+    assert "a column of the configured key is dropped" in lake.stopped()[T]
+
+
+@pytest.mark.parametrize("small_bytes", [0, rewrite.SMALL_BYTES], ids=["by executors", "here"])
+def test_a_table_without_a_key_has_each_row_as_often(
+    spark: SparkSession, tmp_path: Path, small_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
+    lake = _keyless(spark, tmp_path, keyless="rows")
+    lab = lake.lab
+    row, other = {"a": "x", "b": None, "v": 0}, {"a": None, "b": 1, "v": 0}
+    lab.insert(T, row, row, row, other)
+    lake.cut()
+    lab.insert(T, row, other)
+    lab.update(T, row, v=1)
+    lake.cut()
+    lab.delete(T, row, row, other)
+    lab.add(T, "w", INT, initial="5")
+    lab.insert(T, {**row, "w": 5})
+    lab.delete(T, {**other, "w": 5})
+    lake.cut()
+    _check(lake)
+    assert 3 == len(lake.mirror("shop_t"))
+    lab.truncate(T)
+    lab.insert(T, {**row, "w": 6}, {**row, "w": 6})
+    lake.cut()
+    _check(lake)
+
+    lab.tables[lab.table_id(T)].bag.append({**other, "w": 9})
+    lab.delete(T, {**other, "w": 9})
+    lake.cut()
+    assert "a change of a row that the mirror lacks" in lake.stopped()[T]
+
+
+def test_a_key_that_a_table_lacks_stops_it(spark: SparkSession, tmp_path: Path) -> None:
+    lake = _keyless(spark, tmp_path, tables=((T, (("key", ("a", "nope")),)),))
+    lake.cut()
+
+    assert {T: "the configured key names columns that shop.t lacks: nope"} == lake.stopped()
+
+
+def test_a_clustered_mirror_keeps_its_key_through_renames(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    lake = Lake(spark, tmp_path / "lake", Lab(), cluster=True)
+    lab = lake.lab
+    lab.create(T, {"v": INT, "id": INT})
+    lab.insert(T, *({"id": i, "v": i} for i in (5, 3, 9, 1)))
+    lake.cut()
+    assert [1, 3, 5, 9] == [row["id"] for row in lake.mirror("shop_t")]
+    lab.rename_column(T, "id", "number")
+    lab.insert(T, {"number": 4, "v": 4}, {"number": 20, "v": 20})
+    lab.delete(T, {"number": 5, "v": 5})
+    lake.cut()
+    spark.sql(f"OPTIMIZE delta.`{lake.path}/shop_t`")
+    lab.update(T, {"number": 4, "v": 4}, v=5)
+    lake.cut()
+
+    lake.check(T)
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{lake.path}/shop_t`").first()
+    assert detail is not None
+    assert ["number"] == detail.clusteringColumns
+
+
+def test_new_keys_touch_no_file_and_changes_only_those_that_hold_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lab = lake.lab
+    lab.create(T, {"id": INT, "v": INT})
+    for begin in (0, 10, 20):
+        lab.insert(T, *({"id": begin + i, "v": 0} for i in range(5)))
+        lake.cut()
+    lab.update(T, {"id": 12, "v": 0}, v=1)
+    lab.insert(T, {"id": 7, "v": 7})
+    lake.cut()
+
+    lake.check(T)
+    log = sorted((lake.path / "shop_t" / "_delta_log").glob("0*.json"))
+    actions = [[json.loads(line) for line in path.read_text().splitlines()] for path in log]
+    assert [0, 0, 0, 0, 1] == [sum("remove" in action for action in commit) for commit in actions]
+    assert [0, 1, 1, 1, 2] == [sum("add" in action for action in commit) for commit in actions]
+
+
+@pytest.mark.parametrize(
+    "property_", ["delta.enableChangeDataFeed", "delta.enableRowTracking", "delta.enableDeletionVectors"]
+)
+def test_a_mirror_whose_rows_must_be_kept_is_merged_by_spark(
+    spark: SparkSession, tmp_path: Path, property_: str
+) -> None:
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lab = lake.lab
+    lab.create(T, {"id": INT, "v": INT})
+    lab.insert(T, *({"id": i, "v": i} for i in range(4)))
+    lake.cut()
+    spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` SET TBLPROPERTIES ('{property_}' = 'true')")
+    lab.delete(T, {"id": 2, "v": 2})
+    lab.add(T, "n", INT, initial="7")
+    lab.insert(T, {"id": 4, "v": 4, "n": 8})
+    lake.cut()
+    lab.update(T, {"id": 3, "v": 3, "n": 7}, v=4)
+    lake.cut()
+
+    lake.check(T)
+
+
+def test_files_that_an_optimize_replaces_meanwhile_are_read_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lab = lake.lab
+    lab.create(T, {"id": INT, "v": INT})
+    for begin in (0, 10):
+        lab.insert(T, *({"id": begin + i, "v": 0} for i in range(3)))
+        lake.cut()
+    lab.update(T, {"id": 1, "v": 0}, v=1)
+    lab.insert(T, {"id": 5, "v": 5})
+    found: list[Sequence[str]] = []
+
+    def meanwhile(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles) -> uptake.Uptake | None:
+        taken = uptake.taken_up(spark, view, splice, net)
+        assert taken is not None
+        if not found:
+            spark.sql(f"OPTIMIZE delta.`{lake.path}/shop_t`")
+        found.append(taken.removed)
+        return taken
+
+    monkeypatch.setattr(mirror, "taken_up", meanwhile)
+    lake.cut()
+
+    assert 2 == len(found)
+    lake.check(T)
