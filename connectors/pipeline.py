@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.check import require
 from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
 from connectors.failures import error_behind
+from connectors.lakes import check_made_here
 from connectors.spark import MARKER_TABLE_ID, HistorianSource
 from historian.changelog import column_id
 from historian.errors import HistorianError, StoreError
@@ -161,6 +162,7 @@ class Pipeline:
         try:
             with store.lease(config.name) as lease:
                 opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
+                check_made_here(store, max(opened, default=0))
                 held = store.begin_behind(min(opened, default=0))
                 yield cls(config, spark, store, sinks, held, lease, report)
         finally:

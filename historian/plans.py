@@ -143,12 +143,16 @@ class PlannedTable:
 
     Attributes:
         proven: behind the last transaction whose rows were compared with the schema in force; None: none were.
+        behind: of a plan that reads a table again, the plan that its targets hold: they go on from there, though others
+            followed; 0: they begin anew, beside those that were. None: an ordinary plan. For other readers than sinks
+            such rows are no news.
     """
 
     table_id: int
     versions: tuple[PlannedVersion, ...]
     quarantine: Quarantine | None = None
     proven: LogPosition | None = None
+    behind: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

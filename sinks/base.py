@@ -26,7 +26,10 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetStatus:
-    """Where one target stands: the last plan it holds, its rows' last position, and why it stopped, if it did."""
+    """Where one target stands: the last plan it holds, its rows' last position, and why it stopped, if it did.
+
+    ``made_us``: when that plan was made, UTC; 0 where it holds none.
+    """
 
     table: str
     target: str
@@ -34,6 +37,7 @@ class TargetStatus:
     plan: int
     position: str
     stopped: str | None = None
+    made_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

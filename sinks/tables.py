@@ -65,7 +65,7 @@ class Home:
     """Where one table's rows go, and how the table stands.
 
     Attributes:
-        table_id: of the history.
+        table_id: of the history; negative where its table has other directories by now.
         name: its present name, or its last one.
         changelog, mirror, history: directories in the lake; "" where there is none: not wanted, or a mirror or history of a
             table without a key.
@@ -120,6 +120,11 @@ class Home:
         return tuple(filter(None, (self.changelog, self.mirror, self.history)))
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether its table was read again into other directories."""
+        return self.table_id < 0
+
+    @property
     def former(self) -> tuple[str, ...]:
         """The directories that it had before a gap in its rows."""
         return tuple(filter(None, (self.former_mirror, self.former_history)))
@@ -146,10 +151,12 @@ def assign(homes: Homes, plan: Plan, names: SinkNames) -> Homes:
     """The homes after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
-    own. Mirror and history of one that goes on behind a stretch that nobody read are left as they were before.
+    own. Mirror and history of one that goes on behind a stretch that nobody read are left as they were before. A table
+    that begins anew gets fresh directories, ending in ``__r`` and the plan; those that it had stay as a home under a
+    negative id.
     Where another table has a directory already, the newcomer's end in ``__t`` and its id.
     """
-    after = dict(homes)
+    after = _replayed(homes, plan, names)
     for _, _, table, version in sorted(_events(plan, homes), key=lambda event: event[:2]):
         known = after.get(table.table_id)
         if known is None and version.snapshot is not None:
@@ -165,6 +172,53 @@ def assign(homes: Homes, plan: Plan, names: SinkNames) -> Homes:
             reason = "" if table.quarantine is None else table.quarantine.reason
             after[table.table_id] = replace(known, quarantined=reason)
     return after
+
+
+def _replayed(homes: Homes, plan: Plan, sink: SinkNames) -> dict[int, Home]:
+    """The homes in which tables that *plan* reads again are written again."""
+    after = dict(homes)
+    for table in plan.tables:
+        home = after.get(table.table_id)
+        if table.behind is None or home is None or plan.number in (home.since, home.stopped_in):
+            continue
+        if table.behind:
+            after[table.table_id] = replace(home, stopped="", stopped_in=0)
+            continue
+        name = next((v.snapshot.name for v in reversed(table.versions) if v.snapshot is not None), None)
+        if name is None:
+            continue
+        retired = min(0, *after) - 1
+        why = home.stopped or home.former_why or "the table was read again"
+        after[retired] = replace(
+            home,
+            table_id=retired,
+            dropped=plan.number,
+            stopped=f"replaced in plan {plan.number}: {why}",
+            stopped_in=plan.number,
+        )
+        after[table.table_id] = _fresh(home, name, plan.number, sink.for_table(home.came_as))
+    return after
+
+
+def _fresh(home: Home, name: TableName, plan: int, names: TargetNames) -> Home:
+    """*home* with fresh directories for what it has, or had before a gap."""
+
+    def fresh(pattern: str | None, held: str) -> str:
+        return f"{_directory(pattern, name)}__r{plan}" if held else ""
+
+    return replace(
+        home,
+        name=str(name),
+        changelog=fresh(names.changelog, home.changelog),
+        mirror=fresh(names.mirror, home.mirror or home.former_mirror),
+        history=fresh(names.history, home.history or home.former_history),
+        since=plan,
+        stopped="",
+        stopped_in=0,
+        former_mirror="",
+        former_history="",
+        former_why="",
+    )
 
 
 def stopped_homes(homes: Homes, stops: Mapping[int, str], plan: int) -> Homes:

@@ -9,6 +9,7 @@ import typer
 
 from connectors.cli.changelog import changelog
 from connectors.cli.check import check
+from connectors.cli.cut import cut
 from connectors.cli.ddl import ddl
 from connectors.cli.heal import ddl_override, heal
 from connectors.cli.outcome import DEBUG
@@ -52,6 +53,7 @@ app.command()(check)
 app.command()(ddl)
 app.add_typer(schemas, name="schemas")
 app.command()(status)
+app.command()(cut)
 app.command()(heal)
 app.command("ddl-override")(ddl_override)
 app.command()(tail)

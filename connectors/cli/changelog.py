@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from connectors.cli.arguments import Json
 from connectors.cli.outcome import ExitCode, ending
+from connectors.cli.sessions import session
 from connectors.cli.terminal import columns, terminal
 from historian.errors import SinkError, SourceError
 from historian.validation.findings import Profile
@@ -73,7 +73,7 @@ def check_changelog(
 
     Ends with 1 where something is wrong.
     """
-    with _session() as spark:
+    with session("changelog") as spark:
         from pyspark_historian.validation import check, findings_of
 
         names = _names(key) or _recorded(spark, path).key
@@ -98,7 +98,7 @@ def project(
     out: _Out,
 ) -> None:
     """Write the state that a changelog leads to, at its end or at an offset. Without a key whole rows are counted."""
-    with _session() as spark:
+    with session("changelog") as spark:
         from pyspark_historian.state import project_changelog
 
         known = _recorded(spark, path)
@@ -119,7 +119,7 @@ def convert(
 
     Only odf needs the key.
     """
-    with _session() as spark:
+    with session("changelog") as spark:
         names = _names(key) or _recorded(spark, path).key
         if form is Form.ODF and not names:
             raise typer.BadParameter("--to odf needs --key")
@@ -141,23 +141,6 @@ def _conversion(form: Form, key: tuple[str, ...]) -> Callable[[DataFrame], DataF
 
 def _names(key: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in key.split(",") if name.strip())
-
-
-@contextmanager
-def _session() -> Iterator[SparkSession]:
-    """The running session, or one for this command."""
-    from pyspark.sql import SparkSession
-
-    from connectors.jvm import delta_jars
-    from sinks.session import spark_session
-
-    running = SparkSession.getActiveSession()
-    spark = running or spark_session(name="historian changelog", jars=delta_jars())
-    try:
-        yield spark
-    finally:
-        if running is None:
-            spark.stop()
 
 
 def _recorded(spark: SparkSession, path: str) -> Recorded:

@@ -14,7 +14,7 @@ from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ExitCode, ending
 from connectors.cli.terminal import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
-from historian.positions import GtidSet, LogPosition
+from historian.positions import GtidSet, LogPosition, parse_position
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -36,20 +36,24 @@ def status(
 ) -> None:
     """Show where a connector stands: its position and lag, its targets, and tables that stopped.
 
-    Ends with 1 where a table is stopped.
+    Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped.
     """
     from connectors.config import load_config
     from connectors.recorded import recorded_store
 
     settings = load_config(config)
     store = recorded_store(settings)
-    if store is None:
+    shown = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
+    if store is None and not (shown and isinstance(shown, list)):
         raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
     try:
-        found = _found(settings, store)
+        found = _lost(settings) if store is None else _found(settings, store)
     finally:
-        store.close()
-    found["targets"] = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
+        if store is not None:
+            store.close()
+    found["targets"] = shown
+    if isinstance(shown, list):
+        _add_lags(settings, shown, found["lag"])
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
@@ -87,6 +91,42 @@ def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
     }
 
 
+def _lost(config: PipelineConfig) -> dict[str, Any]:
+    """What is known without a store: where the log ends."""
+    return {
+        "name": config.name,
+        "connector": None,
+        "tracked": None,
+        "last_plan": None,
+        "lag": _or_reason(lambda: _lag(config, None)),
+        "schema_versions": 0,
+        "stopped": [],
+        "zero_dates": [],
+    }
+
+
+def _add_lags(config: PipelineConfig, targets: list[dict[str, Any]], lag: dict[str, Any]) -> None:
+    """Adds to each target how far it is behind the log: when its plan was made, and transactions where there are GTIDs."""
+    end = lag.get("log_end")
+    for target in targets:
+        made_us = target.pop("made_us")
+        target["made"] = _time(made_us) if made_us else None
+        target["behind"] = None
+        if end is not None and end["gtids"] and target["position"]:
+            ended = parse_position(end["gtids"], config.source.flavor)
+            target["behind"] = _transactions(ended, parse_position(target["position"], config.source.flavor))
+
+
+def _transactions(end: LogPosition, start: LogPosition) -> int | None:
+    """How many transactions of *end* are not in *start*; None where they are of two flavors."""
+    ended, begun = end.gtid_set, start.gtid_set
+    if isinstance(ended, GtidSet) and isinstance(begun, GtidSet):
+        return len(ended.subtract(begun))
+    if not isinstance(ended, GtidSet) and not isinstance(begun, GtidSet):
+        return sum(max(0, sequence - begun.sequence(domain)) for domain, _, sequence in ended.last)
+    return None
+
+
 def _position(position: LogPosition) -> dict[str, str]:
     return {"gtids": position.gtids, "at": str(position.at)}
 
@@ -114,18 +154,16 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     finally:
         reader.close()
     lag: dict[str, Any] = {"log_end": _position(end)}
-    ended, begun = end.gtid_set, start.gtid_set
     if not end.gtids:
         lag["bytes"] = end.offset - start.offset if end.file == start.file else None
-    elif isinstance(ended, GtidSet) and isinstance(begun, GtidSet):
-        lag["transactions"] = len(ended.subtract(begun))
-    elif not isinstance(ended, GtidSet) and not isinstance(begun, GtidSet):
-        lag["transactions"] = sum(max(0, sequence - begun.sequence(domain)) for domain, _, sequence in ended.last)
+    else:
+        behind = _transactions(end, start)
+        lag |= {} if behind is None else {"transactions": behind}
     return lag
 
 
 def _zero_dates(store: Store, history: History) -> list[dict[str, Any]]:
-    """Values like 0000-00-00 that stand as NULL in the targets, by column."""
+    """Values like 0000-00-00, or bytes that are no text, that stand as NULL in the targets, by column."""
     found = []
     for (table_id, column_id), count in sorted(store.zero_dates().items()):
         snapshots = [v.snapshot for v in history.versions_of(table_id) if v.snapshot is not None]
@@ -189,17 +227,15 @@ def _print(found: dict[str, Any]) -> None:
     console.print(facts)
     if isinstance(found["targets"], list):
         console.print()
-        headings = ("table", "target", "kind", "plan", "stopped")
+        headings = ("table", "target", "kind", "plan", "made", "behind", "stopped")
         targets = columns(*headings)
         for row in found["targets"]:
-            targets.add_row(*(Text(str(row[heading] or "")) for heading in headings))
+            targets.add_row(*(Text("" if row[heading] is None else str(row[heading])) for heading in headings))
         console.print(targets)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for row in found["zero_dates"]:
-        console.print(
-            Text(f"\n{row['table']}.{row['column']}: {row['values']} zero dates stand as NULL", style="yellow")
-        )
+        console.print(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
     for row in found["zero_defaults"]:
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
         console.print(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
@@ -209,7 +245,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     plan, lag = found["last_plan"], found["lag"]
     behind = lag.get("unknown") or ", ".join(f"{lag[key]} {key}" for key in ("transactions", "bytes") if key in lag)
     facts = [
-        ("connector", f"{found['name']} ({found['connector']})"),
+        ("connector", f"{found['name']} ({found['connector'] or 'its store is not there'})"),
         ("tracked to", "nothing yet" if found["tracked"] is None else _place(found["tracked"])),
         (
             "last plan",

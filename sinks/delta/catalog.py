@@ -36,10 +36,9 @@ def catalog_names(homes: Homes, settings: DeltaSettings) -> dict[str, str]:
             pattern = getattr(chosen, home.kind(directory))
             if directory not in names and pattern is not None:
                 wished = target_name(pattern, TableName(database, table))
-                free = (
-                    name for name in (wished, directory, f"{wished}__t{home.table_id}") if name.lower() not in taken
-                )
-                names[directory] = next(free, f"{directory}__t{home.table_id}")
+                mark = f"__replaced{-home.table_id}" if home.is_replaced else f"__t{home.table_id}"
+                free = (name for name in (wished, directory, f"{wished}{mark}") if name.lower() not in taken)
+                names[directory] = next(free, f"{directory}{mark}")
                 taken.add(names[directory].lower())
     return names
 
@@ -73,7 +72,8 @@ class CatalogTables:
             if wrong[directory].lower() in in_place:
                 held[directory] = self._rename(held[directory], f"{directory}__renamed")
         strangers = {name.lower(): place for place, name in held.items() if place not in names}
-        for directory, name in wrong.items():
+        # A new table may take a name that another one leaves.
+        for directory, name in sorted(wrong.items(), key=lambda item: item[0] not in held):
             if name.lower() in strangers:
                 raise SinkError(
                     "a table of the catalog stands in the way of a target",

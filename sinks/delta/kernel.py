@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Commit", "CommitConflict", "DataFile", "HeldFile", "Kernel", "TableView"]
 
 _NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
+_NOT_KEPT = ("io.delta.kernel.exceptions.KernelException", "io.delta.kernel.exceptions.InvalidTableException")
+"""What Kernel raises for a version whose log is cleaned away, in part or whole."""
 _CONFLICTS = (
     "ConcurrentWriteException",
     "ConcurrentTransactionException",
@@ -29,6 +31,7 @@ _CONFLICTS = (
     "FileAlreadyExistsException",
     "TableAlreadyExistsException",
 )
+_FILE_ERRORS = ("java.io.", "java.nio.file.")
 
 
 class CommitConflict(SinkError):
@@ -185,6 +188,26 @@ class Kernel:
             raise _failed("a Delta table cannot be read", path, error) from error
         return self._view(path, snapshot)
 
+    def view_at(self, path: str, version: int) -> TableView | None:
+        """The table at *path* as it was; None where the log of that version is not kept any more."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._view(path, self._kernel.TableManager.loadSnapshot(path).atVersion(version).build(self._engine))
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getName() in _NOT_KEPT:
+                return None
+            raise _failed("a version of a Delta table cannot be read", path, error) from error
+
+    def is_vacant(self, path: str) -> bool:
+        """Whether nothing is at *path*, or a directory with no more than a log that holds no table yet."""
+        name = self._jvm.org.apache.hadoop.fs.Path(path)
+        system = name.getFileSystem(self._hadoop)
+        if not system.exists(name):
+            return True
+        found = system.listStatus(name) if system.getFileStatus(name).isDirectory() else None
+        return found is not None and all(entry.getPath().getName() == "_delta_log" for entry in found)
+
     def create(
         self,
         path: str,
@@ -324,4 +347,15 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
     found = f"{kind}: {cause.getMessage()}"
     if kind.rpartition(".")[2] in _CONFLICTS:
         return CommitConflict("another commit came in between", where=path, found=found)
-    return SinkError(what, where=path, found=found)
+    root = cause
+    while root.getCause() is not None:
+        root = root.getCause()
+    if not root.getClass().getName().startswith(_FILE_ERRORS):
+        return SinkError(what, where=path, found=found)
+    return SinkError(
+        what,
+        where=path,
+        expected="a path that Spark may read and write",
+        found=f"{root.getClass().getName()}: {root.getMessage()}",
+        next_step="mend the path, its rights or its space; the next run goes on where this one ended",
+    )

@@ -59,7 +59,7 @@ class DeltaSink:
         self._align(state)
         if state.last is None:
             return 0
-        if any(self._held(state, directory) < link for directory, link in state.live_links().items()):
+        if not state.holds_last():
             return state.last.previous
         state.advance()
         return state.last.number
@@ -98,7 +98,7 @@ class DeltaSink:
 
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""
-        homes = () if self._state is None else self._state.homes.values()
+        homes = () if self._state is None else [h for h in self._state.homes.values() if not h.is_replaced]
         reasons = ((home.name, home.stopped or (home.former_why if not home.dropped else "")) for home in homes)
         return {name: reason for name, reason in reasons if reason}
 
@@ -113,11 +113,13 @@ class DeltaSink:
         state = self._read_state()
         return () if state is None else tuple(self._statuses(state))
 
-    def _read_state(self) -> LakeState | None:
-        if self._state is not None:
-            return self._state
+    def reading(self) -> LakeState | None:
+        """What the lake has recorded, whoever's it is; None where there is no lake. Reads only."""
         state = self._lake("")
         return state if state.load() else None
+
+    def _read_state(self) -> LakeState | None:
+        return self.reading() if self._state is None else self._state
 
     def _align(self, state: LakeState) -> None:
         if self._catalog is not None:
@@ -137,28 +139,27 @@ class DeltaSink:
             check_follows(plan, wanted, self._root, holder="the lake", elsewhere="start a new lake")
         return state
 
-    def _held(self, state: LakeState, directory: str) -> int:
-        view = state.kernel.view(state.path(directory))
-        return 0 if view is None else view.transaction(f"{state.connector}/{directory}")
-
     def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
         links = {**state.links, **state.last_links}
-        targets = {d: home for home in state.homes.values() for d in home.directories}
-        former = {d: home for home in state.homes.values() for d in home.former}
-        positions: dict[int, str] = {}
+        homes = [home for home in state.homes.values() if not home.is_replaced]
+        targets = {d: home for home in homes for d in home.directories}
+        former = {d: home for home in homes for d in home.former}
+        plans: dict[int, tuple[str, int]] = {0: ("", 0)}
         for directory, home in (targets | former).items():
-            held = self._held(state, directory)
+            held = state.held(directory)
             number = held // STEPS
-            if state.last is not None and held >= links.get(directory, 0) and directory not in former:
+            is_written = directory not in former and home.why_stopped is None
+            if state.last is not None and held >= links.get(directory, 0) and is_written:
                 number = state.last.number
-            if number not in positions:
+            if number not in plans:
                 plan = state.plan(number)
-                positions[number] = "" if plan is None else str(plan.end)
+                plans[number] = ("", 0) if plan is None else (str(plan.end), plan.system_time_us)
             yield TargetStatus(
                 table=home.name,
                 target=directory,
                 kind=home.kind(directory),
                 plan=number,
-                position=positions[number],
+                position=plans[number][0],
+                made_us=plans[number][1],
                 stopped=home.former_why if directory in former else home.why_stopped,
             )

@@ -23,6 +23,7 @@ from historian.timeline import TimelineEntry
 from sinks.base import Recovered
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
+from sinks.delta.past import first_version
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
@@ -111,6 +112,29 @@ class LakeState:
         plans = self._read(PLANS, "plan_json", filters=[("plan", "=", number)]).column(0).to_pylist()
         return codec.load(Plan, plans[0]) if plans else None
 
+    def plan_numbers(self) -> list[int]:
+        """The numbers of all plans, in order."""
+        numbers: list[int] = self._read(PLANS, "plan").sort_by("plan").column(0).to_pylist()
+        return numbers
+
+    def links_until(self, number: int) -> dict[str, int]:
+        """What each target has, as a transaction version, when it holds all plans up to that one."""
+        links: dict[str, int] = {}
+        for row in self._read(PLANS, "plan", "links", filters=[("plan", "<=", number)]).sort_by("plan").to_pylist():
+            links.update(json.loads(row["links"]))
+        return links
+
+    def homes_after(self, number: int) -> Homes | None:
+        """Where the tables' rows went after that plan; None where the lake has not kept it."""
+        newest = self._views[TABLES]
+
+        def is_later(view: TableView) -> bool:
+            return int(view.domain(_AS_OF) or 0) > number
+
+        last = first_version(self.kernel, newest, is_later) - 1
+        view = newest if last == newest.version else self.kernel.view_at(newest.path, last) if last >= 0 else None
+        return None if view is None else self._homes_in(view)
+
     @property
     def recorded_version(self) -> int:
         """Number of the last schema change that a recorded plan covers."""
@@ -120,6 +144,15 @@ class LakeState:
         """What the last plan leaves in those of its targets that are still written."""
         closed = {d for home in self.homes.values() if home.stopped for d in home.directories}
         return {directory: link for directory, link in self.last_links.items() if directory not in closed}
+
+    def held(self, directory: str) -> int:
+        """The transaction version that a target has; 0 where there is none."""
+        view = self.kernel.view(self.path(directory))
+        return 0 if view is None else view.transaction(f"{self.connector}/{directory}")
+
+    def holds_last(self) -> bool:
+        """Whether every target that is still written holds the last plan. Looks at them all."""
+        return all(self.held(directory) >= link for directory, link in self.live_links().items())
 
     def record_changes(self, plan: Plan, entries: Sequence[TimelineEntry]) -> None:
         """Appends the schema changes that *plan* is the first to need."""
@@ -139,7 +172,17 @@ class LakeState:
     def record_plan(self, plan: Plan, rows: ChunkRows, links: Links) -> None:
         """Appends *plan*; it is the last one from here on."""
         text = row_counts(rows)
-        self._append(PLANS, plan.number, [plan_row(plan, text, links)])
+        if not self._append(PLANS, plan.number, [plan_row(plan, text, links)]):
+            # Our own commit, whose answer was lost, or that of another run of a connector of this name.
+            recorded = self._read(PLANS, "plan_json", filters=[("plan", "=", plan.number)]).column(0).to_pylist()
+            if [codec.load(Plan, found) for found in recorded] != [plan]:
+                raise ChainBroken(
+                    "another connector of this name writes to this lake",
+                    where=f"plan {plan.number} in {self._root}",
+                    expected="one store, whose lease one run holds",
+                    found="a plan of that number which this store did not make",
+                    next_step="end one of the two, and give it a lake of its own",
+                )
         self.last, self._rows, self.last_links, self.complete = plan, text, links, False
 
     def check_last(self, plan: Plan, rows: ChunkRows) -> None:
@@ -211,8 +254,11 @@ class LakeState:
         self.last_links, self.complete = json.loads(links[-1]["links"]), False
 
     def _read_homes(self) -> None:
-        rows = self._read(TABLES, *STATE_SCHEMAS[TABLES].names()).sort_by("table_id").to_pylist()
-        self.homes = {row["table_id"]: Home(**row) for row in rows}
+        self.homes = self._homes_in(self._views[TABLES])
+
+    def _homes_in(self, view: TableView) -> Homes:
+        rows = self._read(TABLES, *STATE_SCHEMAS[TABLES].names(), view=view).sort_by("table_id").to_pylist()
+        return {row["table_id"]: Home(**row) for row in rows}
 
     def _check_shapes(self) -> None:
         for home in self.homes.values():
@@ -248,19 +294,23 @@ class LakeState:
             _REWRITES,
         )
 
-    def _append(self, name: str, version: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        if self._views[name].transaction(self.connector) < version:
-            self._commit(name, version, Commit(files=self._write(name, self._table(name, rows))))
+    def _append(self, name: str, version: int, rows: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether this call has appended them; else the table held that version already."""
+        if self._views[name].transaction(self.connector) >= version:
+            return False
+        return self._commit(name, version, Commit(files=self._write(name, self._table(name, rows))))
 
-    def _commit(self, name: str, version: int, commit: Commit, application: str = "") -> None:
+    def _commit(self, name: str, version: int, commit: Commit, application: str = "") -> bool:
         application = application or self.connector
         try:
             self._views[name] = self.kernel.commit(self._views[name], application, version, commit)
         except CommitConflict:
             # OPTIMIZE may have come in between, or our own commit, whose answer was lost.
             view = self._views[name] = self._refreshed(name)
-            if view.transaction(application) < version:
-                self._views[name] = self.kernel.commit(view, application, version, commit)
+            if view.transaction(application) >= version:
+                return False
+            self._views[name] = self.kernel.commit(view, application, version, commit)
+        return True
 
     def _serial(self, name: str) -> int:
         return self._views[name].transaction(self.connector) + 1
@@ -276,12 +326,21 @@ class LakeState:
 
     def _write(self, name: str, rows: pa.Table) -> list[DataFile]:
         writer = FileWriter(self.path(name), rows.schema)
-        for batch in rows.to_batches():
-            writer.write(batch)
-        return writer.close()
+        try:
+            for batch in rows.to_batches():
+                writer.write(batch)
+            return writer.close()
+        except OSError as error:
+            raise SinkError(
+                "the lake cannot be written",
+                where=self.path(name),
+                expected="a path that this process may write to",
+                found=error,
+                next_step="mend the path, its rights or its space; the next run goes on where this one ended",
+            ) from error
 
-    def _read(self, name: str, *columns: str, filters: Any = None) -> pa.Table:
-        files = self._views[name].files()
+    def _read(self, name: str, *columns: str, filters: Any = None, view: TableView | None = None) -> pa.Table:
+        files = (view or self._views[name]).files()
         if not files:
             return self._table(name, []).select(list(columns))
         system, _ = pafs.FileSystem.from_uri(self._root)

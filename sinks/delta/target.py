@@ -14,12 +14,12 @@ from sinks.parts import STEPS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Target", "signature"]
+__all__ = ["MAINTENANCE", "Target", "signature"]
 
 _OWNER = "historian.connector"
 _KIND = "historian.kind"
 
-_MAINTENANCE = frozenset(
+MAINTENANCE = frozenset(
     {
         "OPTIMIZE",
         "REORG",
@@ -96,6 +96,14 @@ class Target:
         view = self._kernel.view(self.path)
         if view is None and self._view is not None:
             raise ChainBroken("a target is gone", where=self.path, found="no Delta table", next_step=_ANEW)
+        if view is None and not self._kernel.is_vacant(self.path):
+            raise ChainBroken(
+                "a target's place is taken by what is no Delta table",
+                where=self.path,
+                expected="nothing, or a Delta table of this connector",
+                found="a file, or a directory with files",
+                next_step="move that away, or choose other target names",
+            )
         if view is not None:
             if self._view is None:
                 self._check_owner(view)
@@ -168,7 +176,7 @@ class Target:
             if info is None:
                 return  # Cleaned away by Delta's log retention, and so long ago.
             ours = self._is_ours(info)
-            if not ours and info.get("operation") not in _MAINTENANCE:
+            if not ours and info.get("operation") not in MAINTENANCE:
                 raise ChainBroken(
                     "a target was changed by someone else",
                     where=f"{self.path} at version {version}",

@@ -169,7 +169,10 @@ class PlanWriter:
         target = self._targets[directory]
         target.refresh()
         link = self._state.last_links[directory]
-        target.check_link(self._state.links.get(directory, 0), self._plan.number, link)
+        behind = next((t.behind for t in self._plan.tables if t.table_id == part.home.table_id), None)
+        # A table that stopped may have had a part in plans that it does not hold.
+        links = self._state.links if behind is None else self._state.links_until(behind)
+        target.check_link(links.get(directory, 0), self._plan.number, link)
         self._checked.add(directory)
 
     def _work(self, ready: _Prepared) -> Work | None:

@@ -115,6 +115,7 @@ class ParquetSink:
                 kind="changelog",
                 plan=held.plan.number,
                 position=str(held.plan.end),
+                made_us=held.plan.system_time_us,
                 stopped=home.why_stopped,
             )
             for home in held.homes

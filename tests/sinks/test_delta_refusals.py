@@ -1,0 +1,120 @@
+"""What a lake refuses: places that are taken or cannot be written, other runs, and a table whose key is gone."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from historian.errors import ChainBroken, SinkError
+from lake import Lake
+from sink_lab import INT, Lab
+from sinks.delta import DeltaSettings, DeltaSink
+from sinks.delta.files import FileWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lake.lab.create("shop.t", {"id": INT, "a": INT})
+    lake.lab.create("shop.other", {"id": INT})
+    lake.lab.insert("shop.t", {"id": 1, "a": 1})
+    lake.cut()
+    return lake
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level(logging.CRITICAL):
+        yield
+
+
+def test_what_stands_in_a_targets_place_stops_that_table_alone(lake: Lake) -> None:
+    lab = lake.lab
+    (lake.path / "shop_file").write_text("mine")
+    (lake.path / "shop_parquet_changes").mkdir()
+    (lake.path / "shop_parquet_changes" / "part-0.parquet").write_text("mine")
+    (lake.path / "shop_begun" / "_delta_log").mkdir(parents=True)  # a run that ended before it made the table
+    for name in ("shop.file", "shop.parquet", "shop.begun"):
+        lab.create(name, {"id": INT})
+        lab.insert(name, {"id": 1})
+    lake.cut()
+
+    stopped = lake.stopped()
+    assert {"shop.file", "shop.parquet"} == set(stopped)
+    for name in stopped:
+        assert "a target's place is taken by what is no Delta table" in stopped[name]
+        assert "Next: move that away, or choose other target names" in stopped[name]
+    assert ["mine", "mine"] == [
+        (lake.path / "shop_file").read_text(),
+        (lake.path / "shop_parquet_changes" / "part-0.parquet").read_text(),
+    ]
+    assert [{"id": 1}] == lake.mirror("shop_begun")
+
+
+def test_a_target_of_another_shape_stops_the_table(lake: Lake) -> None:
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` ADD COLUMN mine INT")
+    lake.lab.insert("shop.t", {"id": 2, "a": 2})
+    lake.lab.insert("shop.other", {"id": 2})
+    lake.cut()
+
+    assert ["shop.t"] == list(lake.stopped())
+    assert "a target was changed by someone else" in lake.stopped()["shop.t"]
+    assert "found ADD COLUMNS by" in lake.stopped()["shop.t"]
+    assert [{"id": 2}] == lake.mirror("shop_other")
+
+
+def test_a_path_that_cannot_be_made_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "lake"  # no rights are needed to fail here, so that it fails for root too
+
+    with pytest.raises(SinkError, match=r"cannot be (created|read).*Next: mend the path, its rights or its space"):
+        DeltaSink(spark, DeltaSettings(path=str(path))).open("shop")
+
+
+def test_a_path_that_can_be_written_no_more_is_said(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(self: FileWriter, batch: pa.RecordBatch) -> None:
+        raise OSError(30, "Read-only file system")
+
+    plan = lake.lab.cut()
+    with monkeypatch.context() as broken:
+        broken.setattr(FileWriter, "write", write)
+        with pytest.raises(SinkError, match=r"the lake cannot be written \(.*historian_plans\).*Read-only file system"):
+            lake.write(plan)
+    lake.catch_up()
+    lake.check("shop.t")
+
+
+def test_two_runs_of_one_name_do_not_both_write(lake: Lake) -> None:
+    other = Lake(lake.spark, lake.path, pickle.loads(pickle.dumps(lake.lab)))
+    other.lab.insert("shop.t", {"id": 2, "a": 2}, {"id": 3, "a": 3})
+    other.cut()
+    lake.lab.insert("shop.t", {"id": 2, "a": 2})
+
+    with pytest.raises(ChainBroken, match=r"another connector of this name writes to this lake \(plan 2 in"):
+        lake.cut()
+    other.lab.insert("shop.t", {"id": 4, "a": 4})
+    other.cut()
+    other.check("shop.t")
+
+
+def test_a_table_whose_key_column_is_dropped_stops(lake: Lake) -> None:
+    lake.lab.set_key("shop.t")
+    lake.lab.drop_column("shop.t", "id")
+    lake.lab.insert("shop.t", {"a": 5})
+    lake.lab.insert("shop.other", {"id": 2})
+    lake.cut()
+
+    assert ["shop.t"] == list(lake.stopped())
+    assert "the primary key of a mirrored table changes" in lake.stopped()["shop.t"]
+    assert "DROP" in lake.stopped()["shop.t"]
+    assert [{"id": 1, "a": 1}] == lake.mirror("shop_t")
+    assert [{"id": 2}] == lake.mirror("shop_other")
