@@ -88,7 +88,7 @@ class Tracker:
         self.capture = capture
         self._schema = schema
         self.range_bytes = range_bytes
-        self._online_changes = online_changes
+        self.online_changes = online_changes
         self.choices = choices
         self.clock_us = clock_us
         self._history: History | None = None
@@ -233,7 +233,7 @@ class Tracker:
             self.captured,
             self.reader.flavor,
             start,
-            self._online_changes,
+            self.online_changes,
             find_prepared=find_prepared(self.reader, start),
         )
         bounds: list[Bound] = []
@@ -256,7 +256,7 @@ class Tracker:
             touched=walk.touched,
             quarantines=walk.quarantines,
             start=start,
-            sets_aside=self._online_changes.sets_aside,
+            sets_aside=self.online_changes.sets_aside,
             choices=self.choices,
         )
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)

@@ -102,7 +102,7 @@ class TypedTable:
         Raises:
             TableStopped: an edit in the plan cannot be projected to the stream's schema.
         """
-        mine = tuple(table for table in tables if table.table_id == self.snapshot.table_id)
+        mine = tuple(t for t in tables if t.table_id == self.snapshot.table_id and t.behind is None)
         for table in mine:
             if table.quarantine is not None:
                 raise TableStopped(table.quarantine.reason, where=str(self.snapshot.name))

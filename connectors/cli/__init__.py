@@ -13,6 +13,7 @@ from connectors.cli.cut import cut
 from connectors.cli.ddl import ddl
 from connectors.cli.heal import ddl_override, heal
 from connectors.cli.outcome import DEBUG
+from connectors.cli.replay import replay
 from connectors.cli.run import run
 from connectors.cli.schemas import schemas
 from connectors.cli.status import status
@@ -56,6 +57,7 @@ app.command()(status)
 app.command()(cut)
 app.command()(heal)
 app.command("ddl-override")(ddl_override)
+app.command()(replay)
 app.command()(tail)
 app.add_typer(changelog, name="changelog")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from connectors.tracker import Tracker
 
-__all__ = ["ddl_override", "heal"]
+__all__ = ["ddl_override", "heal", "held_tracker"]
 
 _Table = Annotated[str, typer.Option("--table", metavar="TABLE", help="The stopped table, as database.table.")]
 
@@ -44,7 +44,7 @@ def heal(
     if (table is None) == (not lost_log):
         raise typer.BadParameter("give --table TABLE or --lost-log, one of the two")
     wanted = None if table is None else table_named(table)
-    with _tracker(config) as (settings, tracker):
+    with held_tracker(config) as (settings, tracker):
         if wanted is None:
             done = healing.skip_lost_log(tracker)
             typer.echo(f"all tables go on from {done.position}")
@@ -80,7 +80,7 @@ def ddl_override(
     from connectors.overriding import override
 
     wanted = table_named(table)
-    with _tracker(config) as (settings, tracker):
+    with held_tracker(config) as (settings, tracker):
         done = override(tracker, wanted, statement, limit_bytes=settings.run.max_batch_bytes)
         stopped = {str(name): quarantine.reason for _, name, quarantine in tracker.store.stopped()}
     typer.echo(
@@ -91,7 +91,7 @@ def ddl_override(
 
 
 @contextmanager
-def _tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
+def held_tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
     """The connector's tracker, its lease held."""
     from connectors.config import load_config
     from connectors.recorded import recorded_store

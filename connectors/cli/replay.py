@@ -1,0 +1,102 @@
+"""``historian replay``: one table is read again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.arguments import Config
+from connectors.cli.heal import held_tracker
+from connectors.cli.outcome import ending
+from connectors.cli.recorded_history import table_named
+from connectors.cli.sessions import session
+from historian.errors import ConfigError, SourceError
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from connectors.tracker import Tracker
+    from historian.positions import LogPosition
+    from sinks.delta.standing import Standing
+
+__all__ = ["replay"]
+
+_EARLIEST = "earliest"
+
+
+@ending
+def replay(
+    config: Config,
+    *,
+    table: Annotated[str, typer.Option("--table", metavar="TABLE", help="The table, as database.table.")],
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="POS",
+            help="Build fresh targets from here on, at or before where the table begins; `earliest`: from the log's begin."
+            " By default go on where the targets of a stopped table stand.",
+        ),
+    ] = None,
+) -> None:
+    """Read one table again: rebuild its targets from a position, or revive it where its targets stopped.
+
+    The next run writes it, as one plan up to where the others are; behind that the table goes on with them. The targets that
+    it had stay as they are, and fresh ones stand beside them. The connector must not run meanwhile. Starts Spark.
+    """
+    from connectors import replaying
+
+    wanted = table_named(table)
+    with held_tracker(config) as (settings, tracker):
+        standing = _standing(settings, str(wanted))
+        if start is None:
+            position, behind = _stopped_at(standing, table)
+        else:
+            position, behind = _position(tracker, start), 0
+        done = replaying.replay(tracker, standing.table_id, position, behind=behind)
+    where = "fresh targets" if done.anew else "its targets"
+    typer.echo(
+        f"{done.table}: the next run reads from {position} to {done.plan.end} into {where}, as plan {done.plan.number}"
+    )
+    if done.anew:
+        typer.echo(f"their names end in __r{done.plan.number}; in a catalog they take the names of those that were")
+
+
+def _standing(config: PipelineConfig, table: str) -> Standing:
+    from connectors.config import ConsoleSinkConfig, DeltaSinkConfig
+    from sinks.delta import DeltaSettings
+    from sinks.delta.standing import standing
+
+    sinks = [sink for sink in config.sinks if not isinstance(sink, ConsoleSinkConfig)]
+    if len(sinks) != 1 or not isinstance(sinks[0], DeltaSinkConfig):
+        problem = "expected one sink of type delta, and no other that keeps rows @ $.sinks"
+        raise ConfigError("a table is read again for one lake", problems=(problem,))
+    with session(f"replay {config.name}") as spark:
+        return standing(spark, DeltaSettings(**asdict(sinks[0])), table)
+
+
+def _stopped_at(standing: Standing, table: str) -> tuple[LogPosition, int]:
+    if not standing.stopped:
+        raise SourceError(
+            "the lake has not stopped that table",
+            where=table,
+            next_step="give --from POS to build fresh targets",
+        )
+    if standing.unclear or standing.stopped_in is None:
+        raise SourceError(
+            "the table's targets do not stand where they can go on",
+            where=table,
+            found=standing.unclear,
+            next_step="give --from POS, at or before where the table begins, to build fresh targets",
+        )
+    return standing.stopped_in.start, standing.stopped_in.number - 1
+
+
+def _position(tracker: Tracker, text: str) -> LogPosition:
+    from connectors.replaying import earliest
+    from historian.positions import parse_position
+
+    if text == _EARLIEST:
+        return earliest(tracker)
+    return tracker.reader.locate(parse_position(text, tracker.reader.flavor))

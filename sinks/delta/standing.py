@@ -1,0 +1,75 @@
+"""Where the targets of one table of a lake stand, for those who read the table again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from historian.errors import ChainBroken, SinkError, UnknownTable
+from historian.plans import Plan
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.sink import DeltaSink
+from sinks.delta.state import LakeState
+from sinks.delta.target import Target
+from sinks.tables import Home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Standing", "standing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a table stands in a lake.
+
+    Attributes:
+        table_id: of the history.
+        stopped: why the lake has stopped it; "" where it has not.
+        stopped_in: the plan in which it has; None where it has not.
+        unclear: why the targets do not all hold just what precedes that plan; "" where they do.
+    """
+
+    table_id: int
+    stopped: str = ""
+    stopped_in: Plan | None = None
+    unclear: str = ""
+
+
+def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standing:
+    """Looks at the targets of a table, by its name when it was written last. Reads only.
+
+    Raises:
+        SinkError: there is no lake.
+        UnknownTable: it has no such table, or has dropped it.
+    """
+    state = DeltaSink(spark, settings).reading()
+    if state is None:
+        raise SinkError("there is no lake yet", where=settings.path or settings.catalog)
+    homes = [home for home in state.homes.values() if home.name == table and not home.dropped and home.directories]
+    if not homes:
+        names = sorted(home.name for home in state.homes.values() if not home.dropped)
+        raise UnknownTable("the lake has no such table", where=table, expected=f"one of {', '.join(names)}")
+    home = max(homes, key=lambda home: home.table_id)
+    if not home.stopped:
+        return Standing(table_id=home.table_id)
+    plan = state.plan(home.stopped_in)
+    if plan is None:
+        unclear = f"plan {home.stopped_in}, in which it stopped, is not in the lake"
+        return Standing(table_id=home.table_id, stopped=home.stopped, unclear=unclear)
+    unclear = _unclear(state, home, plan)
+    return Standing(table_id=home.table_id, stopped=home.stopped, stopped_in=plan, unclear=unclear)
+
+
+def _unclear(state: LakeState, home: Home, plan: Plan) -> str:
+    links = state.links_until(plan.number - 1)
+    for directory in home.directories:
+        target = Target(state.kernel, state.connector, directory, state.path(directory), home.kind(directory))
+        before = links.get(directory, 0)
+        try:
+            target.refresh()
+        except ChainBroken as error:
+            return str(error)
+        if target.held != before:
+            return f"{directory} holds a part of plan {plan.number}, in which the table stopped, or misses one before"
+    return ""

@@ -1,0 +1,140 @@
+"""A table that is read again: what its targets hold then, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import sinks
+from connectors.cli import app
+from connectors.cli.outcome import ExitCode
+from connectors.lakes import consistent
+from replica import Replica
+from servers import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture
+def replica(mysql9: Server, tmp_path: Path) -> Replica:
+    mysql9.sql("DROP DATABASE IF EXISTS again")
+    file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
+    mysql9.sql("CREATE DATABASE again")
+    mysql9.sql("CREATE TABLE again.t (id INT PRIMARY KEY, a INT, d DATE)")
+    mysql9.sql("CREATE TABLE again.u (id INT PRIMARY KEY)")
+    mysql9.sql("INSERT INTO again.t VALUES (1, 1, NULL), (2, 2, '2024-02-02'), (3, 3, NULL)")
+    mysql9.sql("INSERT INTO again.u VALUES (1)")
+    replica = Replica(mysql9, tmp_path, ["again"], history="{database}_{table}_history")
+    replica.path.write_text(replica.path.read_text().replace("start: earliest", f"start: '{file}:{offset}'"))
+    return replica
+
+
+def _historian(replica: Replica, *arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [arguments[0], str(replica.path), *arguments[1:]])
+    assert "Traceback" not in result.output
+    return result.exit_code, result.output
+
+
+def _rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def _lake(spark: SparkSession, replica: Replica, directory: str) -> DataFrame:
+    return spark.read.format("delta").load(str(replica.lake / directory))
+
+
+def _source(server: Server, table: str = "again.t") -> list[tuple[Any, ...]]:
+    return sorted(server.sql(f"SELECT * FROM {table}"))
+
+
+def _change(server: Server, turn: int) -> None:
+    server.sql(f"ALTER TABLE again.t ADD c{turn} INT NOT NULL DEFAULT {turn} FIRST")
+    server.sql(f"INSERT INTO again.t (id, a) VALUES ({10 * turn}, {turn})")
+    server.sql("UPDATE again.t SET a = a + 1 WHERE id < 3")
+    server.sql(f"INSERT INTO again.u VALUES ({10 * turn})")
+
+
+def test_a_stopped_table_is_built_anew_from_where_it_began(
+    mysql9: Server, replica: Replica, spark: SparkSession
+) -> None:
+    assert replica.run(spark) == {}
+    first = consistent(spark, replica.path).position
+    spark.sql(f"DELETE FROM delta.`{replica.lake}/again_t` WHERE id = 3")
+    _change(mysql9, 1)
+    assert list(replica.run(spark)) == ["again.t"]
+    mysql9.sql("TRUNCATE again.t")  # the plan that reads it again has two parts
+    mysql9.sql("INSERT INTO again.t (id, a) VALUES (1, 5), (2, 6)")
+    assert list(replica.run(spark)) == ["again.t"]
+    old = _lake(spark, replica, "again_t").collect()
+
+    code, said = _historian(replica, "replay", "--table", "again.t")
+    assert (code, "do not stand where they can go on" in said) == (ExitCode.SOURCE, True)
+    assert "changed by someone else" in said
+    code, said = _historian(replica, "replay", "--table", "again.t", "--from", str(first))
+    assert code == ExitCode.STORE
+    assert "held rows at that position, which fresh targets would lack" in said
+    code, said = _historian(replica, "replay", "--table", "again.t", "--from", "earliest")
+    assert (code, "the next run reads from" in said) == (ExitCode.OK, True)
+    plan = said.rpartition("__r")[2].split(";")[0]
+    _change(mysql9, 2)
+    assert replica.run(spark) == {}
+
+    fresh = {kind: f"{name}__r{plan}" for kind, name in _NAMES.items()}
+    cut = sinks.consistent(spark, replica.lake)
+    assert {t.kind: Path(t.path).name for t in cut.tables if t.name == "again.t"} == fresh
+    assert _rows(cut.mirror["again.t"]) == _source(mysql9)
+    assert _rows(cut.mirror["again.u"]) == _source(mysql9, "again.u")
+    log = cut.changelog["again.t"].orderBy("offset").collect()
+    assert [row.offset for row in log] == list(range(len(log)))
+    assert [(row.op, row.id, row.a) for row in log[:8]] == [
+        *((0, n, n) for n in (1, 2, 3)),
+        (0, 10, 1),
+        *((op, n, n + (op == 3)) for n in (1, 2) for op in (2, 3)),
+    ]
+    assert sorted((row.op, row.id) for row in log[8:12]) == [(1, 1), (1, 2), (1, 3), (1, 10)]
+    assert cut.history["again.t"].where("valid_to is null").count() == len(_source(mysql9))
+    assert _lake(spark, replica, "again_t").collect() == old, "what was there stays"
+    assert [row.offset for row in cut.changelog["again.u"].orderBy("offset").collect()] == [0, 1, 2]
+
+
+_NAMES = {"changelog": "changes_again_t", "mirror": "again_t", "history": "again_t_history"}
+
+
+def test_a_table_goes_on_where_it_stopped(mysql9: Server, replica: Replica, spark: SparkSession) -> None:
+    text = replica.path.read_text()
+    replica.path.write_text(f"{text}types: {{zero_dates: error}}\n")
+    assert replica.run(spark) == {}
+    _change(mysql9, 1)
+    with mysql9.connect(sql_mode="") as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO again.t (id, d) VALUES (50, '0000-00-00')")
+    assert list(replica.run(spark)) == ["again.t"]
+    _change(mysql9, 2)
+    assert list(replica.run(spark)) == ["again.t"]
+    code, said = _historian(replica, "replay", "--table", "again.u")
+    assert (code, "the lake has not stopped that table" in said) == (ExitCode.SOURCE, True)
+    code, said = _historian(replica, "replay", "--table", "again.gone")
+    assert (code, "expected  one of again.t, again.u" in said) == (ExitCode.STORE, True)
+
+    code, said = _historian(replica, "replay", "--table", "again.t")
+    assert (code, "into its targets" in said) == (ExitCode.OK, True)
+    assert list(replica.run(spark)) == ["again.t"], "it still cannot be read, and stops again"
+    replica.path.write_text(f"{text}types: {{zero_dates: 'null'}}\n")
+    assert _historian(replica, "replay", "--table", "again.t")[0] == ExitCode.OK
+    _change(mysql9, 3)
+    assert replica.run(spark) == {}
+
+    wanted = [(*row[:5], None) if row[3] == 50 else row for row in _source(mysql9)]
+    assert _rows(_lake(spark, replica, "again_t")) == wanted
+    log = _lake(spark, replica, "changes_again_t").orderBy("offset").collect()
+    assert [row.offset for row in log] == list(range(len(log)))
+    assert [(row.op, row.id) for row in log if row.op == 0] == [(0, n) for n in (1, 2, 3, 10, 50, 20, 30)]
+    assert sum(row.op == 3 for row in log) == 6
+    (tmp := replica.directory / "store.db").unlink()
+    _change(mysql9, 4)
+    assert replica.run(spark) == {}, f"{tmp} is rebuilt from the lake, plans that read again included"
+    wanted = [(*row[:6], None) if row[4] == 50 else row for row in _source(mysql9)]
+    assert _rows(_lake(spark, replica, "again_t")) == wanted
