@@ -16,10 +16,23 @@ from historian.plans import Plan
 from historian.schema import Column, ColumnType, Snapshot, TableName
 from historian.versions import Version
 
-__all__ = ["CHOICES", "DEAD_LETTER", "NO_CHOICES", "TypeChoices", "TypeRule", "choice_of", "forms_of"]
+__all__ = [
+    "CHOICES",
+    "DEAD_LETTER",
+    "NO_CHOICES",
+    "NULL",
+    "REASONS",
+    "TypeChoices",
+    "TypeRule",
+    "choice_of",
+    "forms_of",
+]
 
 DEAD_LETTER = "dead_letter"
 """The form of columns whose values go to the dead letters where they cannot be represented."""
+
+NULL = "null"
+"""The form of columns whose values become NULL, counted, where they cannot be represented, and by default do not."""
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "bigint_unsigned": {"decimal": "", "int64": "int64", "text": "text"},
@@ -27,13 +40,21 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "bit1": {"boolean": "", "binary": "binary"},
     "time": {"microseconds": "", "text": "text"},
     "zero_dates": {"null": "", "text": "text", "dead_letter": DEAD_LETTER, "error": "error"},
+    "invalid_text": {"error": "", "null": NULL, "dead_letter": DEAD_LETTER},
     "json": {"text": "", "variant": "variant"},
 }
 """A choice's name to its values, the default one first, and the form of each."""
 
+REASONS: Mapping[str, str] = {
+    "zero_dates": "a date that the calendar does not have",
+    "invalid_text": "bytes that are no text",
+}
+"""Choices by which values become dead letters, and why their values do."""
+
 _DATES = frozenset(("date", "datetime", "timestamp"))
+_TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"))
 _Formed = Callable[[int, ColumnType], ColumnType]
-_SHAPELESS = frozenset(("", "error", DEAD_LETTER))
+_SHAPELESS = frozenset(("", "error", NULL, DEAD_LETTER))
 """Forms that leave a column's Arrow type as it is by default."""
 
 
@@ -49,6 +70,8 @@ def choice_of(kind: ColumnType) -> str | None:
         return "tinyint1"
     if kind.name == "bit" and kind.length in (None, 1):
         return "bit1"
+    if kind.name in _TEXTS:
+        return "invalid_text"
     return kind.name if kind.name in ("time", "json") else "zero_dates" if kind.name in _DATES else None
 
 
@@ -140,7 +163,7 @@ def forms_of(plan: Plan) -> dict[str, str]:
         for version in table.versions:
             for column in () if version.snapshot is None else version.snapshot.columns:
                 choice = choice_of(column.type)
-                if choice is not None:
+                if choice is not None and not _SHAPELESS.issuperset(CHOICES[choice].values()):
                     form = column.type.form
                     found[f"{column.id} {choice}"] = "" if form in _SHAPELESS else form
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from historian import types
-from historian.choices import CHOICES, choice_of
+from historian.choices import CHOICES, DEAD_LETTER, REASONS, choice_of
 from historian.ddl.captured_types import parse_column_type
 from historian.schema import Column, ColumnType
 from historian.types import arrow_type
@@ -18,6 +18,7 @@ from sinks.delta.schema import delta_type
 DOCS = (Path(__file__).parents[1] / "docs" / "types.md").read_text(encoding="utf-8")
 KINDS = re.findall(r"^\| `([^`]*)` \| `([^`]*)` \| `([^`]*)` \| ([^|]*)\|$", DOCS, re.MULTILINE)
 CHOSEN = re.findall(r"^\| `(\w+)` \| `([^`]*)` \| `(\w+)` \| `([^`]*)` \| `([^`]*)` \|$", DOCS, re.MULTILINE)
+UNREPRESENTABLE = "## What cannot be represented"
 SPARK = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
@@ -34,7 +35,7 @@ def carried(kind: ColumnType) -> tuple[str, str]:
 def test_no_line_of_the_tables_is_left_out() -> None:
     rows = [
         line
-        for line in DOCS.splitlines()
+        for line in DOCS.partition(UNREPRESENTABLE)[0].splitlines()
         if line.startswith("|") and not line.startswith(("| type", "| choice", "|---"))
     ]
     assert len(rows) == len(KINDS) + len(CHOSEN)
@@ -65,3 +66,10 @@ def test_every_choice_is_documented_with_its_default_first() -> None:
         values = found.setdefault(choice, [])
         values += [] if value in values else [value]
     assert found == {choice: list(values) for choice, values in CHOICES.items()}
+
+
+def test_every_reason_of_a_dead_letter_is_documented() -> None:
+    assert {choice for choice, values in CHOICES.items() if DEAD_LETTER in values} == set(REASONS)
+    table = DOCS.partition(UNREPRESENTABLE)[2]
+    for choice, reason in REASONS.items():
+        assert re.search(rf"^\| {reason} \|.*`{choice}`: dead letter", table, re.MULTILINE)

@@ -40,6 +40,11 @@ class ChoicesDocument(Model):
         description="dates that the calendar does not have; null by default, counted. text: all of a column; dead_letter: NULL, "
         "and each is told of in the lake's historian_dead_letters; error: stops the table",
     )
+    invalid_text: Annotated[Literal["error", "null", "dead_letter"] | None, BeforeValidator(_null)] = Field(
+        default=None,
+        description="bytes that are no text of their column's character set; error by default: they stop the table. null: NULL, "
+        "counted; dead_letter: NULL, and each is told of in the lake's historian_dead_letters",
+    )
     json_: Literal["text", "variant"] | None = Field(
         default=None,
         alias="json",

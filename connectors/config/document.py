@@ -396,12 +396,12 @@ class Document(Model):
     @model_validator(mode="after")
     def _keeps_letters(self) -> Document:
         chosen = (self.types, *self.types.columns.values())
-        if any(choices.zero_dates == DEAD_LETTER for choices in chosen) and any(
-            s.type == "parquet" for s in self.sinks
-        ):
-            raise ValueError(
-                "types.zero_dates: dead_letter needs sinks that keep dead letters, and type: parquet does not"
-            )
+        for key in ("zero_dates", "invalid_text"):
+            wanted = any(getattr(choices, key) == DEAD_LETTER for choices in chosen)
+            if wanted and any(sink.type == "parquet" for sink in self.sinks):
+                raise ValueError(
+                    f"types.{key}: dead_letter needs sinks that keep dead letters, and type: parquet does not"
+                )
         return self
 
     def plain(self, path: Path) -> settings.PipelineConfig:

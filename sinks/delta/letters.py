@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from historian.choices import DEAD_LETTER
+from historian.choices import DEAD_LETTER, REASONS, choice_of
 from historian.plans import Plan
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, Kernel
@@ -37,7 +37,6 @@ _SCHEMA = plain_schema(
     text="string",
     raw="binary",
 )
-_REASON = "a date that the calendar does not have"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -93,7 +92,7 @@ def _rows(plan: Plan, chunk: Any) -> Iterator[dict[str, Any]]:
             "ordinal": letter["ordinal"],
             "op": letter["op"],
             "event_time": _EPOCH + timedelta(microseconds=letter["event_time_us"]),
-            "reason": _REASON,
+            "reason": "" if column is None else REASONS[choice_of(column.type) or ""],
             "text": letter["text"],
             "raw": bytes.fromhex(letter["raw"]),
         }

@@ -17,10 +17,11 @@ from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.rows_arrow import Finish
 from connectors.readers.binlog.rows_compressed import unpacked
 from connectors.readers.binlog.rows_fixed import FIXED_TEXTS, fixed_text
+from connectors.readers.binlog.rows_lenient import lenient
 from connectors.readers.binlog.rows_letters import lettered
 from connectors.readers.binlog.rows_old_temporal import old_temporal, old_temporal_text, old_width
 from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
-from historian.choices import DEAD_LETTER
+from historian.choices import DEAD_LETTER, NULL
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
@@ -208,6 +209,8 @@ def _varying(case: _Case) -> Step:
         finish = text_finish(case.type.charset or ("utf8mb4" if name == "json" else "binary"))
     if case.wire.type in COMPRESSED:
         finish = unpacked(finish)
+    if case.type.form in (DEAD_LETTER, NULL) and case.wire.type != _C.JSON and not case.in_key:
+        finish = lenient(finish, letters=case.type.form == DEAD_LETTER)
     # Zero bytes at the end of these stay out of the log.
     padded = longest if name == "binary" or name in FIXED_TEXTS else 0
     return Step(kind=at.TEXT, size=size, meta=padded, width=0, arrow=kind, finish=finish)

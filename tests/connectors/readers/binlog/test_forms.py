@@ -176,6 +176,42 @@ def test_dates_that_the_calendar_lacks_become_letters_with_the_logs_bytes() -> N
     assert letter["position"].endswith(":42")
 
 
+@pytest.mark.parametrize("form", ["null", "dead_letter"])
+def test_bytes_that_are_no_text_become_null_and_are_counted(form: str) -> None:
+    kind = wire_text(9, "utf8mb4")
+    table = formed([kind], form)
+    written = [b"\xc3\xa4", b"a\xffb", None, b"", b"\xc3"]
+    values = [(number, value) for number, value in enumerate(written)]
+    events = commit(41, table_map(5, [INT, kind]), rows_event(30, 5, [INT, kind], values))
+
+    chunks = decode_events(events, table)
+
+    assert list(changes(chunks, table)) == [
+        ("+A", 0, "\xe4"),
+        ("+A", 1, None),
+        ("+A", 2, None),
+        ("+A", 3, ""),
+        ("+A", 4, None),
+    ]
+    (chunk,) = chunks
+    assert json.loads(chunk.rows.schema.metadata[b"zero_dates"]) == {"h2": 2}
+    told = json.loads(letters(chunk) or "[]")
+    assert [(letter["raw"], letter["text"]) for letter in told] == (
+        [("61ff62", "a\\xffb"), ("c3", "\\xc3")] if form == "dead_letter" else []
+    )
+
+
+def test_bytes_that_are_no_text_stop_a_table_whose_key_they_are_in() -> None:
+    kind = wire_text(9, "utf8mb4")
+    table = formed([kind], "null")
+    table = replace(table, primary_key=(2,))
+    events = commit(41, table_map(5, [INT, kind]), rows_event(30, 5, [INT, kind], [(1, b"\xff")]))
+
+    (chunk,) = decode_events(events, table, stops=True)
+
+    assert "text that is not valid UTF-8" in chunk.stopped
+
+
 @pytest.mark.parametrize("server", ["mysql57", "mysql9", "mariadb118"], indirect=True)
 def test_letters_are_the_servers_own_text(server: Server) -> None:
     written = ["0000-00-00", "2024-00-15", "2024-02-29", "1000-01-01", "9999-12-31"]
