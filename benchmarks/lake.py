@@ -72,7 +72,7 @@ name: bench
 source: {{type: binlog-files, directory: "{work}/log", tables: ["shop.*"]}}
 history: {{store: "sqlite:///{work}/store.db"}}
 sinks: [{{type: delta, path: "{work}/lake", changelog: "changes_{{database}}_{{table}}", mirror: null}}]
-run: {{checkpoint: "{work}/checkpoint", trigger: once}}
+run: {{trigger: once}}
 """
     )
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Our error behind a failed Spark query: Spark hands on only the text of what another process raised."""
+"""Our error behind a failed Spark job: Spark hands on only the text of what another process raised."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ def error_behind(failure: BaseException) -> HistorianError:
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, HistorianError):
             return kind(message.strip())
-    return SinkError("the Spark query failed", found=text.strip())
+    return SinkError("a plan could not be written", found=text.strip())

@@ -1,7 +1,8 @@
-"""The composition: one Spark query that carries a log's plans into sinks.
+"""The composition: carries a log's plans into sinks, one after the other.
 
-The lease of the connector is held while the query runs. Every step may fail and be run again: plans are stored before
-they are handed out, and sinks skip what they hold.
+The lease of the connector is held meanwhile. Every step may fail and be run again: plans are stored before they are
+handed out, and sinks skip what they hold. So there is no other progress to keep: a run begins behind the last plan
+that all sinks hold.
 """
 
 from __future__ import annotations
@@ -9,32 +10,37 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from connectors.check import require
 from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
+from connectors.decoding import PlannedLog, decoded
 from connectors.failures import error_behind
 from connectors.lakes import check_made_here
-from connectors.spark import MARKER_TABLE_ID, HistorianSource
+from connectors.sources import make_tracker
 from historian.changelog import column_id
-from historian.errors import HistorianError, StoreError
+from historian.errors import HistorianError
 from historian.plans import Plan
 from historian.store import Lease, Store
 from historian.timeline import TimelineEntry
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
+    from connectors.tracker import Tracker
     from sinks.base import Sink
+    from sinks.chunks import ChunkHead
 
 __all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
 
 _Report = Callable[[Plan, Mapping[str, str]], None]
-_POLL_S = 1
+_POLL_S = 1.0
+_STREAM = ""
+"""The pipeline's name among the streams of its store."""
 
 
 def run(
@@ -137,7 +143,7 @@ class Pipeline:
         self,
         config: PipelineConfig,
         spark: SparkSession,
-        store: Store,
+        tracker: Tracker,
         sinks: Sequence[Sink],
         held: int,
         lease: Lease,
@@ -145,13 +151,12 @@ class Pipeline:
     ) -> None:
         self._config = config
         self._spark = spark
-        self._store = store
+        self._tracker = tracker
+        self._store = tracker.store
         self._sinks = sinks
         self._held = held
         self._lease = lease
         self._report = report
-        self._writing = threading.Lock()
-        self._error: HistorianError | None = None
 
     @classmethod
     @contextmanager
@@ -159,80 +164,54 @@ class Pipeline:
         """A pipeline that holds the connector's lease and its targets."""
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
-        try:
-            with store.lease(config.name) as lease:
-                opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
-                check_made_here(store, max(opened, default=0))
-                held = store.begin_behind(min(opened, default=0))
-                yield cls(config, spark, store, sinks, held, lease, report)
-        finally:
-            store.close()
+        with closing(store), store.lease(config.name) as lease:
+            opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
+            check_made_here(store, max(opened, default=0))
+            # Sinks that keep nothing go on where the last run ended.
+            held = store.begin_behind(min(opened) if opened else store.progress(_STREAM))
+            tracker = make_tracker(config, store=store)
+            with closing(tracker.reader):
+                yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
-        """Runs the query to its end, or until *stopping* is set and no batch is being written. Raises what stopped it."""
-        if stopping.is_set():
-            return
-        query = self._start(once=once or until is not None, until=until)
+        """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
         try:
-            while not query.awaitTermination(_POLL_S):
-                if stopping.is_set() and self._writing.acquire(blocking=False):
-                    try:
-                        query.stop()
-                    finally:
-                        self._writing.release()
-                    return
+            for planned in self._plans(once=once or self._config.run.once, until=until, stopping=stopping):
+                self._write(planned)
+        except HistorianError:
+            raise
         except Exception as failure:
-            if self._error is not None:
-                raise self._error from failure
             raise error_behind(failure) from failure
 
-    def _start(self, *, once: bool, until: str | None) -> StreamingQuery:
-        self._spark.dataSource.register(HistorianSource)
-        options = {"config": str(self._config.path), "after_plan": str(self._held)}
-        if until is not None:
-            options["until"] = until
-        stream = self._spark.readStream.format("historian").options(**options).load()
-        run = self._config.run
-        trigger: dict[str, Any] = (
-            {"availableNow": True} if once or run.once else {"processingTime": f"{run.trigger_s} seconds"}
-        )
-        return (
-            stream.writeStream.queryName(self._config.name)
-            .option("checkpointLocation", self._checkpoint())
-            .foreachBatch(self._write)
-            .trigger(**trigger)
-            .start()
-        )
+    def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
+        """The plans behind what the sinks hold; between two of them at least the trigger's time, unless the log is behind."""
+        tracker, settings, number = self._tracker, self._config.run, self._held
+        if once and not stopping.is_set():
+            tracker.stop_at_present_end()
+        while not stopping.is_set():
+            begun_s = time.monotonic()
+            plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
+            if plan is not None:
+                yield PlannedLog.of(plan, tracker.reader)
+                number = plan.number
+                if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
+                    stopping.wait(begun_s + settings.trigger_s - time.monotonic())
+            elif once or until is not None:
+                return
+            else:
+                tracker.reader.wait(tracker.end_of(number), _POLL_S)
 
-    def _checkpoint(self) -> str:
-        """A directory of the store's own: offsets are plan numbers, which mean something only in the store that gave them."""
-        return f"{self._config.run.checkpoint}/{self._store.generation()}"
-
-    def _write(self, rows: DataFrame, batch_id: int) -> None:  # noqa: ARG002 Spark's signature; plans have numbers of their own
-        with self._writing:
-            rows = rows.persist()
-            try:
-                self._lease.check()
-                seen = (
-                    rows.where(f"{_IS_MARKER} or zero_dates <> ''").select("plan", "table_id", "zero_dates").collect()
-                )
-                for number in sorted({row.plan for row in seen if row.table_id == MARKER_TABLE_ID}):
-                    self._write_plan(number, rows)
-                    self._store.count_zero_dates(number, _zero_dates(row for row in seen if row.plan == number))
-            except HistorianError as error:
-                self._error = error
-                raise
-            finally:
-                rows.unpersist()
-
-    def _write_plan(self, number: int, rows: DataFrame) -> None:
-        plan = self._store.plan(number)
-        if plan is None:
-            raise StoreError("a plan of the stream is missing from the store", where=f"plan {number}")
+    def _write(self, planned: PlannedLog) -> None:
+        plan = planned.plan
+        self._lease.check()
         if plan.tables:
-            chunks = rows.where(f"plan = {number} and not ({_IS_MARKER})").drop("plan")
-            for sink in self._sinks:
-                sink.write(plan, self._timeline(plan), chunks)
+            with decoded(planned, self._tracker.reader, self._spark) as chunks:
+                for sink in self._sinks:
+                    sink.write(plan, self._timeline(plan), chunks)
+                amounts = _zero_dates(chunks.heads)
+            if amounts:
+                self._store.count_zero_dates(plan.number, amounts)
+        self._tracker.done_with(_STREAM, plan.number)
         self._report(plan, self.stopped())
 
     def stopped(self) -> Mapping[str, str]:
@@ -243,17 +222,19 @@ class Pipeline:
         return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
 
 
-def _zero_dates(rows: Iterable[Any]) -> dict[tuple[int, int], int]:
+def _is_full(plan: Plan, limit_bytes: int) -> bool:
+    """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
+    return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes
+
+
+def _zero_dates(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
     """How many zero dates became NULL, by table id and column id."""
     amounts: dict[tuple[int, int], int] = {}
-    for row in rows:
-        for name, count in json.loads(row.zero_dates or "{}").items():
-            key = (row.table_id, column_id(name))
+    for head in heads:
+        for name, count in json.loads(head.zero_dates or "{}").items():
+            key = (head.table_id, column_id(name))
             amounts[key] = amounts.get(key, 0) + count
     return amounts
-
-
-_IS_MARKER = f"table_id = {MARKER_TABLE_ID}"
 
 
 def _session(name: str) -> SparkSession:

@@ -8,7 +8,10 @@ from connectors.readers.base import Bound
 from historian.plans import LogRange
 from historian.positions import LogPosition
 
-__all__ = ["cut_ranges"]
+__all__ = ["SEQUENCE_BITS", "cut_ranges"]
+
+SEQUENCE_BITS = 32
+"""Chunks of a plan's n-th range, from 0, are numbered from n << SEQUENCE_BITS."""
 
 
 def cut_ranges(start: LogPosition, bounds: Sequence[Bound], range_bytes: int) -> tuple[LogRange, ...]:

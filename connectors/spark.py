@@ -9,7 +9,7 @@ Options:
     from, to: positions a batch read lies between; by default the configured start, and the log's end.
     until: position a stream ends at.
     absent: "true": typed rows have columns ``absent`` and ``unseen``, which name the columns that a row's images lack.
-    after_plan: number of the plan a new stream begins behind; the pipeline sets it to what its sinks hold.
+    after_plan: number of the plan a new stream begins behind.
 
 The reader objects travel between processes: what they build is made again in each.
 """
@@ -26,6 +26,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
+from connectors.ranges import SEQUENCE_BITS
 from connectors.typed import TypedTable
 from historian.chunks import CHUNK_STREAM, chunk_row
 from historian.errors import ConfigError
@@ -47,7 +48,6 @@ STREAM_SCHEMA = pa.schema([pa.field("plan", pa.int64(), nullable=False), *CHUNK_
 """Rows of the many-table stream: the plan's number, then :data:`historian.chunks.CHUNK_STREAM`."""
 
 _OFFSET_FORMAT = 1
-_SEQUENCE_BITS = 32
 
 
 @dataclass
@@ -281,7 +281,7 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
         for chunk in reader.read(
             partition.planned,
             tables,
-            sequence=partition.index << _SEQUENCE_BITS,
+            sequence=partition.index << SEQUENCE_BITS,
             stops=typed is None,
             log=partition.log,
         ):

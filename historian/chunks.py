@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from historian.absence import ABSENT
 from historian.changelog import column_id
 
-__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "letters", "positions"]
+__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "ipc_stream", "letters", "positions"]
 
 _UUID_LENGTH = 36
 _NO_ATTRIBUTES = ("sources", "row_count", "zero_dates", "partial", "letters", "rows")
@@ -95,7 +95,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         letters(chunk),
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
-    body = _ipc_stream(chunk.rows)
+    body = ipc_stream(chunk.rows)
     bounds = pa.array([0, body.size], pa.int32()).buffers()[1]
     return pa.RecordBatch.from_arrays(
         [*arrays, pa.Array.from_buffers(pa.binary(), 1, [None, bounds, body])], schema=CHUNK_STREAM
@@ -129,7 +129,8 @@ def letters(chunk: Chunk) -> str:
     )
 
 
-def _ipc_stream(rows: pa.RecordBatch) -> pa.Buffer:
+def ipc_stream(rows: pa.RecordBatch) -> pa.Buffer:
+    """An Arrow IPC stream of one batch."""
     # Measured first: a sink that grows copies what it holds each time.
     size = pa.MockOutputStream()
     with pa.ipc.new_stream(size, rows.schema) as writer:

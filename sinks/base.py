@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from sinks.chunks import Chunks
 
 __all__ = ["DryRun", "Foreseen", "Recovered", "Sink", "TargetStatus"]
 
@@ -79,14 +77,14 @@ class Sink(Protocol):
             LeaseHeld, SinkError: another connector's targets.
         """
 
-    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:
         """Writes *plan*: what is held already is skipped, the rest is written. Calling it again after any failure is safe.
 
         Args:
             plan: the next one of the chain, or one held before.
             timeline: gives the entries behind a number that the plan needs, in order; recorded before any row.
-            chunks: the plan's rows as :data:`historian.chunks.CHUNK_STREAM`, read once by the caller and persisted. One
-                that says why its table ``stopped`` stops it: nothing of the plan is written of that table.
+            chunks: the plan's rows. One that says why its table ``stopped`` stops it: nothing of the plan is written of
+                that table.
 
         Raises:
             ChainBroken: a plan is missing, or a target was changed by someone else.

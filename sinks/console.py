@@ -19,14 +19,15 @@ import pyarrow as pa
 
 from historian.absence import ABSENT, absent_names
 from historian.changelog import CHUNK_COLUMNS, Op
-from historian.chunks import Chunk, chunks_of, letters
+from historian.chunks import Chunk, letters
 from historian.plans import Plan, PlannedVersion
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
+from sinks.chunks import Chunks
 from sinks.parts import check_planned, count_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["ConsoleSink"]
 
@@ -45,14 +46,14 @@ class ConsoleSink:
         """See :class:`sinks.base.Sink`."""
         return None
 
-    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:  # noqa: ARG002 as the protocol has it
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:  # noqa: ARG002 as the protocol has it
         """See :class:`sinks.base.Sink`."""
-        rows, _, stops, _ = count_rows(chunks)
+        rows, stops, _ = count_rows(chunks)
         check_planned(plan, rows)
         versions = {(table.table_id, v.version): v for table in plan.tables for v in table.versions}
         told = {at for at, version in versions.items() if version.place is None}
         names = _names(plan)
-        for chunk in _in_order(chunks.where("stopped = ''")):
+        for chunk in sorted(chunks.map(list), key=lambda chunk: chunk.sequence):
             for at in sorted(versions.keys() - told, key=lambda at: at[1]):
                 if at[0] == chunk.table_id and at[1] <= chunk.version:
                     self._print(_statement(names[at], versions[at]))
@@ -92,11 +93,6 @@ def _names(plan: Plan) -> dict[tuple[int, int], str]:
             name = name if version.snapshot is None else str(version.snapshot.name)
             names[table.table_id, version.version] = name
     return names
-
-
-def _in_order(chunks: DataFrame) -> Iterator[Chunk]:
-    for batch in chunks.orderBy("sequence").toArrow().to_batches():
-        yield from chunks_of(batch)
 
 
 def _statement(name: str, version: PlannedVersion) -> dict[str, Any]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from historian.errors import SinkError
 from historian.plans import Plan, PlannedVersion
 from historian.schema import Column, Snapshot
 from historian.segments import retracts
+from sinks.chunks import Chunks
 from sinks.tables import Home, Homes, occupants
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["STEPS", "ChunkRows", "Counted", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
 
@@ -185,36 +183,26 @@ class Counted(NamedTuple):
 
     Attributes:
         rows: row counts.
-        size_bytes: of all chunks.
         stops: why tables stop in the plan, by table id.
         partial: (table id, segment) of rows with absent columns.
     """
 
     rows: ChunkRows
-    size_bytes: int
     stops: Mapping[int, str]
     partial: frozenset[tuple[int, int]]
 
 
-def count_rows(chunks: DataFrame) -> Counted:
+def count_rows(chunks: Chunks) -> Counted:
     """Counts the rows of chunks, without looking into them."""
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
     found: dict[tuple[int, int], dict[int, int]] = {}
     stops: dict[int, str] = {}
-    size_bytes = 0
-    partial: set[tuple[int, int]] = set()
-    columns = ("table_id", "segment", "sequence", "row_count", "stopped", "partial")
-    size = F.length("rows").alias("size_bytes")
-    for row in sorted(chunks.select(*columns, size).collect(), key=lambda row: row.sequence):
-        if row.stopped:
-            stops.setdefault(row.table_id, row.stopped)
+    for head in chunks.heads:
+        if head.stopped:
+            stops.setdefault(head.table_id, head.stopped)
             continue
-        found.setdefault((row.table_id, row.segment), {})[row.sequence] = row.row_count
-        size_bytes += row.size_bytes
-        if row.partial:
-            partial.add((row.table_id, row.segment))
-    return Counted(found, size_bytes, stops, frozenset(partial))
+        found.setdefault((head.table_id, head.segment), {})[head.sequence] = head.row_count
+    partial = frozenset((head.table_id, head.segment) for head in chunks.heads if head.partial)
+    return Counted(found, stops, partial)
 
 
 def check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:

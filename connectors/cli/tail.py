@@ -103,7 +103,7 @@ def _of_files(paths: Sequence[Path], schema: Path | None) -> PipelineConfig:
         source=BinlogFilesSource(flavor=BinlogFilesReader(files).flavor, files=files, schema=schema),
         history=HistoryConfig(store="sqlite://"),
         sinks=(),
-        run=RunConfig(checkpoint=""),
+        run=RunConfig(),
     )
 
 

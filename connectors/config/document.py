@@ -364,15 +364,14 @@ class ConsoleDocument(Model):
 class RunDocument(Model):
     """How a run goes."""
 
-    checkpoint: _Location = Field(default=None, description="directory or URL; by default state/NAME-checkpoint")
-    trigger: _Trigger = Field(default=2.0, description="time between micro-batches; once: up to the log's end")
-    max_batch_bytes: _Bytes = Field(default=256_000_000, description="of log in one micro-batch, such as 256 MB")
+    checkpoint: str | None = Field(default=None, description="of earlier releases; nothing is kept there any more")
+    trigger: _Trigger = Field(default=2.0, description="time between plans; once: up to the log's end")
+    max_batch_bytes: _Bytes = Field(default=256_000_000, description="of log in one plan, such as 256 MB")
 
-    def plain(self, name: str, base: Path) -> settings.RunConfig:
+    def plain(self) -> settings.RunConfig:
         """The plain value."""
         once = self.trigger == values.ONCE
         return settings.RunConfig(
-            checkpoint=self.checkpoint or str((base / "state" / f"{name}-checkpoint").resolve()),
             once=once,
             trigger_s=0.0 if once else cast("float", self.trigger),
             max_batch_bytes=self.max_batch_bytes,
@@ -413,6 +412,6 @@ class Document(Model):
             source=self.source.plain(self.name),
             history=self.history.plain(self.name, base),
             sinks=tuple(sink.plain() for sink in self.sinks),
-            run=self.run.plain(self.name, base),
+            run=self.run.plain(),
             types=self.types.plain(),
         )

@@ -147,13 +147,11 @@ class RunConfig:
     """How a run goes.
 
     Attributes:
-        checkpoint: directory or URL of Spark's checkpoint.
         once: end at what the log holds at the start.
-        trigger_s: seconds from the start of one micro-batch to that of the next.
-        max_batch_bytes: of log in one micro-batch; the transaction that crosses it is still part of it.
+        trigger_s: seconds from the start of one plan to that of the next, unless the log goes on behind a full one.
+        max_batch_bytes: of log in one plan; the transaction that crosses it is still part of it.
     """
 
-    checkpoint: str
     once: bool = False
     trigger_s: float = 2.0
     max_batch_bytes: int = 256_000_000

@@ -201,6 +201,11 @@ class Store:
 
         self._transactions.write(work)
 
+    def progress(self, name: str) -> int:
+        """The last plan that :meth:`note_progress` noted of the stream *name*; 0 where it noted none."""
+        query = select(progress.c.plan).where(progress.c.name == name)
+        return int(self._transactions.read(lambda connection: connection.execute(query).scalar()) or 0)
+
     def _read_history(self, connection: Connection, empty: Catalog | None = None) -> History:
         history = History(empty, stored=read_timeline(connection), horizon=held_horizon(connection))
         for body in connection.execute(select(gaps.c.body).order_by(gaps.c.number)).scalars():

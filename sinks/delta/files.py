@@ -1,6 +1,6 @@
-"""Executors turn chunks into Parquet files that lie in the targets' directories and that no table knows yet.
+"""Tasks turn chunks into Parquet files that lie in the targets' directories and that no table knows yet.
 
-One pass over a batch writes the files of every table: the changelog's rows, the net change for the mirror, and for the
+One pass over chunks writes the files of every table: the changelog's rows, the net change for the mirror, and for the
 history the rows that begin and the ends of those from before. What a failed task leaves behind is an orphan, which VACUUM takes.
 """
 
@@ -9,24 +9,22 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.changelog import physical_name
-from historian.chunks import Chunk, chunks_of
+from historian.chunks import Chunk
 from historian.errors import ValueUnrepresentable
 from historian.schema import Snapshot
+from sinks.chunks import Chunks
 from sinks.delta.kernel import DataFile
 from sinks.delta.statistics import file_statistics
 from sinks.intervals import Added, IntervalRows
 from sinks.rows import NetRows, changelog_rows
 from sinks.variant import fitted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = [
     "CHANGELOG",
@@ -58,6 +56,8 @@ _FILE_BYTES = 512 << 20
 MIRROR_FILE_BYTES = 32 << 20
 """Where a mirror's file ends: the smaller they are, the less a change of few keys writes anew."""
 _BATCH_ROWS = 1 << 18
+_DICTIONARY_BYTES = 64 << 10
+"""A column whose values make more than this goes on without a dictionary: a large one costs more time than it saves bytes."""
 FILES = "table_id int, segment int, kind string, path string, size_bytes long, rows long, statistics string"
 _FILE_SCHEMA = pa.schema(
     [
@@ -191,6 +191,7 @@ class FileWriter:
             self._stream,
             self._schema,
             compression="zstd",
+            dictionary_pagesize_limit=_DICTIONARY_BYTES,
             store_decimal_as_integer=True,
             metadata_collector=self._footers,
         )
@@ -213,12 +214,10 @@ class FileWriter:
         )
 
 
-def write_files(chunks: DataFrame, works: Iterable[Work]) -> list[WrittenFile]:
-    """Writes the files of *works* from *chunks* (:data:`historian.chunks.CHUNK_STREAM`) in one Spark job."""
+def write_files(chunks: Chunks, works: Iterable[Work], *, by_table: bool = False) -> list[WrittenFile]:
+    """Writes the files of *works* from *chunks*; *by_table*: one task takes all rows of a table."""
     by_part = {(work.table_id, work.segment): work for work in works}
-    if not by_part:
-        return []
-    return files_of(chunks.mapInArrow(_writer(by_part), FILES).collect())
+    return chunks.map(_writer(by_part), by_table=by_table) if by_part else []
 
 
 def files_of(rows: Iterable[Any]) -> list[WrittenFile]:
@@ -242,17 +241,19 @@ def file_rows(part: tuple[int, int], kind: str, files: Iterable[DataFile]) -> It
         yield pa.RecordBatch.from_arrays(arrays, schema=_FILE_SCHEMA)
 
 
-def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[Chunk]], Iterator[WrittenFile]]:
+    def write(chunks: Iterable[Chunk]) -> Iterator[WrittenFile]:
         open_parts: dict[tuple[int, int], _PartWriter] = {}
-        for batch in batches:
-            for chunk in chunks_of(batch):
-                part = chunk.table_id, chunk.segment
-                if part in works:
-                    open_parts.setdefault(part, _PartWriter(works[part])).write(chunk)
-        for part, writer in open_parts.items():
+        for chunk in chunks:
+            part = chunk.table_id, chunk.segment
+            if part in works:
+                if part not in open_parts:
+                    open_parts[part] = _PartWriter(works[part])
+                open_parts[part].write(chunk)
+        for (table_id, segment), writer in open_parts.items():
             for kind, files in writer.close():
-                yield from file_rows(part, kind, files)
+                for file in files:
+                    yield WrittenFile(table_id=table_id, segment=segment, kind=kind, file=file)
 
     return write
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from historian.choices import DEAD_LETTER, REASONS, choice_of
 from historian.plans import Plan
+from sinks.chunks import ChunkHead, Chunks
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, Kernel
 from sinks.delta.schema import plain_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["DEAD_LETTERS", "record_letters"]
 
@@ -40,19 +38,18 @@ _SCHEMA = plain_schema(
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: DataFrame) -> None:
+def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -> None:
     """Appends the letters of *plan*, once, to the table at *path*, which is made with the first one.
 
     Costs nothing where the plan has no column whose values may become letters.
 
     Args:
-        chunks: of the plan, as :data:`historian.chunks.CHUNK_STREAM`.
+        chunks: of the plan.
     """
     versions = [version.snapshot for table in plan.tables for version in table.versions]
     if not any(column.type.form == DEAD_LETTER for found in versions if found is not None for column in found.columns):
         return
-    told = chunks.where("letters <> ''").select("table_id", "version", "sequence", "letters").collect()
-    rows = [row for chunk in sorted(told, key=lambda chunk: chunk.sequence) for row in _rows(plan, chunk)]
+    rows = [row for head in chunks.heads if head.letters for row in _rows(plan, head)]
     if not rows:
         return
     view = kernel.view(path) or kernel.create(path, _SCHEMA, {}, {})
@@ -71,20 +68,20 @@ def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: DataFrame) -> 
             kernel.commit(view, plan.connector, plan.number, commit)
 
 
-def _rows(plan: Plan, chunk: Any) -> Iterator[dict[str, Any]]:
+def _rows(plan: Plan, head: ChunkHead) -> Iterator[dict[str, Any]]:
     snapshot = next(
         version.snapshot
         for table in plan.tables
         for version in table.versions
-        if table.table_id == chunk.table_id and version.version == chunk.version and version.snapshot is not None
+        if table.table_id == head.table_id and version.version == head.version and version.snapshot is not None
     )
-    for letter in json.loads(chunk.letters):
+    for letter in json.loads(head.letters):
         column = snapshot.column_by_id(letter["column"])
         yield {
             "plan": plan.number,
-            "table_id": chunk.table_id,
+            "table_id": head.table_id,
             "table": str(snapshot.name),
-            "schema_version": chunk.version,
+            "schema_version": head.version,
             "column_id": letter["column"],
             "column": "" if column is None else column.name,
             "type": "" if column is None else str(column.type),

@@ -10,6 +10,7 @@ from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
 from sinks.chain import check_connector, check_follows
+from sinks.chunks import Chunks
 from sinks.delta import faults
 from sinks.delta.catalog import CatalogTables, catalog_names
 from sinks.delta.kernel import Kernel
@@ -22,12 +23,9 @@ from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
 from sinks.tables import assign, stopped_homes
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["DeltaSink"]
-
-_SMALL_BYTES = 32 << 20
-"""Batches up to this size are written by one task: one file a table, one Python worker to wake."""
 
 
 class DeltaSink:
@@ -64,14 +62,14 @@ class DeltaSink:
         state.advance()
         return state.last.number
 
-    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:
         """See :class:`sinks.base.Sink`."""
         state = self._opened(plan)
         held = 0 if state.last is None else state.last.number
         if plan.number < held:
             state.check_earlier(plan)
             return
-        rows, size_bytes, stops, partial = count_rows(chunks)
+        rows, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
         homes = stopped_homes(assign(state.homes, plan, self._settings), stops, plan.number)
         if stops:
@@ -90,8 +88,8 @@ class DeltaSink:
         record_letters(state.kernel, state.path(DEAD_LETTERS), plan, chunks)
         faults.reached("letters_recorded")
         closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
-        writer = PlanWriter(state, self._targets, plan, self._settings, closed)
-        writer.write(parts, chunks, small=size_bytes <= _SMALL_BYTES)
+        writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
+        writer.write(parts, chunks)
         self._align(state)
         state.advance()
         faults.reached("plan_written")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken, TableStopped
 from historian.plans import Plan
+from sinks.chunks import Chunks
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart, prepare_changelog
 from sinks.delta.files import (
@@ -40,7 +41,7 @@ from sinks.delta.target import Target
 from sinks.parts import Part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["PlanWriter"]
 
@@ -81,12 +82,14 @@ class PlanWriter:
 
     def __init__(
         self,
+        spark: SparkSession,
         state: LakeState,
         targets: dict[str, Target],
         plan: Plan,
         settings: DeltaSettings,
         closed: Mapping[str, str],
     ) -> None:
+        self._spark = spark
         self._state = state
         self._targets = targets
         self._plan = plan
@@ -94,32 +97,31 @@ class PlanWriter:
         self._checked: set[str] = set()
         self._closed = dict(closed)
 
-    def write(self, parts: Sequence[Part], chunks: DataFrame, *, small: bool) -> None:
+    def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
         """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.
 
         Args:
             parts: of the plan, of tables that are not stopped.
-            chunks: of the plan, persisted.
-            small: whether one task does all of a round; else the tasks that hold the chunks write the changelogs, and
-                a table's net change is one task's.
+            chunks: of the plan. Where they are small, one task does all of a round; else tasks that hold some write the
+                changelogs, and a table's net change is one task's.
         """
         for index in sorted({part.index for part in parts}):
-            self._write_round([part for part in parts if part.index == index], chunks, small=small)
+            self._write_round([part for part in parts if part.index == index], chunks)
 
-    def _write_round(self, parts: Sequence[Part], chunks: DataFrame, *, small: bool) -> None:
-        spark = chunks.sparkSession
+    def _write_round(self, parts: Sequence[Part], chunks: Chunks) -> None:
+        spark = self._spark
         prepared: list[_Prepared] = []
         for part in parts:
             with self._stopping(part):
                 prepared.append(self._prepare(part, spark))
         works = [work for work in map(self._work, prepared) if work is not None]
-        if small:
-            files = write_files(chunks.coalesce(1), works)
+        if chunks.is_small:
+            files = write_files(chunks, works)
         else:
             changelogs = [replace(w, target=None, history=None) for w in works if w.changelog is not None]
             by_key = [replace(w, changelog=None) for w in works if w.target is not None or w.history is not None]
             files = write_files(chunks, changelogs)
-            files += write_files(chunks.repartition("table_id"), by_key)
+            files += write_files(chunks, by_key, by_table=True)
         faults.reached("files_written")
         for ready in prepared:
             with self._stopping(ready.part):

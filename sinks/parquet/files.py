@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +21,14 @@ import pyarrow.parquet as pq
 from historian import codec
 from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE
 from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
-from historian.chunks import chunks_of
+from historian.chunks import Chunk
 from historian.errors import TableStopped
 from historian.fold import BAG_COUNT, fold_bag, net_changes
 from historian.projection import project
 from historian.schema import Snapshot
 from historian.types import arrow_type
+from sinks.chunks import Chunks
 from sinks.rows import changelog_rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["Retraction", "Work", "write_chunks", "write_retractions"]
 
@@ -39,7 +37,6 @@ _UTC_US = pa.timestamp("us", tz="UTC")
 _SYSTEM_TYPES = (pa.int64(), pa.int32(), _UTC_US, _UTC_US, pa.int64())
 _LACKS = "lacks"
 """Column that tells whether a row has absent columns, while it is folded."""
-_WRITTEN = "path string, rows long"
 _BATCH_ROWS = 65_536
 
 
@@ -81,14 +78,12 @@ class Retraction:
     event_time_us: int
 
 
-def write_chunks(chunks: DataFrame, works: Mapping[tuple[int, int], Work]) -> int:
-    """Writes the rows of *works*, by (table id, segment), in one Spark job; says how many rows were written.
+def write_chunks(chunks: Chunks, works: Mapping[tuple[int, int], Work]) -> int:
+    """Writes the rows of *works*, by (table id, segment); says how many rows were written.
 
     A file that an earlier try left is replaced by the same rows.
     """
-    ordered = chunks.repartition("table_id").sortWithinPartitions("table_id", "sequence")
-    files = ordered.mapInArrow(_writer(works), _WRITTEN).collect()
-    return sum(int(file.rows) for file in files)
+    return sum(chunks.map(_writer(works), by_table=True))
 
 
 def write_retractions(work: Retraction) -> int:
@@ -111,11 +106,11 @@ def write_retractions(work: Retraction) -> int:
     return count
 
 
-def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[Chunk]], Iterator[int]]:
+    def write(chunks: Iterable[Chunk]) -> Iterator[int]:
         current: tuple[int, int, int, tuple[str, ...]] | None = None
         file: _File | None = None
-        for chunk in (chunk for batch in batches for chunk in chunks_of(batch)):
+        for chunk in chunks:
             work = works.get((chunk.table_id, chunk.segment))
             if work is None:
                 continue
@@ -165,12 +160,12 @@ class _File:
         self._rows += rows.num_rows
         self._writer.write_table(rows)
 
-    def close(self) -> pa.RecordBatch:
-        """Puts the file in place; tells of it as a row of what was written."""
+    def close(self) -> int:
+        """Puts the file in place; says how many rows it has."""
         self._writer.close()
         self._stream.close()
         self._system.move(self._draft, self._final)
-        return pa.RecordBatch.from_pydict({"path": [self._final], "rows": [self._rows]})
+        return self._rows
 
 
 def _live_rows(work: Retraction) -> pa.Table:

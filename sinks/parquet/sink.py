@@ -15,6 +15,7 @@ from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
 from sinks.chain import check_connector, check_follows
+from sinks.chunks import Chunks
 from sinks.parquet.files import Retraction, Work, write_chunks, write_retractions
 from sinks.parquet.ledger import HeldPlan, Ledger, Log
 from sinks.parquet.settings import ParquetSettings
@@ -23,7 +24,7 @@ from sinks.rows import refuse_system_names
 from sinks.tables import Home, assign, stopped_homes
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["ParquetSink"]
 
@@ -68,7 +69,7 @@ class ParquetSink:
             )
         return self._held.plan.number
 
-    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: DataFrame) -> None:
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:
         """See :class:`sinks.base.Sink`."""
         held = self._held
         number = 0 if held is None else held.plan.number
@@ -78,7 +79,7 @@ class ParquetSink:
                 raise ChainBroken("another plan is held under a plan's number", where=f"{self._root}, {plan.number}")
             return
         check_follows(plan, number, self._root, holder="the files", elsewhere="choose another path")
-        rows, _, stops, partial = count_rows(chunks)
+        rows, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
         recorded = 0 if held is None else held.plan.version
         homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._settings)
@@ -135,7 +136,7 @@ class _Writing:
         self.homes = homes
         self.logs = logs
 
-    def write(self, parts: Sequence[Part], chunks: DataFrame) -> None:
+    def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
         """Writes the files of *parts*; tables that cannot go on are stopped in :attr:`homes`."""
         for index in sorted({part.index for part in parts}):
             works: dict[tuple[int, int], Work] = {}

@@ -104,7 +104,6 @@ def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
             path=str(tmp_path / "lake"), changelog="{database}_{table}_changes", mirror="{database}_{table}"
         ),
     )
-    assert config.run.checkpoint == str(tmp_path / "state" / "checkpoint")
     assert (config.run.once, config.run.trigger_s, config.run.max_batch_bytes) == (False, 2.0, 256_000_000)
 
 

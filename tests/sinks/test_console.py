@@ -31,7 +31,8 @@ def test_rows_and_statements_are_printed_in_order(spark: SparkSession) -> None:
 
     assert sink.open("shop") is None
     for plan in lab.plans:
-        sink.write(plan, lab.timeline, lab.frame(spark, plan, 3))
+        with lab.delivered(plan, spark) as chunks:
+            sink.write(plan, lab.timeline, chunks)
 
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     nothing = {"b": None, "d": None, "at": None}

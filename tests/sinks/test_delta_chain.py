@@ -146,7 +146,6 @@ def test_other_kinds_of_tables_are_refused(lake: Lake) -> None:
 
 def test_plans_that_do_not_fit_are_refused(lake: Lake) -> None:
     lab, plan = lake.lab, lake.lab.plans[0]
-    frame = lab.frame(lake.spark, plan)
     _go_on(lake)
     for other, message in [
         (replace(plan, connector="warehouse"), "of a connector that the sink was not opened for"),
@@ -155,10 +154,10 @@ def test_plans_that_do_not_fit_are_refused(lake: Lake) -> None:
         (replace(plan, system_time_us=1), "not the one that the lake recorded"),
         (replace(lab.plans[1], system_time_us=1), "not the one that the lake recorded"),
     ]:
-        with pytest.raises(SinkError, match=message):
-            lake.sink.write(other, lab.timeline, frame)
-    with pytest.raises(ChainBroken, match=r"rows.*instead of"):
-        lake.sink.write(lab.plans[1], lab.timeline, frame)
+        with pytest.raises(SinkError, match=message), lab.delivered(plan) as chunks:
+            lake.sink.write(other, lab.timeline, chunks)
+    with pytest.raises(ChainBroken, match=r"rows.*instead of"), lab.delivered(plan) as chunks:
+        lake.sink.write(lab.plans[1], lab.timeline, chunks)
 
 
 def test_rows_that_a_plan_does_not_name_are_refused(lake: Lake) -> None:
@@ -166,8 +165,8 @@ def test_rows_that_a_plan_does_not_name_are_refused(lake: Lake) -> None:
     stray = replace(lake.lab.chunks[1][0], table_id=77)
     lake.lab.chunks[2] = [stray]
 
-    with pytest.raises(SinkError, match=r"does not name.*77"):
-        lake.sink.write(plan, lake.lab.timeline, lake.lab.frame(lake.spark, plan))
+    with pytest.raises(SinkError, match=r"does not name.*77"), lake.lab.delivered(plan) as chunks:
+        lake.sink.write(plan, lake.lab.timeline, chunks)
     assert 1 == lake.reopen().open("shop")
 
 

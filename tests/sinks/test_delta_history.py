@@ -60,7 +60,7 @@ def test_every_row_that_ever_was_is_there(
     lab.drop_column("shop.t", "b")
     lab.update("shop.t", {"id": 3, "a": "before n", "n": 7}, n=1)
     lab.insert("shop.t", {"id": 8, "a": "new", "n": 2})
-    lake.cut(partitions=2)
+    lake.cut(on_executors=True)
     assert lab.log(1) == lake.log("shop_t_changes")
     lake.check_history("shop.t")
 

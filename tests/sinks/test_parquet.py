@@ -32,7 +32,8 @@ def _written(spark: SparkSession, path: Path, lab: Lab) -> ParquetSink:
     sink = ParquetSink(spark, ParquetSettings(path=str(path)))
     sink.open("shop")
     for plan in lab.plans:
-        sink.write(plan, lab.timeline, lab.frame(spark, plan))
+        with lab.delivered(plan) as chunks:
+            sink.write(plan, lab.timeline, chunks)
     return sink
 
 

@@ -93,13 +93,16 @@ def test_many_chunks_in_any_partition_keep_log_order(lake: Lake) -> None:
         lab.update("shop.orders", {"id": i // 2 * 2, "a": "x"}, a="x")
         lab.insert("shop.items", {"id": i, "a": "x"})
         lab.flush()
-    lake.cut(partitions=4)
+    lake.cut(on_executors=True)
 
     lake.check("shop.orders", "shop.items")
 
 
-def test_rows_written_by_many_tasks_fold_to_one_row_a_key(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sinks.delta.sink._SMALL_BYTES", 0)
+@pytest.mark.parametrize("on_executors", [False, True], ids=["threads", "executors"])
+def test_rows_written_by_many_tasks_fold_to_one_row_a_key(
+    lake: Lake, on_executors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sinks.chunks.SMALL_BYTES", 0)
     lab = lake.lab
     lab.create("shop.orders", {"id": INT, "a": text()})
     for i in range(30):
@@ -107,13 +110,13 @@ def test_rows_written_by_many_tasks_fold_to_one_row_a_key(lake: Lake, monkeypatc
         lab.flush()
         lab.update("shop.orders", {"id": i, "a": "x"}, a="y")
         lab.flush()
-    lake.cut(partitions=4)
+    lake.cut(on_executors=on_executors)
     for i in range(30):
         lab.update("shop.orders", {"id": i, "a": "y"}, a=f"z{i}")
         lab.flush()
         lab.delete("shop.orders", {"id": i, "a": f"z{i}"})
         lab.flush()
-    lake.cut(partitions=4)
+    lake.cut(on_executors=on_executors)
 
     lake.check("shop.orders")
 

@@ -35,19 +35,16 @@ class Lake:
         self.held = self.sink.open(self.lab.connector)
         return self.sink
 
-    def cut(self, partitions: int = 1) -> Plan:
+    def cut(self, *, on_executors: bool = False) -> Plan:
         """Ends the lab's plan and writes it."""
         plan = self.lab.cut()
-        self.write(plan, partitions)
+        self.write(plan, on_executors=on_executors)
         return plan
 
-    def write(self, plan: Plan, partitions: int = 1) -> None:
+    def write(self, plan: Plan, *, on_executors: bool = False) -> None:
         """Writes a plan of the lab, or writes it again."""
-        chunks = self.lab.frame(self.spark, plan, partitions).persist()
-        try:
+        with self.lab.delivered(plan, self.spark if on_executors else None) as chunks:
             self.sink.write(plan, self.lab.timeline, chunks)
-        finally:
-            chunks.unpersist()
 
     def catch_up(self) -> None:
         """Reopens the lake and writes what it does not hold, as a restarted connector does."""

@@ -89,7 +89,6 @@ sinks:
     mirror: "{{database}}_{{table}}"
     history: {f'"{history}"' if history else "null"}
 run:
-  checkpoint: {directory}/checkpoint
   trigger: once
 """
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,13 @@ from historian.positions import LogPosition
 from historian.schema import Catalog, Column, ColumnType, Snapshot, TableName
 from historian.timeline import TimelineEntry
 from historian.types import arrow_type
+from sinks.local_chunks import LocalChunks
+from sinks.spark_chunks import SparkChunks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from sinks.chunks import Chunks
 
 __all__ = ["INT", "START_US", "Lab", "Written", "decimal", "text"]
 
@@ -258,12 +263,22 @@ class Lab:
     def timeline(self, behind: int) -> list[TimelineEntry]:
         return self.entries[behind:]
 
-    def frame(self, spark: SparkSession, plan: Plan, partitions: int = 1) -> DataFrame:
-        """The chunks of *plan* as the source gives them."""
+    @contextmanager
+    def delivered(self, plan: Plan, spark: SparkSession | None = None) -> Iterator[Chunks]:
+        """The chunks of *plan*: in this process, or with *spark* on executors, in three partitions."""
+        if spark is None:
+            with closing(LocalChunks(threads=2)) as chunks:
+                chunks.fill([lambda: self.chunks[plan.number]])
+                yield chunks
+            return
         batches = [chunk_row(chunk) for chunk in self.chunks[plan.number]]
         table = pa.Table.from_batches(batches, CHUNK_STREAM)
         frame = spark.createDataFrame(table) if batches else spark.createDataFrame([], _spark_schema())
-        return frame.repartition(partitions) if partitions > 1 else frame
+        frame = frame.repartition(3).persist()
+        try:
+            yield SparkChunks(frame)
+        finally:
+            frame.unpersist()
 
     # ---- what must be there -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,90 @@
+"""The loop of a run, over recorded files: where it begins, when it ends, and when it waits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from connectors.config import PipelineConfig, load_config
+from connectors.pipeline import Pipeline
+from historian.plans import Plan
+
+if TYPE_CHECKING:
+    import pytest
+
+SHOP = Path(__file__).parents[2] / "examples" / "shop"
+ENDS_S = 60
+SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", defaultParallelism=2))
+"""All that the loop asks of a session; the console asks for nothing."""
+
+
+def _config(tmp_path: Path, *files: str, run: str = "{}") -> PipelineConfig:
+    log = tmp_path / "log"
+    log.mkdir(exist_ok=True)
+    for file in files:
+        shutil.copy(SHOP / "binlog" / file, log)
+    path = tmp_path / "shop.yaml"
+    path.write_text(
+        f"name: shop\nsource: {{type: binlog-files, directory: {log}, tables: ['shop.coupons']}}\n"
+        f"history: {{store: 'sqlite:///{tmp_path}/store.db'}}\nsinks: [{{type: console}}]\nrun: {run}\n"
+    )
+    return load_config(path)
+
+
+def _run(config: PipelineConfig, *, stop_behind: int | None = None, until: str | None = None) -> list[Plan]:
+    """A run's plans: up to the log's end, or live until the plan of that number is written."""
+    plans: list[Plan] = []
+    stopping = threading.Event()
+
+    def report(plan: Plan, _: Mapping[str, str]) -> None:
+        plans.append(plan)
+        if plan.number == stop_behind:
+            stopping.set()
+
+    with Pipeline.opened(config, SPARK, report) as pipeline:
+        pipeline.run(once=stop_behind is None, until=until, stopping=stopping)
+    return plans
+
+
+def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = sorted(path.name for path in (SHOP / "binlog").iterdir())
+    plans = _run(_config(tmp_path, *names[:1]))
+    first = capsys.readouterr().out.splitlines()
+    plans += _run(_config(tmp_path, *names))
+    second = capsys.readouterr().out.splitlines()
+
+    assert [plan.number for plan in plans] == [1, 2]
+    assert plans[1].start == plans[0].end
+    assert _run(_config(tmp_path)) == []
+    (tmp_path / "store.db").unlink()
+    _run(_config(tmp_path))
+    assert sorted(first + second) == sorted(capsys.readouterr().out.splitlines())
+    assert sum("op" in json.loads(line) for line in first + second) > 100
+
+
+def test_a_log_that_is_ahead_is_followed_without_a_pause(tmp_path: Path) -> None:
+    names = sorted(path.name for path in (SHOP / "binlog").iterdir())
+    config = _config(tmp_path, *names[:1], run=f"{{trigger: {10 * ENDS_S} seconds, max_batch_bytes: 100 KB}}")
+    done: list[Plan] = []
+
+    thread = threading.Thread(target=lambda: done.extend(_run(config, stop_behind=3)), daemon=True)
+    thread.start()
+    thread.join(ENDS_S)
+
+    assert [plan.number for plan in done] == [1, 2, 3]
+
+
+def test_a_run_that_is_stopped_before_it_begins_writes_nothing(tmp_path: Path) -> None:
+    stopping = threading.Event()
+    stopping.set()
+    plans: list[Plan] = []
+
+    with Pipeline.opened(_config(tmp_path), SPARK, lambda plan, _: plans.append(plan)) as pipeline:
+        pipeline.run(once=True, until=None, stopping=stopping)
+
+    assert plans == []
