@@ -45,7 +45,7 @@ def _results(config: PipelineConfig) -> Iterator[CheckResult]:
     from connectors.sources import make_reader
 
     source = config.source
-    results = tuple(file_checks(source) if isinstance(source, BinlogFilesSource) else _server_results(source))
+    results = tuple(file_checks(source) if isinstance(source, BinlogFilesSource) else _server_results(config, source))
     yield from results
     if any(result.status == "failed" and result.name in _NO_LOG for result in results):
         return
@@ -60,7 +60,7 @@ _NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps"
 """Checks without which the log cannot be asked for a position."""
 
 
-def _server_results(source: ServerSource) -> Iterator[CheckResult]:
+def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[CheckResult]:
     from connectors.check.privileges import privilege_checks
     from connectors.check.server import ServerView
     from connectors.check.settings import SETTINGS_CHECKS
@@ -80,4 +80,4 @@ def _server_results(source: ServerSource) -> Iterator[CheckResult]:
             return
         yield from privilege_checks(server)
         yield from (result for check in SETTINGS_CHECKS if (result := check(server)) is not None)
-        yield from table_checks(server)
+        yield from table_checks(server, config.sinks)

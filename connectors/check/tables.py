@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connectors.capture import capture_catalog
+from connectors.check.keys import key_checks
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.check.server import ServerView
 from connectors.config.filters import TableFilter
+from connectors.config.settings import SinkConfig
 from historian.schema import Snapshot, TableName
 from historian.types import is_readable
 
@@ -24,8 +26,8 @@ _FOREIGN_KEYS = """
 _SHOWN = 10
 
 
-def table_checks(server: ServerView) -> Iterator[CheckResult]:
-    """Checks of the tables that the filter takes in and the user can see."""
+def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
+    """Checks of the tables that the filter takes in and the user can see, and of what *sinks* make of them."""
     wanted = server.source.tables
     catalog = capture_catalog(server.connection, 1, 1)
     tables = [snapshot for name, snapshot in sorted(catalog.tables.items()) if wanted(name)]
@@ -36,7 +38,7 @@ def table_checks(server: ServerView) -> Iterator[CheckResult]:
         yield warning("tables", f"none of {len(catalog.tables)} matches {patterns}", "tables, unless they come later")
     yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
-    yield from _without_key(tables)
+    yield from key_checks(tables, sinks)
     yield from _cascades(server)
 
 
@@ -59,15 +61,6 @@ def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
             name = f"column types of {snapshot.name}"
             mend = f'leave the table out: "!{snapshot.name}" in source.tables'
             yield failed(name, ", ".join(columns), "types that this release reads", mend)
-
-
-def _without_key(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
-    without = [str(snapshot.name) for snapshot in tables if not snapshot.primary_key]
-    if without:
-        more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
-        found = f"none on {', '.join(without[:_SHOWN])}{more}"
-        mend = f"ALTER TABLE {without[0]} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
-        yield warning("primary keys", found, "one on each table: without it there is a changelog only", mend)
 
 
 def _cascades(server: ServerView) -> Iterator[CheckResult]:

@@ -1,0 +1,44 @@
+"""Checks of what tells the rows of captured tables apart: a primary key, a configured one, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from connectors.check.result import CheckResult, failed, warning
+from connectors.config.settings import DeltaSinkConfig, SinkConfig
+from historian.schema import Snapshot
+from sinks.delta.settings import DeltaSettings, TableSettings
+
+__all__ = ["key_checks"]
+
+_SHOWN = 10
+
+
+def key_checks(tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
+    """Configured keys that tables lack columns of fail; tables that have a changelog alone for want of a key are a warning."""
+    lakes = [DeltaSettings(**asdict(sink)) for sink in sinks if isinstance(sink, DeltaSinkConfig)]
+    without = []
+    for snapshot in tables:
+        chosen = [lake.for_table(snapshot.name) for lake in lakes]
+        for settings in chosen:
+            lacks = [column for column in settings.key if snapshot.column(column) is None]
+            if lacks:
+                mend = "name columns of the table under sinks[].tables"
+                yield failed(f"key of {snapshot.name}", f"no column {', '.join(lacks)}", "columns of the table", mend)
+        if not snapshot.primary_key and not (chosen and all(map(_has_mirror, chosen))):
+            without.append(str(snapshot.name))
+    if without:
+        more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
+        found = f"none on {', '.join(without[:_SHOWN])}{more}"
+        mend = f"ALTER TABLE {without[0]} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
+        yield warning(
+            "primary keys",
+            found,
+            "one on each table, or `key` or `keyless: rows` of a Delta sink: without there is a changelog only",
+            mend,
+        )
+
+
+def _has_mirror(settings: TableSettings) -> bool:
+    return bool(settings.key) or settings.keyless == "rows"
