@@ -53,8 +53,8 @@ STOPPED = "stopped"
 
 _BUFFER_BYTES = 64 << 20
 _FILE_BYTES = 512 << 20
-MIRROR_FILE_BYTES = 32 << 20
-"""Where a mirror's file ends: the smaller they are, the less a change of few keys writes anew."""
+MIRROR_FILE_BYTES = 8 << 20
+"""Where a file of a small mirror ends: the smaller they are, the less a change of few keys writes anew."""
 _BATCH_ROWS = 1 << 18
 _DICTIONARY_BYTES = 64 << 10
 """A column whose values make more than this goes on without a dictionary: a large one costs more time than it saves bytes."""
@@ -144,6 +144,8 @@ class FileWriter:
     def __init__(self, directory: str, schema: pa.Schema, file_bytes: int = _FILE_BYTES) -> None:
         self._directory = directory
         self._file_bytes = file_bytes
+        # A few times smaller in a file.
+        self._buffer_bytes = min(_BUFFER_BYTES, 4 * file_bytes)
         self._schema = schema
         self._system, self._root = pafs.FileSystem.from_uri(directory)
         self._buffer: list[pa.RecordBatch] = []
@@ -158,7 +160,7 @@ class FileWriter:
         if batch.num_rows:
             self._buffer.append(batch)
             self._buffered_bytes += batch.nbytes
-            if self._buffered_bytes >= _BUFFER_BYTES:
+            if self._buffered_bytes >= self._buffer_bytes:
                 self._flush()
 
     def write_table(self, rows: pa.Table) -> None:

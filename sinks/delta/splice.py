@@ -41,6 +41,7 @@ class Splice:
         counts: whether a row may be there more than once.
         filled: columns that rows lack, and what they read there.
         deleted_at_us: when all held rows were deleted, in a mirror that keeps them; None: they were not.
+        file_bytes: where a file ends.
     """
 
     directory: str
@@ -51,6 +52,7 @@ class Splice:
     counts: bool = False
     filled: Mapping[str, pa.Scalar] = field(default_factory=dict)
     deleted_at_us: int | None = None
+    file_bytes: int = MIRROR_FILE_BYTES
 
     @property
     def everywhere(self) -> bool:
@@ -96,7 +98,8 @@ def spliced(splice: Splice, paths: Sequence[str]) -> Spliced:
     files: list[DataFile] = []
     for path in paths:
         if splice.everywhere or change.touches(path):
-            writer = FileWriter(splice.directory, splice.schema, MIRROR_FILE_BYTES)
+            # What grew a little stays one file.
+            writer = FileWriter(splice.directory, splice.schema, 2 * splice.file_bytes)
             for rows in groups(path, splice.schema, splice.filled):
                 writer.write_table(change.applied(rows))
             files += writer.close()
@@ -111,7 +114,7 @@ def joined(splice: Splice, paths: Sequence[str], met: NDArray[np.bool_]) -> Spli
         met: what files other than *paths* held.
     """
     change = _Change(splice, met)
-    writer = FileWriter(splice.directory, splice.schema, MIRROR_FILE_BYTES)
+    writer = FileWriter(splice.directory, splice.schema, splice.file_bytes)
     for path in paths:
         for rows in groups(path, splice.schema, splice.filled):
             writer.write_table(change.applied(rows))

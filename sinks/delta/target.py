@@ -26,6 +26,7 @@ MAINTENANCE = frozenset(
         "VACUUM START",
         "VACUUM END",
         "COMPUTE STATS",
+        "ROW TRACKING BACKFILL",
         "SET TBLPROPERTIES",
         "UNSET TBLPROPERTIES",
         "CLUSTER BY",

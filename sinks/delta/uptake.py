@@ -30,6 +30,9 @@ __all__ = ["Uptake", "taken_up"]
 _LOOSE_FILES = 8
 """More small files than this are written as one, whether they hold a row that changes or not."""
 
+_FILES, _FILE_BYTES = 64, 128 << 20
+"""So many files are enough, until they are that large."""
+
 _KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 """Properties of tables whose rows must not be moved to another file as if they were new."""
 
@@ -50,6 +53,8 @@ def taken_up(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles
         TableStopped: the mirror has no row that a partial one changes.
     """
     held = view.held_files()
+    share = sum(file.size_bytes for file in held) // _FILES
+    splice = replace(splice, file_bytes=min(max(splice.file_bytes, share), _FILE_BYTES))
     if any(view.property(name) == "true" for name in _KEEPS_ROWS):
         return None
     passing: Sequence[DataFile] = ()

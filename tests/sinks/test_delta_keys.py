@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ T = "shop.t"
 
 def _check(lake: Lake) -> None:
     assert sorted(map(repr, lake.lab.rows(T))) == sorted(map(repr, lake.mirror("shop_t")))
-    assert lake.lab.log(lake.lab.table_id(T)) == lake.log("shop_t_changes")
+    # What a TRUNCATE takes back comes in an order of its own.
+    assert Counter(lake.lab.log(lake.lab.table_id(T))) == Counter(lake.log("shop_t_changes"))
     assert {} == lake.stopped()
 
 
@@ -153,25 +155,34 @@ def test_new_keys_touch_no_file_and_changes_only_those_that_hold_them(
     assert [0, 1, 1, 1, 2] == [sum("add" in action for action in commit) for commit in actions]
 
 
-@pytest.mark.parametrize(
-    "property_", ["delta.enableChangeDataFeed", "delta.enableRowTracking", "delta.enableDeletionVectors"]
-)
+@pytest.mark.parametrize("feature", ["enableChangeDataFeed", "enableRowTracking", "enableDeletionVectors"])
 def test_a_mirror_whose_rows_must_be_kept_is_merged_by_spark(
-    spark: SparkSession, tmp_path: Path, property_: str
+    spark: SparkSession, tmp_path: Path, feature: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake(spark, tmp_path / "lake", Lab())
     lab = lake.lab
     lab.create(T, {"id": INT, "v": INT})
-    lab.insert(T, *({"id": i, "v": i} for i in range(4)))
+    lab.insert(T, *({"id": i, "v": i} for i in range(9)))
     lake.cut()
-    spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` SET TBLPROPERTIES ('{property_}' = 'true')")
+    spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` SET TBLPROPERTIES ('delta.{feature}' = 'true')")
+    found: list[uptake.Uptake | None] = []
+
+    def seen(*given: Any) -> uptake.Uptake | None:
+        # The first merge leaves deletion vectors, where a table has them.
+        found.append(None if not found else uptake.taken_up(*given))
+        return found[-1]
+
+    monkeypatch.setattr(mirror, "taken_up", seen)
     lab.delete(T, {"id": 2, "v": 2})
-    lab.add(T, "n", INT, initial="7")
-    lab.insert(T, {"id": 4, "v": 4, "n": 8})
     lake.cut()
-    lab.update(T, {"id": 3, "v": 3, "n": 7}, v=4)
+    lab.delete(T, {"id": 3, "v": 3})
+    lab.add(T, "n", INT, initial="7")
+    lab.insert(T, {"id": 9, "v": 9, "n": 8})
+    lake.cut()
+    lab.update(T, {"id": 4, "v": 4, "n": 7}, v=5)
     lake.cut()
 
+    assert [None, None] == found[:2]
     lake.check(T)
 
 
