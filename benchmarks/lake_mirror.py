@@ -55,7 +55,7 @@ COLUMNS = {
     "note": text(200),
 }
 CHUNK_ROWS = 200_000
-LOAD_ROWS = 2_000_000
+LOAD_ROWS = 1_000_000
 
 
 def rows(ids: np.ndarray[Any, np.dtype[np.int64]], salt: int) -> dict[str, pa.Array]:

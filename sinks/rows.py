@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,13 @@ from historian.absence import ABSENCE_COLUMNS, name_lists
 from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
 from historian.chunks import Chunk
 from historian.errors import TableStopped
-from historian.fold import BAG_COUNT, fold_bag, net_changes, summed_bags
+from historian.fold import BAG_COUNT, fold_bag, net_changes, rows_by_key, summed_bags
 from historian.partial_fold import PartialNet, partial_net
 from historian.projection import project
 from historian.schema import Snapshot
 from sinks.variant import fitted
 
-__all__ = ["NetRows", "changelog_rows", "in_schema", "refuse_system_names"]
+__all__ = ["NetRows", "changelog_rows", "in_schema", "refuse_system_names", "two_rows"]
 
 _UTC_US = pa.timestamp("us", tz="UTC")
 
@@ -94,7 +94,8 @@ class NetRows:
 
     *partial*: whether rows have absent columns. What takes those from where then needs all rows at once.
     *soft*: whether rows that go are put too, each row with ``_deleted`` and ``_deleted_at``; then none is partial.
-    *moves*: whether a -C may have another key than its +C, since the log does not know the key.
+    *moves*: whether a -C may have another key than its +C, since the log does not know the key; then two rows that have it
+    at once are an error.
     """
 
     def __init__(self, target: Snapshot, *, partial: bool = False, soft: bool = False, moves: bool = False) -> None:
@@ -106,6 +107,8 @@ class NetRows:
         self._key = [physical_name(column_id) for column_id in target.primary_key]
         self._folded: list[tuple[int, pa.RecordBatch]] = []
         self._bags: list[pa.Table] = []
+        self.fresh = np.zeros(0, bool)
+        """For each row to put whether its key began with a +A; known of configured keys alone."""
 
     def add(self, chunk: Chunk, written: Snapshot) -> None:
         """Adds the rows of a chunk, in any order of chunks."""
@@ -115,7 +118,7 @@ class NetRows:
             return
         if self._moves:
             rows = _split(rows)
-        self._folded.append((chunk.sequence, rows if self._partial else net_changes(rows, self._key)))
+        self._folded.append((chunk.sequence, rows if self._partial or self._moves else net_changes(rows, self._key)))
 
     def finish(self) -> PartialNet:
         """The rows to put, and the rows whose keys are to go; each key once."""
@@ -126,10 +129,12 @@ class NetRows:
         if self._partial:
             return partial_net(_aligned(batches), self._key, self._columns)
         merged = pa.Table.from_batches(batches)
-        last = net_changes(merged, self._key) if len(self._folded) > 1 else merged
+        last = net_changes(merged, self._key) if len(self._folded) > 1 or self._moves else merged
         gone = pc.equal(last.column("op"), pa.scalar(int(Op.RETRACT), last.column("op").type))
         data = last.select(self._columns)
         none = data.slice(0, 0)
+        if self._moves and not self._soft:
+            self.fresh = _fresh(merged, self._key)[~np.asarray(gone)]
         if self._soft:
             times = last.column("event_time")
             data = data.append_column("_deleted", gone)
@@ -144,6 +149,32 @@ def _split(rows: pa.RecordBatch) -> pa.RecordBatch:
     plain = np.where(ops == Op.CORRECT_FROM, Op.RETRACT, np.where(ops == Op.CORRECT_TO, Op.APPEND, ops))
     at = rows.schema.get_field_index("op")
     return rows.set_column(at, rows.schema.field(at), pa.array(plain.astype(ops.dtype)))
+
+
+def _fresh(rows: pa.Table, key: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """For each key, in the order of its last row, whether it began with a +A.
+
+    Raises:
+        TableStopped: a key is given to a row while another one has it.
+    """
+    order, first = (np.asarray(values) for values in rows_by_key(rows, key))
+    appends = (rows.column("op").to_numpy() == Op.APPEND)[order]
+    twice = np.flatnonzero(appends[1:] & appends[:-1] & ~first[1:])
+    if len(twice):
+        raise two_rows(rows.take([order[twice[0] + 1]]).select(list(key)).to_pylist()[0])
+    lasts = order[np.append(first[1:], True)]
+    begins: np.ndarray[tuple[int], np.dtype[np.bool_]] = appends[first][np.argsort(lasts)]
+    return begins
+
+
+def two_rows(key: Mapping[str, object]) -> TableStopped:
+    """The error for two rows that have one configured key at once; *key*: its values."""
+    return TableStopped(
+        "two rows have one key",
+        found=", ".join(map(str, key.values())),
+        expected="a configured key that tells the rows of the table apart at any time",
+        next_step="name another key, or keyless: rows, and replicate the table anew",
+    )
 
 
 def _repeated(bag: pa.Table) -> PartialNet:

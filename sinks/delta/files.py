@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.changelog import physical_name
 from historian.chunks import Chunk
-from historian.errors import ValueUnrepresentable
+from historian.errors import TableStopped, ValueUnrepresentable
 from historian.schema import Snapshot
 from sinks.chunks import Chunks
 from sinks.delta.kernel import DataFile
@@ -31,6 +32,7 @@ __all__ = [
     "DELETES",
     "ENDED",
     "FILES",
+    "FRESH",
     "MIRROR_FILE_BYTES",
     "OPENED",
     "PARTIAL",
@@ -47,6 +49,8 @@ __all__ = [
 ]
 
 CHANGELOG, UPSERTS, PARTIAL, UNSEEN, DELETES = "changelog", "upserts", "partial", "unseen", "deletes"
+FRESH = "fresh"
+"""Rows to put that a mirror has no row for, unless a configured key does not tell rows apart."""
 OPENED, ENDED = "opened", "ended"
 STOPPED = "stopped"
 """No file: why the part cannot be written, in the place of statistics."""
@@ -276,7 +280,7 @@ class _PartWriter:
         if not self._stopped:
             try:
                 self._write(chunk)
-            except ValueUnrepresentable as error:
+            except (TableStopped, ValueUnrepresentable) as error:
                 self._stopped = self._reason(error)
 
     def close(self) -> list[tuple[str, list[DataFile]]]:
@@ -285,12 +289,12 @@ class _PartWriter:
         if not self._stopped:
             try:
                 files = list(self._close())
-            except ValueUnrepresentable as error:
+            except (TableStopped, ValueUnrepresentable) as error:
                 self._stopped = self._reason(error)
         why = DataFile(path="", size_bytes=0, rows=0, statistics=self._stopped)
         return [(STOPPED, [why])] if self._stopped else files
 
-    def _reason(self, error: ValueUnrepresentable) -> str:
+    def _reason(self, error: TableStopped | ValueUnrepresentable) -> str:
         """The error's text, with the column's name where it has the one in files."""
         names = {physical_name(c.id): f"{s.name}.{c.name}" for s in self._work.written.values() for c in s.columns}
         error.where = names.get(error.where or "", error.where)
@@ -320,23 +324,29 @@ class _PartWriter:
         if self._changelog is not None:
             yield CHANGELOG, self._changelog.close()
         if self._net is not None:
-            net = self._net.finish()
-            for kind, found in (
-                (UPSERTS, net.whole),
-                (PARTIAL, net.partial),
-                (UNSEEN, net.unseen),
-                (DELETES, net.gone),
-            ):
-                rows, schema = found, _with_more(self._work.mirror, found.schema)
-                if self._work.sorted and self._work.target is not None:
-                    rows = rows.sort_by([(physical_name(key), "ascending") for key in self._work.target.primary_key])
-                table = pa.table([fitted(rows.column(f.name), f.type, f.name) for f in schema], schema=schema)
-                yield kind, _files(table, self._work.mirror_directory, schema, MIRROR_FILE_BYTES)
+            yield from self._net_files(self._net)
         history = self._work.history
         if self._intervals is not None and history is not None:
             opened, ended = self._intervals.finish()
             yield OPENED, _files(opened, history.directory, history.schema)
             yield ENDED, _files(ended, history.directory, history.schema) if history.ends else []
+
+    def _net_files(self, rows: NetRows) -> Iterator[tuple[str, list[DataFile]]]:
+        work, net = self._work, rows.finish()
+        fresh = pa.array(rows.fresh) if len(rows.fresh) else pa.repeat(False, net.whole.num_rows)
+        parts = (
+            (UPSERTS, net.whole.filter(pc.invert(fresh))),
+            (FRESH, net.whole.filter(fresh)),
+            (PARTIAL, net.partial),
+            (UNSEEN, net.unseen),
+            (DELETES, net.gone),
+        )
+        key = work.target.primary_key if work.sorted and work.target is not None else ()
+        for kind, found in parts:
+            part = found.sort_by([(physical_name(column), "ascending") for column in key]) if key else found
+            schema = _with_more(work.mirror, part.schema)
+            table = pa.table([fitted(part.column(f.name), f.type, f.name) for f in schema], schema=schema)
+            yield kind, _files(table, work.mirror_directory, schema, MIRROR_FILE_BYTES)
 
 
 def _files(rows: pa.Table, directory: str, schema: pa.Schema, file_bytes: int = _FILE_BYTES) -> list[DataFile]:

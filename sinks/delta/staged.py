@@ -20,12 +20,16 @@ BROADCAST_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetFiles:
-    """The net change of a part as files, see :class:`historian.partial_fold.PartialNet`."""
+    """The net change of a part as files, see :class:`historian.partial_fold.PartialNet`.
+
+    *fresh_rows*: of the last rows of *whole*, how many have a configured key that no held row may have.
+    """
 
     whole: Sequence[DataFile]
     partial: Sequence[DataFile] = ()
     unseen: Sequence[DataFile] = ()
     gone: Sequence[DataFile] = ()
+    fresh_rows: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.whole or self.partial or self.gone)

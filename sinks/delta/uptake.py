@@ -20,6 +20,7 @@ from sinks.delta.pruning import files_with
 from sinks.delta.splice import Splice, Spliced, found, joined, spliced
 from sinks.delta.staged import NetFiles
 from sinks.delta.tasks import run_tasks
+from sinks.rows import two_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,10 +112,18 @@ def _spliced(
             removed += last.removed
             files += last.files
             met |= last.met
+    _check_fresh(splice, met, sum(file.rows for file in net.whole), net.fresh_rows)
     if splice.counts and not met[count:].all():
         lost = _file(net.gone[0].path).slice(int(np.flatnonzero(~met[count:])[0]), 1).to_pylist()
         raise missing_row(", ".join(map(str, lost[0].values() if lost else ())))
     return Uptake(removed=removed, files=files)
+
+
+def _check_fresh(splice: Splice, met: NDArray[np.bool_], whole: int, fresh: int) -> None:
+    """Raises where a held row has the key of one of the last rows to put, which are new."""
+    twice = np.flatnonzero(met[whole - fresh : whole])
+    if len(twice):
+        raise two_rows(splice.keys().slice(whole - fresh + int(twice[0]), 1).to_pylist()[0])
 
 
 def _completed(

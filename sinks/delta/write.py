@@ -18,6 +18,7 @@ from sinks.delta.files import (
     CHANGELOG,
     DELETES,
     ENDED,
+    FRESH,
     OPENED,
     PARTIAL,
     STOPPED,
@@ -226,7 +227,13 @@ class PlanWriter:
             ready.changelog.commit([*ready.retractions, *of(CHANGELOG)])
         if ready.mirror is None or ready.mirror_schema is None:
             return
-        net = NetFiles(whole=of(UPSERTS), partial=of(PARTIAL), unseen=of(UNSEEN), gone=of(DELETES))
+        net = NetFiles(
+            whole=[*of(UPSERTS), *of(FRESH)],
+            partial=of(PARTIAL),
+            unseen=of(UNSEEN),
+            gone=of(DELETES),
+            fresh_rows=sum(file.rows for file in of(FRESH)),
+        )
         passed = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=ready.soft)
         self._state.kernel.delete_files([file.path for file in passed])
 

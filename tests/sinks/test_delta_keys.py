@@ -110,6 +110,19 @@ def test_a_key_that_a_table_lacks_stops_it(spark: SparkSession, tmp_path: Path) 
     assert {T: "the configured key names columns that shop.t lacks: nope"} == lake.stopped()
 
 
+@pytest.mark.parametrize("batches", [1, 2])
+def test_two_rows_of_a_configured_key_stop_the_table(spark: SparkSession, tmp_path: Path, batches: int) -> None:
+    lake = _keyless(spark, tmp_path, key=("a",))
+    lake.lab.insert(T, {"a": "x", "b": 1}, {"a": "y", "b": 1})
+    if batches == 2:
+        lake.cut()
+        assert {} == lake.stopped()
+    lake.lab.update(T, {"a": "y", "b": 1}, a="x")
+    lake.cut()
+
+    assert "two rows have one key" in lake.stopped()[T]
+
+
 def test_a_clustered_mirror_keeps_its_key_through_renames(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
