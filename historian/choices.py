@@ -19,6 +19,7 @@ from historian.versions import Version
 __all__ = [
     "CHOICES",
     "DEAD_LETTER",
+    "HOLDS_ALL",
     "NO_CHOICES",
     "NULL",
     "REASONS",
@@ -50,6 +51,9 @@ REASONS: Mapping[str, str] = {
     "invalid_text": "bytes that are no text",
 }
 """Choices by which values become dead letters, and why their values do."""
+
+HOLDS_ALL: Mapping[str, str] = {"zero_dates": "text"}
+"""Of such a choice the form that holds every value, where there is one."""
 
 _DATES = frozenset(("date", "datetime", "timestamp"))
 _TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"))

@@ -12,6 +12,7 @@ from connectors.cli.check import check
 from connectors.cli.cut import cut
 from connectors.cli.ddl import ddl
 from connectors.cli.heal import ddl_override, heal
+from connectors.cli.letters import replay_dead_letters
 from connectors.cli.outcome import DEBUG
 from connectors.cli.replay import replay
 from connectors.cli.run import run
@@ -58,6 +59,7 @@ app.command()(cut)
 app.command()(heal)
 app.command("ddl-override")(ddl_override)
 app.command()(replay)
+app.command("replay-dead-letters")(replay_dead_letters)
 app.command()(tail)
 app.add_typer(changelog, name="changelog")
 

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from connectors.tracker import Tracker
     from historian.positions import LogPosition
+    from sinks.delta import DeltaSettings
     from sinks.delta.standing import Standing
 
-__all__ = ["replay"]
+__all__ = ["lake_of", "replay"]
 
 _EARLIEST = "earliest"
 
@@ -63,17 +64,24 @@ def replay(
         typer.echo(f"their names end in __r{done.plan.number}; in a catalog they take the names of those that were")
 
 
-def _standing(config: PipelineConfig, table: str) -> Standing:
+def lake_of(config: PipelineConfig) -> DeltaSettings:
+    """The one lake that the configuration writes. Raises :class:`ConfigError` where it writes more that would read rows again."""
     from connectors.config import ConsoleSinkConfig, DeltaSinkConfig
     from sinks.delta import DeltaSettings
-    from sinks.delta.standing import standing
 
     sinks = [sink for sink in config.sinks if not isinstance(sink, ConsoleSinkConfig)]
     if len(sinks) != 1 or not isinstance(sinks[0], DeltaSinkConfig):
         problem = "expected one sink of type delta, and no other that keeps rows @ $.sinks"
         raise ConfigError("a table is read again for one lake", problems=(problem,))
+    return DeltaSettings(**asdict(sinks[0]))
+
+
+def _standing(config: PipelineConfig, table: str) -> Standing:
+    from sinks.delta.standing import standing
+
+    lake = lake_of(config)
     with session(f"replay {config.name}") as spark:
-        return standing(spark, DeltaSettings(**asdict(sinks[0])), table)
+        return standing(spark, lake, table)
 
 
 def _stopped_at(standing: Standing, table: str) -> tuple[LogPosition, int]:

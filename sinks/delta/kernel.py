@@ -31,7 +31,6 @@ _CONFLICTS = (
     "FileAlreadyExistsException",
     "TableAlreadyExistsException",
 )
-_FILE_ERRORS = ("java.io.", "java.nio.file.")
 
 
 class CommitConflict(SinkError):
@@ -350,7 +349,7 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
     root = cause
     while root.getCause() is not None:
         root = root.getCause()
-    if not root.getClass().getName().startswith(_FILE_ERRORS):
+    if not _is_about_files(root):
         return SinkError(what, where=path, found=found)
     return SinkError(
         what,
@@ -359,3 +358,10 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
         found=f"{root.getClass().getName()}: {root.getMessage()}",
         next_step="mend the path, its rights or its space; the next run goes on where this one ended",
     )
+
+
+def _is_about_files(error: Any) -> bool:
+    kind = error.getClass()
+    while kind is not None and kind.getName() != "java.io.IOException":
+        kind = kind.getSuperclass()
+    return kind is not None

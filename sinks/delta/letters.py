@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,7 +18,12 @@ from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, Kernel
 from sinks.delta.schema import plain_schema
 
-__all__ = ["DEAD_LETTERS", "record_letters"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sinks.delta.state import LakeState
+
+__all__ = ["DEAD_LETTERS", "LetteredColumn", "lettered_columns", "record_letters"]
 
 DEAD_LETTERS = "historian_dead_letters"
 _SCHEMA = plain_schema(
@@ -36,6 +43,50 @@ _SCHEMA = plain_schema(
     raw="binary",
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetteredColumn:
+    """A column of a lake's table with values among the dead letters: how many, and by which choice."""
+
+    table_id: int
+    table: str
+    column_id: int
+    column: str
+    choice: str
+    values: int
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}: {self.values} dead letters ({REASONS[self.choice]})"
+
+
+def lettered_columns(spark: SparkSession, state: LakeState) -> tuple[LetteredColumn, ...]:
+    """The columns with values that the present targets lack, tables in order. Reads only."""
+    path = state.path(DEAD_LETTERS)
+    if state.kernel.view(path) is None:
+        return ()
+    letters = spark.read.format("delta").load(path)
+    since = {home.table_id: home for home in state.homes.values() if not home.dropped}
+    choices = {reason: choice for choice, reason in REASONS.items()}
+    found: Counter[tuple[int, int, str]] = Counter()
+    names: dict[int, str] = {}
+    rows = letters.groupBy("table_id", "column_id", "reason", "plan").agg({"column": "max", "*": "count"}).collect()
+    for row in sorted(rows, key=lambda row: row.plan):
+        # Targets that were made anew have what came before under the plan that made them.
+        if row.table_id in since and row.plan >= since[row.table_id].since:
+            found[row.table_id, row.column_id, choices[row.reason]] += row["count(1)"]
+            names[row.column_id] = row["max(column)"]
+    return tuple(
+        LetteredColumn(
+            table_id=table_id,
+            table=since[table_id].name,
+            column_id=column_id,
+            column=names[column_id],
+            choice=choice,
+            values=values,
+        )
+        for (table_id, column_id, choice), values in sorted(found.items())
+    )
 
 
 def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -> None:

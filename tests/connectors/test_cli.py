@@ -53,7 +53,20 @@ def test_the_commands_are_those_that_are_promised() -> None:
     }
 
     shown |= {f"changelog {name}" for name in ("check", "convert", "project")}
-    plain = {"run", "check", "cut", "ddl", "ddl-override", "heal", "replay", "schemas", "status", "tail", "changelog"}
+    plain = {
+        "run",
+        "check",
+        "cut",
+        "ddl",
+        "ddl-override",
+        "heal",
+        "replay",
+        "replay-dead-letters",
+        "schemas",
+        "status",
+        "tail",
+        "changelog",
+    }
 
     assert plain | shown == {*COMMANDS} - {""}
 

@@ -138,3 +138,31 @@ def test_a_table_goes_on_where_it_stopped(mysql9: Server, replica: Replica, spar
     assert replica.run(spark) == {}, f"{tmp} is rebuilt from the lake, plans that read again included"
     wanted = [(*row[:6], None) if row[4] == 50 else row for row in _source(mysql9)]
     assert _rows(_lake(spark, replica, "again_t")) == wanted
+
+
+def test_dead_letters_come_into_targets_that_have_a_form_for_them(
+    mysql9: Server, replica: Replica, spark: SparkSession
+) -> None:
+    text = replica.path.read_text()
+    replica.path.write_text(f"{text}types: {{zero_dates: dead_letter}}\n")
+    with mysql9.connect(sql_mode="") as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO again.t (id, d) VALUES (50, '0000-00-00'), (51, '2024-00-15')")
+    assert replica.run(spark) == {}
+    code, said = _historian(replica, "replay-dead-letters")
+    assert code == ExitCode.OK
+    assert "again.t.d: 2 dead letters (a date that the calendar does not have): no form" in said
+    replica.path.write_text(f"{text}types: {{zero_dates: text}}\n")
+    assert _historian(replica, "replay-dead-letters", "--table", "again.u") == (
+        ExitCode.OK,
+        "there are no dead letters\n",
+    )
+
+    code, said = _historian(replica, "replay-dead-letters", "--reason", "zero_dates")
+    assert (code, "again.t: the next run reads it again into fresh targets" in said) == (ExitCode.OK, True)
+    assert replica.run(spark) == {}
+
+    days = [None, "2024-02-02", None, "0000-00-00", "2024-00-15"]
+    cut = sinks.consistent(spark, replica.lake)
+    assert _rows(cut.mirror["again.t"].select("id", "d")) == list(zip((1, 2, 3, 50, 51), days, strict=True))
+    assert [row.d for row in cut.changelog["again.t"].orderBy("offset").collect()] == days
+    assert _historian(replica, "replay-dead-letters") == (ExitCode.OK, "there are no dead letters\n")

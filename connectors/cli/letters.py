@@ -1,0 +1,77 @@
+"""``historian replay-dead-letters``: values that now have a form that holds them come into the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.arguments import Config
+from connectors.cli.heal import held_tracker
+from connectors.cli.outcome import ending
+from connectors.cli.recorded_history import table_named
+from connectors.cli.replay import lake_of
+from connectors.cli.sessions import session
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from connectors.tracker import Tracker
+    from sinks.delta.letters import LetteredColumn
+
+__all__ = ["replay_dead_letters"]
+
+
+@ending
+def replay_dead_letters(
+    config: Config,
+    *,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="TABLE", help="Of this table alone, as database.table.")
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="CHOICE", help="zero_dates or invalid_text; by default all.")
+    ] = None,
+) -> None:
+    """Bring dead letters into the targets, where the configuration now has a form that holds their values.
+
+    Tables with such letters are read again from where they began, into fresh targets, as by `replay --from earliest`. The
+    connector must not run meanwhile. Starts Spark.
+    """
+    from connectors.replaying import earliest, replay
+
+    wanted = None if table is None else str(table_named(table))
+    with held_tracker(config) as (settings, tracker):
+        found = _letters(settings, wanted, reason)
+        held = {letters: _is_held(tracker, letters) for letters in found}
+        for letters, is_held in held.items():
+            typer.echo(f"{letters}: {'has a form now' if is_held else 'no form that is configured holds them'}")
+        if not found:
+            typer.echo("there are no dead letters")
+        for table_id in sorted({letters.table_id for letters, is_held in held.items() if is_held}):
+            done = replay(tracker, table_id, earliest(tracker))
+            typer.echo(f"{done.table}: the next run reads it again into fresh targets, as plan {done.plan.number}")
+
+
+def _letters(config: PipelineConfig, table: str | None, reason: str | None) -> Sequence[LetteredColumn]:
+    from historian.choices import REASONS
+    from sinks.delta import DeltaSink
+    from sinks.delta.letters import lettered_columns
+
+    lake = lake_of(config)
+    if reason is not None and reason not in REASONS:
+        raise typer.BadParameter(f"expected one of {', '.join(REASONS)} (got {reason!r})")
+    with session(f"replay-dead-letters {config.name}") as spark:
+        state = DeltaSink(spark, lake).reading()
+        found = () if state is None else lettered_columns(spark, state)
+    return [each for each in found if table in (None, each.table) and reason in (None, each.choice)]
+
+
+def _is_held(tracker: Tracker, letters: LetteredColumn) -> bool:
+    """Whether the column's present form holds every value of its type."""
+    from historian.choices import HOLDS_ALL
+
+    versions = tracker.choices.applied(tracker.history.versions_of(letters.table_id))
+    columns = (v.snapshot.column_by_id(letters.column_id) for v in reversed(versions) if v.snapshot is not None)
+    column = next((column for column in columns if column is not None), None)
+    return column is not None and column.type.form == HOLDS_ALL.get(letters.choice)
