@@ -53,8 +53,9 @@ def test_a_choice_is_for_its_types_alone() -> None:
         "zero_dates": [ColumnType(name=name) for name in ("date", "datetime", "timestamp")],
         None: [
             *(ColumnType(name="bigint"), ColumnType(name="tinyint"), ColumnType(name="bit", length=2)),
-            *(ColumnType(name="year"), ColumnType(name="longtext"), ColumnType(name="varchar", length=3)),
+            *(ColumnType(name="year"), ColumnType(name="varbinary", length=3), ColumnType(name="enum")),
         ],
+        "invalid_text": [ColumnType(name="longtext"), ColumnType(name="varchar", length=3)],
         "json": [ColumnType(name="json")],
     }
     assert set(CHOICES) == set(kinds) - {None}
