@@ -1,4 +1,4 @@
-"""Compiles the binlog reader's kernels before they are needed: ``python -m connectors.compile``.
+"""Compiles the kernels of the binlog reader and of encoded rows before they are needed: ``python -m connectors.compile``.
 
 For a cluster whose executors start without compiled code: run it once with NUMBA_CACHE_DIR set to an empty directory
 (and NUMBA_CPU_NAME=generic where processors differ), ship that directory, and set both variables for the executors:
@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 from numba import types
 
 from connectors.readers.binlog.kernels import (
@@ -28,6 +31,7 @@ from connectors.readers.binlog.kernels import (
     walk,
     xa,
 )
+from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
 
 __all__ = ["KERNELS", "compile_kernels"]
 
@@ -49,17 +53,45 @@ KERNELS: tuple[Any, ...] = (
     single_byte.single_byte_text,
     double_byte.double_byte_text,
 )
-"""Those that Python calls; they take numbers and addresses only."""
+"""The reader's that Python calls; they take numbers and addresses only."""
+
+_MOMENT = datetime(2024, 1, 1, tzinfo=timezone.utc)
+_VALUES: tuple[tuple[pa.DataType, object], ...] = (
+    (pa.int64(), 1),
+    (pa.float64(), 1.5),
+    (pa.decimal128(20, 2), Decimal("1.25")),
+    (pa.bool_(), True),
+    (pa.string(), "text"),
+    (pa.binary(), b"bytes"),
+    (pa.date32(), date(2024, 1, 1)),
+    (pa.timestamp("us"), _MOMENT.replace(tzinfo=None)),
+    (pa.timestamp("us", tz="UTC"), _MOMENT),
+    (pa.struct([with_id(90, pa.field("a", pa.int64())), with_id(91, pa.field("b", pa.string()))]), {"a": 1, "b": "c"}),
+    (pa.list_(pa.string()), ["a", None]),
+    (pa.map_(pa.string(), pa.int64()), [("a", 1)]),
+)
+"""A value of each kind that encoded rows have."""
 
 
 def compile_kernels() -> None:
     """Compiles or loads each kernel."""
     for kernel in KERNELS:
         kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
+    _encode_rows()
+
+
+def _encode_rows() -> None:
+    """Writes and reads rows in both forms: the kernels of :mod:`historian.encoding` are compiled for arrays that they meet."""
+    schema = pa.schema([with_id(number, pa.field(f"f{number}", kind)) for number, (kind, _) in enumerate(_VALUES)])
+    columns = [pa.array([None, value], kind) for kind, value in _VALUES]
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    first, second = encode_risingwave(rows), encode_rows(rows)
+    for cells in (first, second, pa.concat_arrays([first, second])):
+        decode_rows(cells, schema)
 
 
 if __name__ == "__main__":
     logging.basicConfig(format="%(message)s")
     begin_s = time.monotonic()
     compile_kernels()
-    logging.getLogger(__name__).warning("%d kernels are ready after %.1f s", len(KERNELS), time.monotonic() - begin_s)
+    logging.getLogger(__name__).warning("all kernels are ready after %.1f s", time.monotonic() - begin_s)

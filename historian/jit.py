@@ -35,6 +35,7 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
     The first compilation of a process that finds nothing on disk is logged as a warning, since it takes a while.
     """
     settings: Any = config
+    wanted = settings.CACHE_DIR
     try:
         made: Any = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
     except RuntimeError as error:
@@ -42,12 +43,14 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
             raise
         settings.CACHE_DIR = str(Path(tempfile.gettempdir()) / "pyspark-historian-kernels")
         made = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
+        # What was shipped is still looked for where it was said to be.
+        settings.CACHE_DIR = wanted = wanted or settings.CACHE_DIR
     # numba looks only at the file that holds the function. A kernel compiled with other helpers or constants than
     # today's would give wrong rows in silence, so the stamp is the content of all. A copied package stays warm, too.
     cache = made._cache  # noqa: SLF001
     cache._cache_file._source_stamp = stamp  # noqa: SLF001
-    if settings.CACHE_DIR:
-        _keep_in(cache, Path(settings.CACHE_DIR) / function.__module__)
+    if wanted:
+        _keep_in(cache, Path(wanted) / function.__module__)
     _listener.kernels.add(made)
     return made  # type: ignore[no-any-return]
 

@@ -83,10 +83,17 @@ def valid_of(array: pa.Array) -> NDArray[np.bool_]:
     return valid
 
 
+def _raw(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
+    """A buffer's bytes, not to be written to whoever made it: kernels are compiled for arrays of one kind."""
+    data = np.frombuffer(buffer or b"", np.uint8)
+    data.flags.writeable = False
+    return data
+
+
 def fixed_of(array: pa.Array, width: int, valid: NDArray[np.bool_]) -> Datums:
     """The values of an array of fixed width as Arrow holds them, little-endian."""
     count, begin = len(array), array.offset * width
-    data = np.frombuffer(array.buffers()[1] or b"", np.uint8)[begin : begin + count * width]
+    data = _raw(array.buffers()[1])[begin : begin + count * width]
     return Datums(data=data, starts=np.arange(count) * width, lengths=np.where(valid, width, 0), valid=valid)
 
 
@@ -98,7 +105,7 @@ def bytes_of(array: pa.Array, valid: NDArray[np.bool_]) -> Datums:
         np.int64
     )
     lengths = np.where(valid, np.diff(ends), 0)
-    return Datums(data=np.frombuffer(data or b"", np.uint8), starts=ends[:-1], lengths=lengths, valid=valid)
+    return Datums(data=_raw(data), starts=ends[:-1], lengths=lengths, valid=valid)
 
 
 def datums_of(array: pa.Array) -> Datums:
@@ -120,7 +127,7 @@ def datums_of(array: pa.Array) -> Datums:
 def _decimals(array: pa.Array, valid: NDArray[np.bool_]) -> Datums:
     """The scale, then the unscaled value in as few bytes as its sign leaves."""
     count = len(array)
-    wide = np.frombuffer(array.buffers()[1] or b"", np.uint8)[16 * array.offset : 16 * (array.offset + count)]
+    wide = _raw(array.buffers()[1])[16 * array.offset : 16 * (array.offset + count)]
     data, lengths = np.empty(17 * count, np.uint8), np.empty(count, np.int64)
     trim_wide(wide, valid, array.type.scale, data, lengths)
     return Datums(data=data, starts=np.arange(count) * 17, lengths=lengths, valid=valid)

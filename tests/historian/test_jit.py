@@ -24,8 +24,8 @@ if __name__ == "__main__":
 ROOT = Path(__file__).parent.parent.parent
 
 
-def run(package: Path, kept: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": f"{ROOT}{os.pathsep}{package}"}
+def run(package: Path, kept: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": f"{ROOT}{os.pathsep}{package}", **more}
     command = [sys.executable, str(package / "kernel_module.py")]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
@@ -46,6 +46,27 @@ def test_code_is_compiled_with_a_word_once_and_found_by_an_installation_elsewher
     changed = run(there, kept)
     assert changed.stdout == "63\n"
     assert "compiling kernels" in changed.stderr
+
+
+def test_shipped_code_is_found_where_nothing_can_be_written(tmp_path: Path) -> None:
+    package, kept = tmp_path / "package", tmp_path / "kept"
+    package.mkdir()
+    (package / "kernel_module.py").write_text(SOURCE)
+    assert "compiling kernels" in run(package, kept).stderr
+    code = sorted(kept.rglob("*.nb*"))
+    # Files where numba would make directories: beside the package, in the home, and in the shipped directory.
+    shutil.rmtree(package / "__pycache__", ignore_errors=True)
+    (package / "__pycache__").write_text("")
+    (tmp_path / "home").write_text("")
+    for made in [path for path in kept.iterdir() if path.name != "kernel_module"]:
+        shutil.rmtree(made)
+        made.write_text("")
+    home = str(tmp_path / "home" / "user")
+
+    found = run(package, kept, HOME=home, XDG_CACHE_HOME=home, PYTHONDONTWRITEBYTECODE="1")
+
+    assert (found.stdout, found.stderr) == ("42\n", "")
+    assert sorted(kept.rglob("*.nb*")) == code
 
 
 def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
