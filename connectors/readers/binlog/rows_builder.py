@@ -143,7 +143,14 @@ class TableBuilder:
         """Makes room for *needed* bytes in all in a column of varying width."""
         buffer = self._data[column]
         assert buffer is not None  # noqa: S101 - the kernel asks for such columns only
-        buffer.resize(max(2 * buffer.size, needed + at.SLACK), shrink_to_fit=False)
+        size = max(2 * buffer.size, needed + at.SLACK)
+        if self.rows:
+            buffer.resize(size, shrink_to_fit=False)
+        else:
+            # Nothing is in it that a larger one would have to hold, and memory that nobody touched is not resident.
+            self._data[column] = None
+            del buffer
+            self._data[column] = buffer = _buffer(size)
         self._table[column, at.STEP_DATA], self._table[column, at.STEP_CAPACITY] = buffer.address, buffer.size
 
     def keep_flags(self) -> None:
