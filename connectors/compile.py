@@ -50,6 +50,7 @@ KERNELS: tuple[Any, ...] = (
     xa.next_xa,
     gtids.mysql_gtid,
     json.json_text,
+    single_byte.high_bytes,
     single_byte.single_byte_text,
     double_byte.double_byte_text,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connectors.readers.binlog.charset_tables import NONE, SINGLE_BYTE, characters
 from connectors.readers.binlog.kernels.double_byte import LEAD, double_byte_text
-from connectors.readers.binlog.kernels.single_byte import MAX_UTF8_BYTES, single_byte_text
+from connectors.readers.binlog.kernels.single_byte import MAX_UTF8_BYTES, high_bytes, single_byte_text
 from connectors.readers.binlog.multi_byte import DOUBLE_BYTE, MULTI_BYTE
 from connectors.readers.binlog.rows_arrow import Cells, Finish, is_ascii, plain, text_array, utf8
 from historian.errors import ValueUnrepresentable
@@ -66,10 +66,12 @@ def _single_byte(charset: str) -> Finish:
     def finish(cells: Cells) -> pa.Array:
         offsets, data = cells.offsets, cells.data
         assert data is not None  # noqa: S101 - a column of varying width
-        if keeps_ascii and is_ascii(data):
+        longer = high_bytes(data.address, data.size) if keeps_ascii else data.size
+        if longer == 0:
             return plain(cells)
         results = np.zeros(cells.rows + 1, np.int32)
-        text = pa.allocate_buffer(MAX_UTF8_BYTES * data.size + _SLACK_BYTES, resizable=True)
+        # Memory far above what is used would be copied when it is given back.
+        text = pa.allocate_buffer(data.size + (MAX_UTF8_BYTES - 1) * longer + _SLACK_BYTES, resizable=True)
         wrong = single_byte_text(
             words.ctypes.data,
             pairs.ctypes.data,
@@ -90,16 +92,19 @@ def _single_byte(charset: str) -> Finish:
 
 
 @functools.cache
-def _pair_tables(charset: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The tables of :mod:`kernels.double_byte`, of what the codec makes of each byte and each pair."""
+def _pair_tables(charset: str) -> tuple[NDArray[np.int32], NDArray[np.int32], bool]:
+    """The tables of :mod:`kernels.double_byte`, of what the codec makes of each byte and each pair.
+
+    The last says whether no byte from 128 on stands alone.
+    """
     decode = MULTI_BYTE[charset]
     singles, pairs = np.zeros(256, np.int32), np.zeros(65536, np.int32)
     for byte in range(256):
         singles[byte] = _utf8_word(decode, bytes([byte])) or LEAD
     for lead in np.flatnonzero(singles == LEAD).tolist():
         for trail in range(256):
-            pairs[lead << 8 | trail] = _utf8_word(decode, bytes([lead, trail]))
-    return singles, pairs
+            pairs[trail << 8 | lead] = _utf8_word(decode, bytes([lead, trail]))
+    return singles, pairs, bool((singles[128:] == LEAD).all())
 
 
 def _utf8_word(decode: Callable[[bytes], str], code: bytes) -> int:
@@ -120,10 +125,12 @@ def _double_byte(charset: str) -> Finish:
         assert data is not None  # noqa: S101 - a column of varying width
         if is_ascii(data):
             return plain(cells)
-        singles, pairs = _pair_tables(charset)
+        singles, pairs, all_lead = _pair_tables(charset)
         results = np.zeros(cells.rows + 1, np.int32)
-        text = pa.allocate_buffer(MAX_UTF8_BYTES * data.size + _SLACK_BYTES, resizable=True)
-        tables, offsets = (singles.ctypes.data, pairs.ctypes.data), cells.offsets.ctypes.data
+        # Three bytes of two, where only a pair makes as many.
+        longest = (3 * data.size + 1) // 2 if all_lead else MAX_UTF8_BYTES * data.size
+        text = pa.allocate_buffer(longest + _SLACK_BYTES, resizable=True)
+        tables, offsets = (singles.ctypes.data, pairs.ctypes.data, int(all_lead)), cells.offsets.ctypes.data
         if double_byte_text(*tables, offsets, cells.rows, data.address, results.ctypes.data, text.address) >= 0:
             # Codes of more than two bytes, and those that are none.
             return by_codec(cells)
