@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import resource
 import statistics
 import sys
@@ -26,8 +27,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from binlog_work import Work, check_count, in_own_file, in_turn, ours, plain, report, row_count, theirs, values
-from drain import Drain
+from binlog_work import Work, check_count, in_own_file, in_turn, ours, plain, rate, report, theirs, values
+from drain import CpuMeter, Drain
 from orders import create_orders, fill_orders, updated_orders
 
 from decoder_lab import capture
@@ -35,8 +36,6 @@ from historian.changelog import physical_name
 from servers import start_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from historian.chunks import Chunk
     from historian.schema import Snapshot
     from servers import Server
@@ -122,16 +121,6 @@ def record(server: Server, updates: int, transactions: int) -> tuple[Work, Work,
     return replace(wide, sums=sums(server, wide.snapshot)), small, packed
 
 
-def rate(server: Server, work: Work) -> Callable[[], float]:
-    """Measures rows a second of ours."""
-
-    def measured() -> float:
-        seconds, chunks = ours(server, work)
-        return row_count(chunks) / seconds
-
-    return measured
-
-
 def measure(server: Server, work: Work, rounds: int, limit: int) -> dict[str, Any]:
     """Against mysql-replication, after one round that is compared and not counted."""
 
@@ -140,13 +129,31 @@ def measure(server: Server, work: Work, rounds: int, limit: int) -> dict[str, An
         return len(rows) / seconds
 
     compare(ours(server, work)[1], theirs(server, work, limit)[1], work)
-    return in_turn(work.name, work.unit, rounds, rate(server, work), their_rate)
+    return in_turn(work.name, work.unit, rounds, lambda: rate(server, work), their_rate)
 
 
 def measure_drain(server: Server, work: Work, rounds: int) -> dict[str, Any]:
-    """Against taking the same bytes from the connection."""
+    """Against taking the same bytes from the connection; prints what CPU each takes, which bounds the ratio."""
     drain = Drain(server, work.range)
-    return in_turn("socket_drain", work.unit, rounds, rate(server, work), lambda: work.rows / drain.seconds())
+    ours_cpu, drain_cpu = CpuMeter(server), CpuMeter(server)
+    result = in_turn(
+        "socket_drain",
+        work.unit,
+        rounds,
+        lambda: ours_cpu.measured(lambda: rate(server, work)),
+        lambda: drain_cpu.measured(lambda: work.rows / drain.seconds()),
+    )
+    million = rounds * work.rows / 1e6
+    for name, meter in (("ours", ours_cpu), ("the drain", drain_cpu)):
+        print(
+            f"socket_drain: CPU seconds a million images of {name}: "
+            f"{meter.own_s / million:.3f}, of the server meanwhile: {meter.server_s / million:.3f}"
+        )
+    cores = len(os.sched_getaffinity(0))
+    least_s = (ours_cpu.own_s + ours_cpu.server_s) / million / cores
+    bound = 1e6 / result["other"] / least_s
+    print(f"socket_drain: {cores} cores that are never idle would give a ratio of {bound:.2f}")
+    return result
 
 
 def measure_compressed(server: Server, small: Work, packed: Work, rounds: int) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def measure_compressed(server: Server, small: Work, packed: Work, rounds: int) -
     expected, found = (list(values(ours(server, work)[1], work.snapshot)) for work in (small, packed))
     if expected != found:
         raise SystemExit(f"{packed.name}: rows differ from those of {small.name}")
-    return in_turn(packed.name, packed.unit, rounds, rate(server, packed), rate(server, small))
+    return in_turn(packed.name, packed.unit, rounds, lambda: rate(server, packed), lambda: rate(server, small))
 
 
 def measure_cpu(server: Server, work: Work, rounds: int) -> dict[str, Any]:
@@ -162,7 +169,7 @@ def measure_cpu(server: Server, work: Work, rounds: int) -> dict[str, Any]:
     found = []
     for _ in range(rounds):
         before = resource.getrusage(resource.RUSAGE_SELF)
-        check_count(ours(server, work)[1], work)
+        rate(server, work)
         after = resource.getrusage(resource.RUSAGE_SELF)
         spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         found.append(spent_s / work.rows * 1e6)

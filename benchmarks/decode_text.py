@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
-from binlog_work import Work, check_count, in_own_file, in_turn, ours, report, row_count, theirs, values
+from binlog_work import Work, check_count, in_own_file, in_turn, ours, rate, report, theirs, values
 
 from decoder_lab import capture
 from servers import start_server
@@ -55,12 +55,6 @@ def record(server: Server, name: str, kind: str, value: str, rows: int) -> Work:
 
         part = in_own_file(server, fill)
     return Work(name=name, unit="rows/s", range=part, snapshot=capture(server, "bench", name), rows=rows)
-
-
-def rate(server: Server, work: Work) -> float:
-    """Rows a second of ours."""
-    seconds, chunks = ours(server, work)
-    return row_count(chunks) / seconds
 
 
 def text(value: Any) -> Any:

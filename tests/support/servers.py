@@ -63,6 +63,14 @@ class Server:
     directory: Path | None = None
     _process: _Process = field(default_factory=_Process, repr=False, compare=False)
 
+    @property
+    def pid(self) -> int:
+        """Of the process; a server that is stopped, or that we did not start, has none."""
+        process = self._process.running
+        if process is None:
+            raise ServerError(f"{self.name} at {self.host}:{self.port} has no process of ours")
+        return process.pid
+
     def connect(self, **arguments: Any) -> pymysql.Connection[Any]:
         """A new connection in autocommit mode; ``arguments`` are PyMySQL's and win."""
         defaults = {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
