@@ -14,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from historian.changelog import Op, physical_name
+from historian.chunks import Chunk
 from historian.schema import Column, Snapshot
 from plain_values import value_of
 
-__all__ = ["PlainRow", "plain_rows_of"]
+__all__ = ["PlainRow", "decoded_rows", "plain_rows_of"]
 
 HEADER_BYTES = 19
 QUERY, XID, TABLE_MAP, PAYLOAD, MARIADB_GTID = 2, 16, 19, 40, 162
@@ -230,3 +232,20 @@ def groups(precision: int, scale: int) -> Sequence[int]:
     """Digits of each group of a DECIMAL, in front of the point and behind it."""
     whole = precision - scale
     return [whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9]
+
+
+def decoded_rows(chunks: Sequence[Chunk], snapshot: Snapshot, table_id: int = 1) -> list[str]:
+    """The rows of one table; as text, so that -0.0 is not 0.0, nor 1.0 1."""
+    return [repr(row) for row in _decoded(chunks, snapshot, table_id)]
+
+
+def _decoded(chunks: Sequence[Chunk], snapshot: Snapshot, table_id: int) -> Iterator[PlainRow]:
+    for chunk in sorted(chunks, key=lambda chunk: chunk.sequence):
+        if chunk.table_id != table_id:
+            continue
+        head = [chunk.rows.column(name) for name in ("op", "sequence", "ordinal", "event_time")]
+        head[3] = head[3].cast(pa.int64())
+        columns = [chunk.rows.column(physical_name(column.id)).to_pylist() for column in snapshot.columns]
+        values = zip(*columns, strict=True)
+        for op, number, ordinal, time_us, row in zip(*(part.to_pylist() for part in head), values, strict=True):
+            yield PlainRow(sign=Op(op).sign, number=number, ordinal=ordinal, time_us=time_us, values=row)

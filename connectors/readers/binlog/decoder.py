@@ -37,6 +37,7 @@ __all__ = ["RangeDecoder"]
 _MAX_SOURCES = 2**15 - 1
 _NEVER = 2**63 - 1
 _FIRST_IMAGE_BYTES = 4096
+_WORD_BYTES = 8
 # Of lists, arrow would make arrays with pandas, whose import takes longer than all others.
 _NO_ROWS = pa.RecordBatch.from_arrays(
     [pa.nulls(0, field.type) for field in CHUNK_COLUMNS], schema=pa.schema(CHUNK_COLUMNS)
@@ -86,7 +87,7 @@ class RangeDecoder:
         self._sources: list[str] = []
         self._source_words = np.zeros((8, SOURCE_KEY_WORDS), np.int64)
         self._tables = np.zeros((max(1, len(tables)), at.TABLE_WORDS), np.int64)
-        self._scratch = np.zeros(2 * at.SCRATCH_WORDS, np.int64)
+        self._scratch = np.zeros(at.SCRATCH_WORDS, np.int64)
         self._state = state = np.zeros(at.STATE_WORDS, np.int64)
         state[at.SOURCE] = -1
         state[at.REBIND] = _NEVER
@@ -181,8 +182,9 @@ class RangeDecoder:
             self._builder(slot).keep_flags()
         elif code == at.GROW_IMAGES:
             size = 2 * max(detail, _FIRST_IMAGE_BYTES)
-            self._images = np.empty(2 * size, np.uint8)
-            state[at.IMAGES], state[at.IMAGE_BYTES] = self._images.ctypes.data, size
+            # Kernels read words that end with a value, so something stands before the first image.
+            self._images = np.zeros(_WORD_BYTES + 2 * size, np.uint8)
+            state[at.IMAGES], state[at.IMAGE_BYTES] = self._images.ctypes.data + _WORD_BYTES, size
         else:
             raise self._failure(code, window, where)
 

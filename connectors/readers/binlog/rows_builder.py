@@ -12,7 +12,9 @@ import pyarrow as pa
 from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.image_flags import ImageFlags, inserted_rows
 from connectors.readers.binlog.kernels import layout as at
+from connectors.readers.binlog.kernels.temporal import MONTHS
 from connectors.readers.binlog.program import Step
+from connectors.readers.binlog.row_runs import runs
 from connectors.readers.binlog.rows_arrow import Cells
 from connectors.readers.binlog.table_maps import ColumnCode
 from historian.changelog import CHUNK_COLUMNS, physical_name
@@ -65,6 +67,7 @@ class TableBuilder:
         self._table = np.zeros((len(steps), at.STEP_WORDS), np.int64)
         for row, step in zip(self._table, steps):  # noqa: B905 - one length
             row[: at.STEP_OUT] = (step.kind, step.size, step.meta, step.width)
+        self._table[self._table[:, at.STEP_KIND] == at.DATETIME, at.STEP_DATA] = MONTHS.ctypes.data
         self._table[:, at.STEP_JSON] = [column.type == ColumnCode.JSON for column in wire]
         positions = {column.id: index for index, column in enumerate(snapshot.columns)}
         self._keys = np.array([positions[key] for key in snapshot.primary_key], np.int64)
@@ -72,6 +75,8 @@ class TableBuilder:
         words[:] = 0
         words[at.COLUMNS] = len(steps)
         words[at.STEPS] = self._table.ctypes.data
+        self._runs, self._distances = runs(steps)
+        words[at.RUNS], words[at.RUN_TOTAL] = self._runs.ctypes.data, len(self._runs)
         words[at.KEYS] = self._keys.ctypes.data
         words[at.KEY_COUNT] = len(self._keys)
         self._generated_from = generated_from

@@ -7,7 +7,7 @@ inverted; a negative number has all bytes inverted.
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.jit import inlined, kernel
-from connectors.readers.binlog.kernels.memory import load_u8, load_u32, shift_right, store_i64, swap64
+from connectors.readers.binlog.kernels.memory import load_i64, load_u8, shift_right, store_i64, swap64
 
 __all__ = ["decimal_18", "decimal_38"]
 
@@ -16,13 +16,8 @@ _POWERS = (1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 100000
 
 @inlined
 def _big(at: int, size: int) -> int:
-    """An unsigned big-endian number of 1 to 4 bytes."""
-    if size == 4:
-        return shift_right(swap64(load_u32(at)), 32)
-    value = load_u8(at)
-    for index in range(1, size):
-        value = (value << 8) | load_u8(at + index)
-    return value
+    """An unsigned big-endian number of 1 to 4 bytes, of the word that ends with it: something stands before any image."""
+    return swap64(load_i64(at + size - 8)) & ((1 << (8 * size)) - 1)
 
 
 @inlined

@@ -24,7 +24,7 @@ MAPS_MASK = 14  # its entries - 1, a power of two - 1
 TABLES = 15  # address of all tables, see below
 SOURCES = 16  # address of SOURCE_KEY_WORDS a source, see ``kernels.gtids``
 SOURCE_COUNT = 17
-SCRATCH = 18  # address of 2 * SCRATCH_WORDS words
+SCRATCH = 18  # address of SCRATCH_WORDS words
 SLOT = 19  # out: the table that a return is about
 COLUMN = 20  # out: its column
 DETAIL = 21  # out: what a return says more
@@ -35,7 +35,10 @@ IMAGE_BYTES = IMAGES + 1
 IMAGE_END = IMAGES + 2  # where the last one made ends
 STATE_WORDS = IMAGES + 3
 
-SCRATCH_WORDS = 4097  # column starts of one image, and its end
+SCRATCH_WORDS = (
+    2 * 4097
+)  # of each image in work, where its columns start and the last one ends: two of the widest table
+MAX_LOCATED = 128  # images in work at a time
 
 OUTSIDE, ANNOUNCED, OPEN = 0, 1, 2
 
@@ -90,7 +93,9 @@ FLAGS = 14  # address of FLAG_MAPS bitmaps a row, each as long as one of NULLS; 
 GENERATED_FROM = (
     15  # address of a bitmap a column: those it is computed from where images may lack it; 0: no such column
 )
-TABLE_WORDS = 16
+RUNS = 16  # address of its columns in runs, see RUN_*
+RUN_TOTAL = 17
+TABLE_WORDS = 18
 
 ABSENT = 0  # the columns whose value no image of the row tells
 UNSEEN = 1  # of those: what is computed from columns that changed
@@ -103,12 +108,21 @@ STEP_SIZE = 1  # bytes of the value in the row; of its length prefix where it ha
 STEP_META = 2
 STEP_WIDTH = 3  # bytes of a value in the output; 0: offsets and data
 STEP_OUT = 4  # address of the values, or of the int32 offsets
-STEP_DATA = 5  # address of the data
+STEP_DATA = 5  # address of the data; of a DATETIME that of ``temporal.MONTHS``
 STEP_CAPACITY = 6  # bytes that the data holds
 STEP_JSON = 7  # 1: JSON in MySQL's binary form
 STEP_WORDS = 8
 
 SLACK = 32  # bytes behind the data that a short copy may write
+
+# ---- one run of columns of a table: of fixed width, but for the last one --------------------------------------------
+RUN_FIRST = 0  # its first column; RUN_COUNT: how many
+RUN_COUNT = 1
+RUN_MASK = 2  # their bits among the NULL bits of 64 columns
+RUN_SIZE = 3  # bytes of all where none is NULL, of the length prefix instead of a varying value
+RUN_PREFIX = 4  # bytes of the length prefix of the last one; 0: it is of fixed width
+RUN_DISTANCES = 5  # address of each column's distance from where the run begins
+RUN_WORDS = 6
 
 # ---- kinds of columns -----------------------------------------------------------------------------------------------
 COPY_1 = 0

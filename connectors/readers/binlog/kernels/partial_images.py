@@ -1,4 +1,4 @@
-"""Row images that lack columns, made whole so that ``rows.image`` takes them like any other.
+"""Row images that lack columns, made whole so that they are taken like any other.
 
 A whole image is written to memory of the caller's: a NULL bitmap of all columns, then their values. A column that an
 UPDATE's after image lacks has the value of the before image where that has it; one that neither has is NULL there, and
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.jit import kernel
+from connectors.readers.binlog.kernels.locating import locate, short
 from connectors.readers.binlog.kernels.memory import copy_bytes, fill_zero, load_i64, load_u8, store_i8, store_i64
-from connectors.readers.binlog.kernels.rows import image
+from connectors.readers.binlog.kernels.rows import written
 from connectors.readers.binlog.kernels.temporal import little_word
 
 __all__ = ["partial_row"]
@@ -25,13 +26,6 @@ def _is_marked(bitmap: int, index: int) -> bool:
 def _mark(bitmap: int, index: int) -> None:
     place = bitmap + (index >> 3)
     store_i8(place, load_u8(place) | (1 << (index & 7)))
-
-
-@kernel
-def _short(state: int, column: int) -> int:
-    store_i64(state + 8 * at.COLUMN, column)
-    store_i64(state + 8 * at.DETAIL, at.IMAGE_SHORT)
-    return -at.CORRUPT
 
 
 @kernel
@@ -92,7 +86,7 @@ def _whole(
     nulls = position
     position += (given + 7) >> 3
     if position > end:
-        return _short(state, 0)
+        return short(state, 0)
     if limit - out < stride:
         store_i64(state + 8 * at.DETAIL, stride)
         return -at.GROW_IMAGES
@@ -112,7 +106,7 @@ def _whole(
                 source = position
                 size = _value_bytes(step, position, end)
                 if size < 0:
-                    return _short(state, column)
+                    return short(state, column)
                 position += size
                 if diffs and load_i64(step + 8 * at.STEP_JSON) and _is_marked(diffs, documents):
                     _mark(flags + at.DIFF * stride, column)
@@ -166,6 +160,13 @@ def _behind_options(table: int, position: int, end: int) -> int:
 
 
 @kernel
+def _image(state: int, table: int, begin: int, room: int, row: int, starts: int) -> int:
+    """Decodes an image that was made whole; 0, or minus a code of return."""
+    behind = locate(state, table, begin, load_i64(state + 8 * at.IMAGE_END), row, starts)
+    return behind if behind < 0 else written(state, table, row, 1, starts, begin + room)
+
+
+@kernel
 def partial_row(
     state: int,
     table: int,
@@ -187,7 +188,7 @@ def partial_row(
 
     Returns:
         The address behind the row, or minus a code of return, which leaves the row as if never begun. Stores where
-        columns start as ``rows.image`` does, in both halves of SCRATCH.
+        columns start to SCRATCH, as ``rows.images`` does.
     """
     scratch = load_i64(state + 8 * at.SCRATCH)
     first = load_i64(state + 8 * at.IMAGES)
@@ -195,7 +196,7 @@ def partial_row(
     position = _whole(state, table, position, end, bitmaps, 0, 0, 0, row, first)
     if position < 0:
         return position
-    failed = image(state, table, first, load_i64(state + 8 * at.IMAGE_END), first + room, row, scratch)
+    failed = _image(state, table, first, room, row, scratch)
     if failed < 0 or images == 1:
         return failed if failed < 0 else position
     diffs = 0
@@ -203,7 +204,7 @@ def partial_row(
         begun = position
         position = _behind_options(table, position, end)
         if position == 0:
-            return _short(state, 0)
+            return short(state, 0)
         if position < 0:
             diffs = begun + 1
             position = -position
@@ -212,6 +213,6 @@ def partial_row(
     position = _whole(state, table, position, end, present, diffs, first, scratch, row + 1, second)
     if position < 0:
         return position
-    other = scratch + 8 * at.SCRATCH_WORDS
-    failed = image(state, table, second, load_i64(state + 8 * at.IMAGE_END), second + room, row + 1, other)
+    other = scratch + 8 * (load_i64(table + 8 * at.COLUMNS) + 1)
+    failed = _image(state, table, second, room, row + 1, other)
     return failed if failed < 0 else position

@@ -16,7 +16,7 @@ from connectors.readers.binlog.kernels.memory import (
     store_i64,
 )
 from connectors.readers.binlog.kernels.partial_images import partial_row
-from connectors.readers.binlog.kernels.rows import image
+from connectors.readers.binlog.kernels.rows import images
 
 __all__ = ["rows", "table_map"]
 
@@ -101,16 +101,6 @@ def _is_empty(position: int, columns: int) -> bool:
 
 
 @kernel
-def _stamp(state: int, table: int, row: int, op: int, event_time: int, ordinal: int) -> None:
-    """Writes a row's changelog columns."""
-    store_i8(load_i64(table + 8 * at.OP) + row, op)
-    store_i64(load_i64(table + 8 * at.EVENT_TIME) + 8 * row, event_time)
-    store_i16(load_i64(table + 8 * at.ROW_SOURCE) + 2 * row, load_i64(state + 8 * at.SOURCE))
-    store_i64(load_i64(table + 8 * at.ROW_SEQUENCE) + 8 * row, load_i64(state + 8 * at.SEQUENCE))
-    store_i32(load_i64(table + 8 * at.ROW_ORDINAL) + 4 * row, ordinal)
-
-
-@kernel
 def _same_key(table: int, before: int, after: int) -> bool:
     """Whether two images, given by where their columns start, have the same bytes in all key columns."""
     keys = load_i64(table + 8 * at.KEYS)
@@ -121,6 +111,33 @@ def _same_key(table: int, before: int, after: int) -> bool:
         if load_i64(after + column + 8) - other != length or not _equal(one, other, length):
             return False
     return True
+
+
+@kernel
+def _stamp(state: int, table: int, kind: int, count: int, event_time: int, ordinal: int) -> None:
+    """Writes the changelog columns of the last *count* located images, the rows behind those that the table has."""
+    row = load_i64(table + 8 * at.ROWS)
+    ops = load_i64(table + 8 * at.OP) + row
+    times = load_i64(table + 8 * at.EVENT_TIME) + 8 * row
+    sources = load_i64(table + 8 * at.ROW_SOURCE) + 2 * row
+    sequences = load_i64(table + 8 * at.ROW_SEQUENCE) + 8 * row
+    ordinals = load_i64(table + 8 * at.ROW_ORDINAL) + 4 * row
+    source, sequence = load_i64(state + 8 * at.SOURCE), load_i64(state + 8 * at.SEQUENCE)
+    op = _APPEND if kind == _WRITE else _RETRACT
+    for index in range(count):
+        store_i8(ops + index, op)
+        store_i64(times + 8 * index, event_time)
+        store_i16(sources + 2 * index, source)
+        store_i64(sequences + 8 * index, sequence)
+        store_i32(ordinals + 4 * index, ordinal)
+    if kind == _UPDATE:
+        before = load_i64(state + 8 * at.SCRATCH)
+        pitch = 8 * (load_i64(table + 8 * at.COLUMNS) + 1)
+        for index in range(0, count, 2):
+            corrects = _same_key(table, before, before + pitch)
+            store_i8(ops + index, _CORRECT_FROM if corrects else _RETRACT)
+            store_i8(ops + index + 1, _CORRECT_TO if corrects else _APPEND)
+            before += 2 * pitch
 
 
 @kernel
@@ -157,8 +174,7 @@ def _all_rows(
 
     *partial*: address of the bitmaps of columns that images have, 0 where they have all. *options*: see ``partial_row``.
     """
-    scratch = load_i64(state + 8 * at.SCRATCH)
-    other = scratch + 8 * at.SCRATCH_WORDS
+    pitch = 8 * (load_i64(table + 8 * at.COLUMNS) + 1)
     need = 2 if kind == _UPDATE else 1
     code = at.DONE
     # One row whose columns all have their defaults takes no bytes; of several the server makes no event.
@@ -173,28 +189,24 @@ def _all_rows(
             if flags == 0:
                 code = at.PARTIAL
                 break
+            count = need
             behind = partial_row(state, table, position, end, limit, row, partial, need, options)
             if behind == position and not empty:
                 code = _corrupt(state, at.EVENT_SHORT)
                 break
         else:
-            behind = image(state, table, position, end, limit, row, scratch)
-            if behind >= 0 and kind == _UPDATE:
-                behind = image(state, table, behind, end, limit, row + 1, other)
-            if flags:
+            count = images(state, table, position, end, limit, need)
+            # Where the last one's last column ends.
+            behind = load_i64(load_i64(state + 8 * at.SCRATCH) + pitch * count - 8) if count > 0 else count
+            if flags and count > 0:
                 stride = at.FLAG_MAPS * ((load_i64(table + 8 * at.COLUMNS) + 7) >> 3)
-                fill_zero(flags + stride * row, stride * need)
+                fill_zero(flags + stride * row, stride * count)
         if behind < 0:
             code = -behind
             break
-        if kind == _UPDATE:
-            corrects = _same_key(table, scratch, other)
-            _stamp(state, table, row, _CORRECT_FROM if corrects else _RETRACT, event_time, ordinal)
-            _stamp(state, table, row + 1, _CORRECT_TO if corrects else _APPEND, event_time, ordinal)
-        else:
-            _stamp(state, table, row, _APPEND if kind == _WRITE else _RETRACT, event_time, ordinal)
-        store_i64(table + 8 * at.ROWS, row + need)
-        grown = behind - position + need * load_i64(table + 8 * at.FIXED)
+        _stamp(state, table, kind, count, event_time, ordinal)
+        store_i64(table + 8 * at.ROWS, row + count)
+        grown = behind - position + count * load_i64(table + 8 * at.FIXED)
         store_i64(table + 8 * at.BYTES, load_i64(table + 8 * at.BYTES) + grown)
         store_i64(state + 8 * at.OPEN_BYTES, load_i64(state + 8 * at.OPEN_BYTES) + grown)
         position = behind

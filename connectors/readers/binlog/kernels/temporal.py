@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from connectors.readers.binlog.kernels.jit import inlined, kernel
 from connectors.readers.binlog.kernels.layout import NO_DATE_32, NO_DATE_64
-from connectors.readers.binlog.kernels.memory import load_u8, load_u16, load_u32, shift_right, swap64
+from connectors.readers.binlog.kernels.memory import (
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    shift_right,
+    swap64,
+)
 
-__all__ = ["big_word", "date_days", "datetime_us", "little_word", "time_us", "timestamp_us"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["MONTHS", "big_word", "date_days", "datetime_us", "little_word", "time_us", "timestamp_us"]
+
+
+def _months() -> NDArray[np.int32]:
+    index = np.arange(1 << 17)
+    year, month = index // 13, index % 13
+    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    first = months.astype("datetime64[D]").astype(np.int64)
+    length = (months + 1).astype("datetime64[D]").astype(np.int64) - first
+    return np.where((year > 0) & (month > 0), (first - 1) * 32 + length, 0).astype(np.int32)
+
+
+MONTHS = _months()
+"""By 13 * year + month the number of its days and, from bit 5 on, of those from 1970-01-01 to the last one before it.
+
+Months that the calendar does not have (0, and all of year 0) have no days.
+"""
 
 
 @kernel
@@ -59,35 +90,33 @@ def date_days(at: int) -> int:
 
 
 @inlined
-def _fraction_us(at: int, size: int) -> int:
-    """Microseconds of a fraction: 1 byte hundredths, 2 bytes ten-thousandths, 3 bytes millionths."""
-    if size == 0:
-        return 0
-    if size == 1:
-        return load_u8(at) * 10000
-    if size == 2:
-        return ((load_u8(at) << 8) | load_u8(at + 1)) * 100
-    return (load_u8(at) << 16) | (load_u8(at + 1) << 8) | load_u8(at + 2)
+def _fraction_us(word: int, size: int) -> int:
+    """Microseconds of a fraction, the low bytes of *word*: 1 byte hundredths, 2 bytes ten-thousandths, 3 bytes millionths."""
+    scale = 10000 if size == 1 else 100 if size == 2 else 1
+    return (word & ((1 << (8 * size)) - 1)) * scale
 
 
 @inlined
-def datetime_us(at: int, fraction: int) -> int:
-    """DATETIME2: 40 bits big-endian (sign, year * 13 + month, day, hour, minute, second), then *fraction* bytes."""
-    packed = (shift_right(swap64(load_u32(at)), 24)) | load_u8(at + 4)
-    packed &= 0x7FFFFFFFFF
-    months = packed >> 22
-    year = months // 13
-    days = _days(year, months - 13 * year, (packed >> 17) & 31)
-    if days == NO_DATE_32:
+def datetime_us(at: int, fraction: int, months: int) -> int:
+    """DATETIME2: 40 bits big-endian (sign, year * 13 + month, day, hour, minute, second), then *fraction* bytes.
+
+    *months* is the address of MONTHS. Of the word that ends with the value: something stands before any image.
+    """
+    word = swap64(load_i64(at + fraction - 3))
+    packed = shift_right(word, 8 * fraction)
+    month = load_i32(months + 4 * ((packed >> 22) & 0x1FFFF))
+    day = (packed >> 17) & 31
+    if day == 0 or day > month & 31:
         return NO_DATE_64
     seconds = ((packed >> 12) & 31) * 3600 + ((packed >> 6) & 63) * 60 + (packed & 63)
-    return (days * 86400 + seconds) * 1000000 + _fraction_us(at + 5, fraction)
+    return (((month >> 5) + day) * 86400 + seconds) * 1000000 + _fraction_us(word, fraction)
 
 
 @inlined
 def timestamp_us(at: int, fraction: int) -> int:
     """TIMESTAMP2: seconds since 1970, 4 bytes big-endian, then *fraction* bytes; all zero is the zero date."""
-    us = shift_right(swap64(load_u32(at)), 32) * 1000000 + _fraction_us(at + 4, fraction)
+    word = swap64(load_i64(at + fraction - 4))
+    us = (shift_right(word, 8 * fraction) & 0xFFFFFFFF) * 1000000 + _fraction_us(word, fraction)
     return us or NO_DATE_64
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,12 +20,11 @@ from connectors.readers.binlog.gather import Gatherer
 from connectors.readers.binlog.kernels import layout
 from connectors.readers.binlog.kernels.finding import COUNT
 from decoder_lab import decode_events, planned
-from historian.changelog import Op, physical_name
 from historian.chunks import Chunk
 from historian.schema import Snapshot, TableName
 from log_files import FORMAT_END, events_of, log_bytes
 from log_windows import window_of
-from plain_decoder import PlainRow, plain_rows_of
+from plain_decoder import decoded_rows, plain_rows_of
 from recordings import recorded
 from row_events import WireType, commit, rows_event, snapshot_of, table_map, wire_integer, wire_text
 from servers import Server
@@ -34,23 +32,6 @@ from wire_values import wire_columns
 
 KEY = WireType(type=wire_integer("int", 3, 4, unsigned=False).type, code=3, metadata=b"", encode=bytes)
 NAMES = [TableName("db", "t"), TableName("db", "u")]
-
-
-def decoded_rows(chunks: Sequence[Chunk], snapshot: Snapshot, table_id: int = 1) -> list[str]:
-    """The rows of one table; as text, so that -0.0 is not 0.0, nor 1.0 1."""
-    return [repr(row) for row in _decoded(chunks, snapshot, table_id)]
-
-
-def _decoded(chunks: Sequence[Chunk], snapshot: Snapshot, table_id: int) -> Iterator[PlainRow]:
-    for chunk in sorted(chunks, key=lambda chunk: chunk.sequence):
-        if chunk.table_id != table_id:
-            continue
-        head = [chunk.rows.column(name) for name in ("op", "sequence", "ordinal", "event_time")]
-        head[3] = head[3].cast(pa.int64())
-        columns = [chunk.rows.column(physical_name(column.id)).to_pylist() for column in snapshot.columns]
-        values = zip(*columns, strict=True)
-        for op, number, ordinal, time_us, row in zip(*(part.to_pylist() for part in head), values, strict=True):
-            yield PlainRow(sign=Op(op).sign, number=number, ordinal=ordinal, time_us=time_us, values=row)
 
 
 def plain_rows(events: Sequence[bytes], snapshot: Snapshot) -> list[str]:
