@@ -10,6 +10,7 @@ WORKERS ?= 2
 SEEDS ?= 10
 STATEMENTS ?= 50000
 CASES ?= 100000
+CRASHES ?= 2000
 
 # uv, where .ci/bootstrap had to fetch it.
 export PATH := $(PATH):$(CACHE)/uv/bin
@@ -106,10 +107,11 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/history.py
 
 .PHONY: soak
-soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files
+soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files, CRASHES of writes
 	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
+	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/test_delta_crash.py $(PYTEST_ARGS)
 	@DAMAGE_CASES=$(CASES) $(pytest) -s tests/connectors/readers/binlog/test_damaged_files.py $(PYTEST_ARGS)
 
 ##@ Tidy

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from historian.errors import SinkError
 from historian.schema import TableName
+from sinks.delta import faults
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import STATE_SCHEMAS
 from sinks.tables import Homes, target_name
@@ -89,6 +90,7 @@ class CatalogTables:
             else:
                 place = f"{self.root}/{directory}".replace("'", "\\'")
                 self._spark.sql(f"CREATE TABLE {self._schema}.{_quoted(name)} USING delta LOCATION '{place}'")
+                faults.reached("catalog_changed", name)
             held[directory] = name
         self._held = held
 
@@ -96,6 +98,7 @@ class CatalogTables:
         # The new name is one inside the catalog.
         within = self._schema.partition("`.")[2]
         self._spark.sql(f"ALTER TABLE {self._schema}.{_quoted(old)} RENAME TO {within}.{_quoted(new)}")
+        faults.reached("catalog_changed", new)
         return new
 
     def _tables(self) -> dict[str, str]:

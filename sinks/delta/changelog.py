@@ -46,7 +46,7 @@ class ChangelogPart:
                 domains={_DOMAIN: _domain(self.first_offset + rows, self.keys)},
             ),
         )
-        faults.reached("changelog_committed")
+        faults.reached("changelog_committed", f"{self.target.path} {self.part.index}")
 
 
 def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:

@@ -21,6 +21,7 @@ from historian.chunks import Chunk
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.schema import Snapshot
 from sinks.chunks import Chunks
+from sinks.delta import faults
 from sinks.delta.kernel import DataFile
 from sinks.delta.statistics import file_statistics
 from sinks.intervals import Added, IntervalRows
@@ -218,6 +219,7 @@ class FileWriter:
                 statistics=file_statistics(footer, self._schema),
             )
         )
+        faults.reached("file_written", f"{self._directory} {len(self._files)}")
 
 
 def write_files(chunks: Chunks, works: Iterable[Work], *, by_table: bool = False) -> list[WrittenFile]:

@@ -92,27 +92,27 @@ class HistoryPart:
         if held == [] or not (ends or self.added):
             # No row is open, or none ends or is filled.
             target.commit(last, Commit(schema=schema, files=opened, domains=self._domain(last)))
-            faults.reached("history_committed")
+            faults.reached("history_committed", f"{target.path} {self.part.index}")
             return ends
         if held is not None and sum(file.size_bytes for file in (*opened, *ends)) <= rewrite.SMALL_BYTES:
             files = self._rewritten(held, opened, ends)
             commit = Commit(schema=schema, removed=held, files=files, domains=self._domain(last))
             target.commit(last, commit)
-            faults.reached("history_committed")
+            faults.reached("history_committed", f"{target.path} {self.part.index}")
             return [*opened, *ends]
         prepared = self.part.transaction(Step.SCHEMA)
         if target.held < prepared:
             target.commit(prepared, Commit(schema=schema, domains=self._domain(prepared)))
-            faults.reached("history_prepared")
+            faults.reached("history_prepared", f"{target.path} {self.part.index}")
         filled = self.part.transaction(Step.FILL)
         if self.added and target.held < filled:
             target.run(filled, spark, self._fill(spark))
-            faults.reached("history_filled")
+            faults.reached("history_filled", f"{target.path} {self.part.index}")
         if opened or ends:
             target.run(last, spark, self._merge(spark, opened, ends))
         if target.held < last:
             target.commit(last, Commit())
-        faults.reached("history_committed")
+        faults.reached("history_committed", f"{target.path} {self.part.index}")
         return [*opened, *ends]
 
     def _domain(self, transaction: int) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
 from historian.errors import SinkError
+from sinks.delta import faults
 from sinks.delta.schema import DeltaSchema
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class Kernel:
                 columns = [self._kernel.expressions.Column(name) for name in cluster]
                 builder = builder.withDataLayoutSpec(self._kernel.transaction.DataLayoutSpec.clustered(columns))
             transaction = builder.withTableProperties(dict(properties)).build(self._engine)
-            return self._finish(path, transaction, [], domains)
+            return self._finish(path, 0, transaction, [], domains)
         except Py4JJavaError as error:
             raise _failed("a Delta table cannot be created", path, error) from error
 
@@ -254,7 +255,7 @@ class Kernel:
             schema = commit.schema or (view.schema() if commit.files else None)
             if schema is not None:
                 actions += self._additions(view, transaction, schema, commit.files)
-            return self._finish(view.path, transaction, actions, commit.domains)
+            return self._finish(view.path, view.version + 1, transaction, actions, commit.domains)
         except Py4JJavaError as error:
             raise _failed("a Delta table cannot be committed to", view.path, error) from error
 
@@ -279,17 +280,28 @@ class Kernel:
         for path in paths:
             name = self._jvm.org.apache.hadoop.fs.Path(path)
             name.getFileSystem(self._hadoop).delete(name, False)
+            faults.reached("file_deleted", path.rpartition("/")[0])
 
-    def _finish(self, path: str, transaction: Any, actions: list[Any], domains: Mapping[str, str]) -> TableView:
+    def _finish(
+        self, path: str, version: int, transaction: Any, actions: list[Any], domains: Mapping[str, str]
+    ) -> TableView:
         for name, text in domains.items():
             transaction.addDomainMetadata(name, text)
         iterable = self._kernel.utils.CloseableIterable
         rows = iterable.emptyIterable()
         if actions:
             rows = iterable.inMemoryIterable(self._iterator(actions))
+        at = f"{path} {version}"
+        faults.reached("commit_begun", at)
         result = transaction.commit(self._engine, rows)
+        faults.reached("commit_done", at)
         for hook in result.getPostCommitHooks():
+            checkpoint = hook.getType().toString() == "CHECKPOINT"
+            if checkpoint:
+                faults.reached("checkpoint_begun", at)
             hook.threadSafeInvoke(self._engine)
+            if checkpoint:
+                faults.reached("checkpoint_done", at)
         after = _or(result.getPostCommitSnapshot(), None)
         if after is None:
             after = self._kernel.TableManager.loadSnapshot(path).build(self._engine)

@@ -98,7 +98,7 @@ def _begun(part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, cl
     if part.counts and net.gone:
         raise missing_row(_first(net.gone[0], ""))
     target.commit(part.transaction(Step.ROWS), Commit(schema=_news(schema, target), clear=clears, files=net.whole))
-    faults.reached("mirror_committed")
+    faults.reached("mirror_committed", f"{target.path} {part.index}")
     return net.gone
 
 
@@ -110,7 +110,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
     filled = () if is_filled else part.filled
     if snapshot is None or not (net or filled or deleted_at_us is not None):
         target.commit(last, Commit(schema=_news(schema, target)))
-        faults.reached("mirror_committed")
+        faults.reached("mirror_committed", f"{target.path} {part.index}")
         return net.files
     splice = Splice(
         directory=target.path,
@@ -134,7 +134,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
         _merged(spark, part, target, schema, net, deleted_at_us=deleted_at_us)
         return net.files
     target.commit(last, Commit(schema=_news(schema, target), removed=uptake.removed, files=uptake.files))
-    faults.reached("mirror_committed")
+    faults.reached("mirror_committed", f"{target.path} {part.index}")
     taken = {file.path for file in uptake.files}
     return [file for file in (*net.files, *uptake.passing) if file.path not in taken]
 
@@ -147,15 +147,15 @@ def _merged(
     news = _news(schema, target)
     if news is not None:
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
-        faults.reached("mirror_schema_committed")
+        faults.reached("mirror_schema_committed", f"{target.path} {part.index}")
     if (part.filled or deleted_at_us is not None) and target.held < part.transaction(Step.FILL):
         target.run(part.transaction(Step.FILL), spark, merge.filled(spark, target.path, part.filled, deleted_at_us))
-        faults.reached("mirror_filled")
+        faults.reached("mirror_filled", f"{target.path} {part.index}")
     if snapshot is not None and net:
         target.run(last, spark, merge.merged(spark, target, schema, snapshot.primary_key, net))
     if target.held < last:
         target.commit(last, Commit())
-    faults.reached("mirror_committed")
+    faults.reached("mirror_committed", f"{target.path} {part.index}")
 
 
 def _news(schema: DeltaSchema, target: Target) -> DeltaSchema | None:

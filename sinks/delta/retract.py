@@ -15,6 +15,7 @@ from historian.absence import ABSENT
 from historian.changelog import Op, physical_name
 from historian.errors import TableStopped
 from historian.schema import Snapshot
+from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
 from sinks.delta.kernel import DataFile
@@ -104,7 +105,9 @@ def _written(rows: DataFrame, order: Sequence[int], shape: _Shape) -> list[DataF
     # VARIANT has no order.
     terms = [F.to_json(name) if kinds[name] == "variant" else F.col(name) for name in map(physical_name, order)]
     ordered = rows.coalesce(1).sortWithinPartitions(*terms)
-    return [row.file for row in files_of(ordered.mapInArrow(_writer(shape), FILES).collect())]
+    files = [row.file for row in files_of(ordered.mapInArrow(_writer(shape), FILES).collect())]
+    faults.reached("retractions_written", shape.directory)
+    return files
 
 
 def _rows(spark: SparkSession, target: Target) -> DataFrame:

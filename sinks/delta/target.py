@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import ChainBroken
+from sinks.delta import faults
 from sinks.delta.kernel import Commit, CommitConflict, Kernel, TableView
 from sinks.delta.schema import DeltaSchema
 from sinks.parts import STEPS
@@ -157,7 +158,9 @@ class Target:
             _METADATA: f"{signature(self._connector)} plan {version // STEPS}",
         }
         with _session_settings(spark, settings):
+            faults.reached("statement_begun", f"{self.path} {version}")
             statement()
+        faults.reached("statement_done", f"{self.path} {version}")
         self.refresh()
 
     def _check_owner(self, view: TableView) -> None:

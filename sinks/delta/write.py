@@ -123,7 +123,7 @@ class PlanWriter:
             by_key = [replace(w, changelog=None) for w in works if w.target is not None or w.history is not None]
             files = write_files(chunks, changelogs)
             files += write_files(chunks, by_key, by_table=True)
-        faults.reached("files_written")
+        faults.reached("files_written", str(parts[0].index))
         for ready in prepared:
             with self._stopping(ready.part):
                 self._commit(ready, files, spark)

@@ -8,18 +8,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from replica import Replica
 from servers import Server
+from workload.run import Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SUPPORT = Path(__file__).parent.parent / "support"
-PLACES = ("plan_recorded", "files_written", "changelog_committed", "mirror_committed", "plan_written")
+KILLS, SEED = 10, 4
 
 
 @pytest.fixture
@@ -54,53 +56,62 @@ def _change(server: Server, database: str, turn: int) -> None:
     server.sql(f"INSERT INTO {database}.nokey VALUES {bag}")
 
 
-def _run(replica: Replica, place: str) -> str:
-    command = [sys.executable, str(SUPPORT / "killed_run.py"), str(replica.path), place]
+@pytest.mark.slow
+def test_ten_killed_runs_of_a_random_workload_leave_what_the_source_has(
+    mysql9: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each run has SIGKILL a random number of places behind its start, of a log of many plans."""
+    recorded = Workload(mysql9, SEED, changes=4_000, ddls=20).run()
+    replica = Replica(mysql9, tmp_path / "killed", history="history_{database}_{table}", max_batch="100 kB")
+    random = Random(SEED)
+    for _ in range(KILLS):
+        assert _killed(replica, random.randrange(5, 60))
+    replica.run(spark)
+    replica.assert_equals(recorded, spark)
+
+
+def _killed(replica: Replica, number: int) -> bool:
+    """Runs up to that many places; whether it came so far."""
+    command = [sys.executable, str(SUPPORT / "killed_run.py"), str(replica.path), str(number)]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(SUPPORT), os.environ.get("PYTHONPATH")))),
     }
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
-    expected = 0 if place == "-" else -signal.SIGKILL
-    assert done.returncode == expected, done.stderr[-3000:]
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr[-3000:]
     print(done.stdout.strip())
-    return done.stdout
+    return done.returncode != 0
 
 
 @pytest.mark.slow
-def test_killed_runs_and_lost_state_leave_the_same_tables(
-    mysql9: Server, database: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Five kills, each with new changes to write; then the store goes, twice."""
-    killed = Replica(mysql9, tmp_path / "killed", [database])
-    for turn, place in enumerate(PLACES):
+def test_lost_state_leaves_the_same_tables(mysql9: Server, database: str, spark: SparkSession, tmp_path: Path) -> None:
+    """The store goes, twice, each time with new changes to write."""
+    lost = Replica(mysql9, tmp_path / "lost", [database])
+    for turn in range(2):
         _change(mysql9, database, turn)
-        assert f"killed at {place}" in _run(killed, place)
-    assert "ended" in _run(killed, "-")
-    _assert_same(killed, Replica(mysql9, tmp_path / "once", [database]), spark)
-
+        lost.run(spark)
     _change(mysql9, database, 10)
-    for path in killed.directory.glob("store.db*"):
+    for path in lost.directory.glob("store.db*"):
         path.unlink()
-    killed.run(spark)
+    lost.run(spark)
     _change(mysql9, database, 11)
-    killed.run(spark)
+    lost.run(spark)
     _change(mysql9, database, 12)
-    for path in killed.directory.glob("store.db*"):
+    for path in lost.directory.glob("store.db*"):
         path.unlink()
-    killed.run(spark)
-    _assert_same(killed, Replica(mysql9, tmp_path / "twice", [database]), spark)
+    lost.run(spark)
+    _assert_same(lost, Replica(mysql9, tmp_path / "once", [database]), spark)
 
 
-def _assert_same(killed: Replica, once: Replica, spark: SparkSession) -> None:
+def _assert_same(lost: Replica, once: Replica, spark: SparkSession) -> None:
     once.run(spark)
-    expected, found = once.raw_changelogs(spark), killed.raw_changelogs(spark)
+    expected, found = once.raw_changelogs(spark), lost.raw_changelogs(spark)
     assert expected.keys() == found.keys()
     for name, rows in expected.items():
         assert rows == found[name], name
         assert len(rows) > 100
     for path in once.lake.glob("crashes_*"):
-        assert _mirror(spark, path) == _mirror(spark, killed.lake / path.name)
+        assert _mirror(spark, path) == _mirror(spark, lost.lake / path.name)
 
 
 def _mirror(spark: SparkSession, path: Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from crashes import Crashes
 from historian.errors import SinkError
 from lake import Lake
 from sink_lab import INT, Lab
@@ -111,3 +112,23 @@ def test_names_are_the_sources_present_ones_as_far_as_free() -> None:
         "s_b": "s_a__t3",
         "s_a__t4": "s_a__t4",
     }
+
+
+def test_a_crash_between_two_changes_of_the_catalog_is_mended_by_the_next_start(lake: Lake) -> None:
+    lake.lab.rename(("shop.t", "shop.swap"), ("shop.other", "shop.t"), ("shop.swap", "shop.other"))
+    lake.lab.create("shop.third", {"id": INT})
+    lake.lab.insert("shop.third", {"id": 1})
+    crashes = Crashes(at=["catalog_changed"])
+    crashes.write(lake, lake.lab.cut())
+    assert crashes.count == 8
+    assert tables(lake) == [
+        "shop_other",
+        "shop_other_changes",
+        "shop_t",
+        "shop_t_changes",
+        "shop_third",
+        "shop_third_changes",
+    ]
+    assert rows(lake, "shop_t") == [{"id": 2}]
+    assert rows(lake, "shop_other") == [{"id": 1, "a": 1}]
+    assert rows(lake, "shop_third") == [{"id": 1}]

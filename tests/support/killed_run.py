@@ -1,10 +1,12 @@
 """Runs a connector in a process of its own and kills it with SIGKILL when a write reaches a place.
 
-``python killed_run.py CONFIG PLACE|-``; prints the place before the end. With ``-`` the run ends by itself.
+``python killed_run.py CONFIG PLACE|NUMBER|-``: a place by its name, or so many places behind the start. Prints the place before
+the end. With ``-`` the run ends by itself.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -17,9 +19,10 @@ from sinks.delta import faults
 def main() -> None:
     """Arms the fault and runs once."""
     config, wanted = load_config(sys.argv[1]), sys.argv[2]
+    number = itertools.count(1)
 
     def fault(place: str) -> None:
-        if place == wanted:
+        if wanted in (place, str(next(number))):
             print(f"killed at {place}", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -12,6 +12,7 @@ from sink_lab import Lab, Written
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.kernel import Kernel
 from sinks.delta.schema import DeltaSchema
+from sinks.tables import Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,6 +112,31 @@ class Lake:
             found, expected = (_ordered(rows, key) for rows in (self.mirror(base), self.lab.rows(name)))
             assert found == expected
             assert self.log(f"{base}_changes") == self.lab.log(self.lab.table_id(name))
+
+    def check_all(self) -> None:
+        """Every target of every table is what the lab says, and none was stopped; deleted rows of soft mirrors are not looked at."""
+        lab, plain = self.lab, PlainHistory()
+        for plan in lab.plans:
+            plain.apply(plan, lab.chunks[plan.number])
+        logs: dict[str, list[Written]] = {}
+        for table_id, home in sorted(self.homes().items()):
+            logs.setdefault(home.changelog, []).extend(lab.log(table_id))
+            if home.history:
+                assert self.history(home.history) == plain.rows(str(home.came_as))
+            if home.mirror and not home.dropped:
+                key = lab.key_columns(home.name)
+                found = [row for row in self.mirror(home.mirror) if not row.pop("_deleted", False)]
+                found = [{name: value for name, value in row.items() if name != "_deleted_at"} for row in found]
+                assert _ordered(found, key) == _ordered(lab.rows(home.name), key)
+        for directory, expected in logs.items():
+            assert self.log(directory) == expected
+        assert self.stopped() == {}
+
+    def homes(self) -> Homes:
+        """Where the tables' rows go, by table id."""
+        state = self.sink._state
+        assert state is not None
+        return state.homes
 
     def check_history(self, *names: str) -> None:
         """The history of each table, named by where it is in the lake, is what the lab's plans make of it."""

@@ -54,6 +54,7 @@ class Replica:
         directory: for everything.
         databases: captured ones, as globs.
         history: the pattern of histories' names; None: there are none.
+        max_batch: of log in one plan.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Replica:
         directory: Path,
         databases: Iterable[str] = ("shop", "archive", "brief*"),
         history: str | None = None,
+        max_batch: str = "256 MB",
     ) -> None:
         self.directory = directory
         self.lake = directory / "lake"
@@ -90,6 +92,7 @@ sinks:
     history: {f'"{history}"' if history else "null"}
 run:
   trigger: once
+  max_batch_bytes: {max_batch}
 """
         )
 

@@ -1,0 +1,96 @@
+"""Ends writes of a lake's plans at every place that they reach, one after the other, with a restart behind each."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from historian.plans import Plan
+from lake import Lake
+from sinks.delta import faults
+
+__all__ = ["Crashes", "described"]
+
+_OF_ONE_TABLE = 4
+"""So often in a plan a place of one table is crashed at: what a start tidies up is a commit that there was none of before."""
+
+
+class _Crash(BaseException):
+    """As the end of a process, nothing but the test itself catches it."""
+
+
+class Crashes:
+    """Counts the crashes at each place; each of a plan costs what the write had left to do up to there.
+
+    Args:
+        at: where there are any.
+    """
+
+    def __init__(self, at: Collection[str] = tuple(faults.PLACES)) -> None:
+        self.places: Counter[str] = Counter()
+        self._at = frozenset(at)
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return self.places.total()
+
+    def write(self, lake: Lake, plan: Plan) -> None:
+        """Writes *plan*, which the lake lacks, with a crash where each place of it is reached first.
+
+        What was held by then is held by the restart, so that no place is lost: the write goes on to the next one.
+        """
+        seen = _Seen()
+        chunks = lake.lab.frame(lake.spark, plan).persist()
+        try:
+            while not self._written(lake, plan, chunks, seen):
+                pass
+        finally:
+            chunks.unpersist()
+            faults.disarm()
+
+    def _written(self, lake: Lake, plan: Plan, chunks: Any, seen: _Seen) -> bool:
+        dead = threading.Event()
+
+        def fault(place: str, at: str) -> None:
+            if not dead.is_set() and place in self._at and seen.is_new(place, at):
+                self.places[place] += 1
+                dead.set()
+            # What other threads were about to do is not done either.
+            if dead.is_set():
+                raise _Crash(place, at)
+
+        faults.arm_at(fault)
+        try:
+            lake.reopen()
+            if lake.held < plan.number:
+                lake.sink.write(plan, lake.lab.timeline, chunks)
+        except _Crash:
+            return False
+        return True
+
+
+class _Seen:
+    """The places of a plan at which there was a crash."""
+
+    def __init__(self) -> None:
+        self._all: set[tuple[str, str]] = set()
+        self._of_tables: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def is_new(self, place: str, at: str) -> bool:
+        """Whether there was none there yet; there is one now."""
+        table = place, at.partition(" ")[0]
+        with self._lock:
+            if (place, at) in self._all or self._of_tables[table] == _OF_ONE_TABLE:
+                return False
+            self._all.add((place, at))
+            self._of_tables[table] += 1
+            return True
+
+
+def described(places: Mapping[str, int]) -> str:
+    """How often there was a crash at each place, for people."""
+    return ", ".join(f"{place} {count}" for place, count in sorted(places.items()))
