@@ -74,7 +74,7 @@ def run(
     with ExitStack() as stack:
         stack.enter_context(_signals(stopping.set))
         if spark is None:
-            spark = _session(config.name)
+            spark = _session(config, config.name)
             stack.callback(spark.stop)
             # A Spark context takes SIGINT for itself.
             stack.enter_context(_signals(stopping.set))
@@ -99,7 +99,7 @@ def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, st
 @contextmanager
 def idle_sinks(config: PipelineConfig, purpose: str) -> Iterator[tuple[Sink, ...]]:
     """The configured sinks, not opened, to be asked what they hold; in a session of their own, named for *purpose*."""
-    spark = _session(f"{purpose} {config.name}")
+    spark = _session(config, f"{purpose} {config.name}")
     try:
         yield make_sinks(config, spark)
     finally:
@@ -237,11 +237,12 @@ def _zero_dates(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
     return amounts
 
 
-def _session(name: str) -> SparkSession:
-    from connectors.jvm import delta_jars
+def _session(config: PipelineConfig, name: str) -> SparkSession:
+    from connectors.jvm_s3 import jars_for
     from sinks.session import spark_session
 
-    return spark_session(name=f"historian {name}", jars=delta_jars())
+    paths = [settings.path for settings in config.sinks if isinstance(settings, DeltaSinkConfig | ParquetSinkConfig)]
+    return spark_session(name=f"historian {name}", jars=jars_for(paths))
 
 
 @contextmanager

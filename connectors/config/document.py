@@ -158,6 +158,7 @@ def _schema(text: str) -> str:
 
 
 _Schema = Annotated[str, AfterValidator(_schema)]
+_Properties = dict[str, str | bool | int | None]
 
 _TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
 _START = "where to begin: earliest, latest, a GTID set, or file:offset"
@@ -269,6 +270,11 @@ class HistoryDocument(Model):
         return settings.HistoryConfig(store=url)
 
 
+def _properties(said: _Properties) -> tuple[tuple[str, str | None], ...]:
+    """Delta's properties as the texts that they are."""
+    return tuple((name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in said.items())
+
+
 class TargetsDocument(Model):
     """What is made of a table in a lake."""
 
@@ -290,6 +296,15 @@ class TargetsDocument(Model):
         default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
     )
     cluster: bool = Field(default=False, description="mirrors are clustered by their key")
+    table_properties: _Properties = Field(
+        default={}, description="Delta's, of tables as they are made; null leaves one out that is set by default"
+    )
+
+    def plain_values(self) -> tuple[tuple[str, Any], ...]:
+        """What was said of a table, as plain values."""
+        said = self.model_dump(exclude_unset=True)
+        plain = {"table_properties": _properties, "key": tuple}
+        return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
 
 
 class DeltaDocument(TargetsDocument):
@@ -329,13 +344,8 @@ class DeltaDocument(TargetsDocument):
             key=tuple(self.key),
             keyless=self.keyless,
             cluster=self.cluster,
-            tables=tuple(
-                (
-                    pattern,
-                    tuple((k, tuple(v) if k == "key" else v) for k, v in said.model_dump(exclude_unset=True).items()),
-                )
-                for pattern, said in self.tables.items()
-            ),
+            table_properties=_properties(self.table_properties),
+            tables=tuple((pattern, said.plain_values()) for pattern, said in self.tables.items()),
         )
 
 

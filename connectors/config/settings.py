@@ -105,6 +105,7 @@ class DeltaSinkConfig:
         key: columns that tell rows apart in mirror and history in place of the primary key.
         keyless: what a table without a key has: "changelog", or "rows": a mirror by whole rows too.
         cluster: whether mirrors are clustered by their key.
+        table_properties: Delta's, name and value, for tables as they are made; None leaves one out that we choose.
         tables: globs on ``database.table`` with what of this is otherwise for the tables that they match.
     """
 
@@ -118,6 +119,7 @@ class DeltaSinkConfig:
     key: tuple[str, ...] = ()
     keyless: Literal["changelog", "rows"] = "changelog"
     cluster: bool = False
+    table_properties: tuple[tuple[str, str | None], ...] = ()
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
 

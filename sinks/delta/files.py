@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.changelog import physical_name
@@ -26,6 +25,7 @@ from sinks.delta.kernel import DataFile
 from sinks.delta.statistics import file_statistics
 from sinks.intervals import Added, IntervalRows
 from sinks.rows import NetRows, changelog_rows
+from sinks.storage import located
 from sinks.variant import fitted
 
 __all__ = [
@@ -152,7 +152,7 @@ class FileWriter:
         # A few times smaller in a file.
         self._buffer_bytes = min(_BUFFER_BYTES, 4 * file_bytes)
         self._schema = schema
-        self._system, self._root = pafs.FileSystem.from_uri(directory)
+        self._system, self._root = located(directory)
         self._buffer: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
         self._writer: Any = None

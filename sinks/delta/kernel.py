@@ -130,9 +130,13 @@ class TableView:
     def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
         """Paths of the files, where they have no more than that and every row of theirs is there; else None.
 
+        None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted.
+
         Args:
             null_in: physical name of a column; files that statistics say have no NULL there are left out.
         """
+        if self.property("delta.enableChangeDataFeed") == "true":
+            return None
         paths, size = [], 0
         for file in self._files(null_in):
             size += file.getSize()

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.absence import UNSEEN
@@ -27,6 +26,7 @@ from sinks.delta.staged import NetFiles
 from sinks.delta.target import Target
 from sinks.delta.uptake import taken_up
 from sinks.parts import Part, Step
+from sinks.storage import located
 from sinks.variant import is_variant
 
 if TYPE_CHECKING:
@@ -179,5 +179,5 @@ def _first(file: DataFile, prefix: str) -> str:
 
 
 def _rows(file: DataFile) -> pa.Table:
-    system, place = pafs.FileSystem.from_uri(file.path)
+    system, place = located(file.path)
     return pq.ParquetFile(system.open_input_file(place)).read()

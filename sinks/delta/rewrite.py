@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.types import MAX_DECIMAL_DIGITS
+from sinks.storage import located
 from sinks.variant import fitted
 
 __all__ = ["SMALL_BYTES", "groups", "read"]
@@ -25,7 +25,7 @@ def read(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar] | None 
 
 def groups(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> Iterator[pa.Table]:
     """The same, one row group of the file after the other."""
-    system, place = pafs.FileSystem.from_uri(path)
+    system, place = located(path)
     with system.open_input_file(place) as stream:
         file = pq.ParquetFile(stream)
         held = [name for name in schema.names if name in file.schema_arrow.names]

@@ -17,6 +17,10 @@ KINDS = ("changelog", "mirror", "history")
 """The kinds of tables that a source's table can have in the lake."""
 
 
+_OURS = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId", "delta.feature.domainMetadata")
+"""Without these a target could not follow its source: columns by their ids, offsets beside the rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """What a Delta sink makes of a table.
@@ -33,6 +37,8 @@ class TableSettings:
         keyless: what a table without any key has: "changelog": only that; "rows": a mirror too, which holds each distinct
             row as often as the table does.
         cluster: whether mirrors are clustered by their key, and what is written to them is sorted by it.
+        table_properties: Delta's, name and value, that a table's targets are made with. They win over those that we choose;
+            None leaves one of ours out.
     """
 
     changelog: str | None = "{database}_{table}_changes"
@@ -43,6 +49,7 @@ class TableSettings:
     key: tuple[str, ...] = ()
     keyless: Literal["changelog", "rows"] = "changelog"
     cluster: bool = False
+    table_properties: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def shape(self) -> str:
@@ -72,6 +79,11 @@ class TableSettings:
             other = kinds.setdefault(pattern, key)
             if other != key:
                 problems.append(f"expected another name than the {other}'s @ $.{key} (got {pattern!r})")
+        problems += [
+            f"expected no setting of this project's own @ $.table_properties (got {name!r})"
+            for name, _ in self.table_properties
+            if name.startswith("historian.") or name in _OURS
+        ]
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
         if len(set(self.key)) < len(self.key):

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian import codec
@@ -28,6 +27,7 @@ from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
+from sinks.storage import located
 from sinks.tables import Home, Homes, assign
 
 __all__ = ["LakeState"]
@@ -343,6 +343,6 @@ class LakeState:
         files = (view or self._views[name]).files()
         if not files:
             return self._table(name, []).select(list(columns))
-        system, _ = pafs.FileSystem.from_uri(self._root)
-        paths = [pafs.FileSystem.from_uri(file)[1] for file in files]
+        system, _ = located(self._root)
+        paths = [located(file)[1] for file in files]
         return pq.read_table(paths, columns=list(columns), filesystem=system, filters=filters)

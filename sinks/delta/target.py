@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from historian.errors import ChainBroken
+from historian.errors import ChainBroken, TableStopped
 from sinks.delta import faults
 from sinks.delta.kernel import Commit, CommitConflict, Kernel, TableView
 from sinks.delta.schema import DeltaSchema
@@ -35,9 +35,10 @@ MAINTENANCE = frozenset(
 )
 """Operations of others that change no row and no column."""
 
+_WIDENING = "delta.enableTypeWidening"
 _PROPERTIES = {
     "delta.columnMapping.mode": "name",
-    "delta.enableTypeWidening": "true",
+    _WIDENING: "true",
     # A date widens to timestamp_ntz only where the feature was on before; domain metadata holds the next offset.
     "delta.feature.timestampNtz": "supported",
     "delta.feature.domainMetadata": "supported",
@@ -59,15 +60,25 @@ class Target:
     Args:
         directory: of the table in the lake.
         path: the same, absolute.
-        kind: "changelog" or "mirror".
+        kind: "changelog", "mirror" or "history".
+        properties: of the table, where it is made; they win over ours, and None leaves one of ours out.
     """
 
-    def __init__(self, kernel: Kernel, connector: str, directory: str, path: str, kind: str) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        connector: str,
+        directory: str,
+        path: str,
+        kind: str,
+        properties: Sequence[tuple[str, str | None]] = (),
+    ) -> None:
         self._kernel = kernel
         self._connector = connector
         self.directory = directory
         self.path = path
         self.kind = kind
+        self._properties = {**_PROPERTIES, **dict(properties)}
         self.application = f"{connector}/{directory}"
         self._view: TableView | None = None
         self._seen = -1
@@ -136,11 +147,18 @@ class Target:
         """Makes the table, empty; clustered by the columns of those ids, if any are given."""
         marks = {_OWNER: self._connector, _KIND: self.kind}
         names = [f.name for column in cluster if (f := schema.by_id(column)) is not None]
-        self._view = self._kernel.create(self.path, schema, {**_PROPERTIES, **marks}, domains, names)
+        chosen = {name: value for name, value in self._properties.items() if value is not None}
+        self._view = self._kernel.create(self.path, schema, {**chosen, **marks}, domains, names)
         self._seen = self._view.version
 
     def commit(self, version: int, commit: Commit) -> None:
-        """Commits through Kernel, directly on the version known; maintenance in between is no hindrance."""
+        """Commits through Kernel, directly on the version known; maintenance in between is no hindrance.
+
+        Raises:
+            TableStopped: a column's type changes in a table that was made without type widening.
+        """
+        if commit.schema is not None:
+            self._check_types(commit.schema)
         try:
             self._view = self._kernel.commit(self.view, self.application, version, commit)
         except CommitConflict:
@@ -190,6 +208,20 @@ class Target:
                 )
             if ours and self._seen < 0:
                 return
+
+    def _check_types(self, schema: DeltaSchema) -> None:
+        if self.view.property(_WIDENING) == "true":
+            return
+        held = {field.column_id: field.type for field in self.view.schema().fields if field.column_id}
+        for field in schema.fields:
+            if field.column_id in held and held[field.column_id] != field.type:
+                raise TableStopped(
+                    "a column's type changes in a table that was made without type widening",
+                    where=f"column {field.name} of {self.path}",
+                    expected=str(held[field.column_id]),
+                    found=str(field.type),
+                    next_step=f"start the table anew in another lake, with {_WIDENING}",
+                )
 
     def _is_ours(self, info: Mapping[str, Any]) -> bool:
         mark = signature(self._connector)

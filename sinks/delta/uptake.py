@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.partial_fold import FROM, completed, missing_row
@@ -21,6 +20,7 @@ from sinks.delta.splice import Splice, Spliced, found, joined, spliced
 from sinks.delta.staged import NetFiles
 from sinks.delta.tasks import run_tasks
 from sinks.rows import two_rows
+from sinks.storage import located
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -190,5 +190,5 @@ def _found_bytes(splice: Splice, keys: pa.Table, paths: Sequence[str]) -> bytes:
 
 
 def _file(path: str) -> pa.Table:
-    system, place = pafs.FileSystem.from_uri(path)
+    system, place = located(path)
     return pq.ParquetFile(system.open_input_file(place)).read()

@@ -168,7 +168,10 @@ class PlanWriter:
             return
         if directory not in self._targets:
             kind, path = part.home.kind(directory), self._state.path(directory)
-            self._targets[directory] = Target(self._state.kernel, self._plan.connector, directory, path, kind)
+            properties = self._settings.for_table(part.home.came_as).table_properties
+            self._targets[directory] = Target(
+                self._state.kernel, self._plan.connector, directory, path, kind, properties
+            )
         target = self._targets[directory]
         target.refresh()
         link = self._state.last_links[directory]

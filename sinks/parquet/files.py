@@ -29,6 +29,7 @@ from historian.schema import Snapshot
 from historian.types import arrow_type
 from sinks.chunks import Chunks
 from sinks.rows import changelog_rows
+from sinks.storage import located
 
 __all__ = ["Retraction", "Work", "write_chunks", "write_retractions"]
 
@@ -140,7 +141,7 @@ class _File:
     """One Parquet file, written beside its name and moved there when it is whole."""
 
     def __init__(self, directory: str, first_offset: int, version: int, schema: pa.Schema) -> None:
-        self._system, root = pafs.FileSystem.from_uri(directory)
+        self._system, root = located(directory)
         self._system.create_dir(root, recursive=True)
         name = f"{first_offset:016d}-v{version}.parquet"
         self._draft, self._final = f"{root}/_{name}", f"{root}/{name}"
@@ -188,7 +189,7 @@ def _live_rows(work: Retraction) -> pa.Table:
 
 
 def _paths(work: Retraction) -> Iterator[tuple[pafs.FileSystem, str]]:
-    system, root = pafs.FileSystem.from_uri(work.directory)
+    system, root = located(work.directory)
     for info in sorted(
         system.get_file_info(pafs.FileSelector(root, allow_not_found=True)), key=lambda info: str(info.base_name)
     ):

@@ -15,6 +15,7 @@ from historian import codec
 from historian.errors import SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
+from sinks.storage import located
 from sinks.tables import Home
 
 __all__ = ["HeldPlan", "Ledger", "Log"]
@@ -56,7 +57,7 @@ class Ledger:
     """The JSON files of a sink at *path*."""
 
     def __init__(self, path: str) -> None:
-        self._system, root = pafs.FileSystem.from_uri(path)
+        self._system, root = located(path)
         self._directory = f"{root}/{_DIRECTORY}"
         self.where = f"{path}/{_DIRECTORY}"
 

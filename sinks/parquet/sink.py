@@ -21,6 +21,7 @@ from sinks.parquet.ledger import HeldPlan, Ledger, Log
 from sinks.parquet.settings import ParquetSettings
 from sinks.parts import Part, check_planned, count_rows, parts_of
 from sinks.rows import refuse_system_names
+from sinks.storage import share_settings
 from sinks.tables import Home, assign, stopped_homes
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ class ParquetSink:
     left is replaced by the same rows. Readers that want whole plans only read rows before the ledger's offsets.
     """
 
-    def __init__(self, spark: SparkSession, settings: ParquetSettings) -> None:  # noqa: ARG002 as every sink is made
+    def __init__(self, spark: SparkSession, settings: ParquetSettings) -> None:
         self._settings = settings
         self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
+        share_settings(spark, self._root)
         self._ledger = Ledger(self._root)
         self._connector = ""
         self._held: HeldPlan | None = None

@@ -1,0 +1,101 @@
+"""Where a path is, for Arrow: on a file system of this machine, or in an object store that Spark's settings tell how to reach.
+
+Spark reaches S3 through Hadoop's ``fs.s3a.*`` settings. The same ones hold here: the driver reads them once, and Spark hands
+them to its Python workers as an environment variable. Credentials that they do not have are looked for where AWS's own tools
+look: environment variables, profiles, the machine's role.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pyarrow.fs as pafs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["is_s3", "located", "share_settings"]
+
+_VARIABLE = "HISTORIAN_S3A"
+_PREFIX = "fs.s3a."
+_SCHEMES = ("s3a", "s3", "s3n")
+_NAMES = (
+    "access.key",
+    "secret.key",
+    "session.token",
+    "endpoint",
+    "endpoint.region",
+    "path.style.access",
+    "connection.ssl.enabled",
+    "assumed.role.arn",
+)
+
+
+def is_s3(path: str) -> bool:
+    """Whether *path* is in S3, or what speaks as it does."""
+    return urlsplit(path).scheme in _SCHEMES
+
+
+def share_settings(spark: SparkSession, path: str) -> None:
+    """Makes the settings of *spark* known to :func:`located` here and in Python workers that start later.
+
+    Costs nothing where *path* is not in S3.
+    """
+    if not is_s3(path):
+        return
+    context: Any = spark.sparkContext
+    bucket = urlsplit(path).netloc
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 there is no public way to Hadoop's settings
+    found = {name: _setting(hadoop, bucket, name) for name in _NAMES}
+    known = json.loads(os.environ.get(_VARIABLE, "{}"))
+    known[bucket] = {name: value for name, value in found.items() if value}
+    os.environ[_VARIABLE] = context.environment[_VARIABLE] = json.dumps(known, sort_keys=True)
+
+
+def located(path: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of *path*, which is absolute or a URL, and its place there."""
+    if not is_s3(path):
+        found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(path)
+        return found
+    bucket, _, key = path.partition("://")[2].partition("/")
+    return _s3(os.environ.get(_VARIABLE, "{}"), bucket), f"{bucket}/{key}".rstrip("/")
+
+
+def _setting(hadoop: Any, bucket: str, name: str) -> str:
+    """A bucket's own setting goes before that of all; one that Hadoop fills in by default counts as none."""
+    own: str = hadoop.getTrimmed(f"{_PREFIX}bucket.{bucket}.{name}", "")
+    return own or str(hadoop.getTrimmed(f"{_PREFIX}{name}", ""))
+
+
+@lru_cache(maxsize=16)
+def _s3(settings: str, bucket: str) -> pafs.S3FileSystem:
+    return pafs.S3FileSystem(**_arguments(json.loads(settings).get(bucket, {})))
+
+
+def _arguments(said: Mapping[str, str]) -> dict[str, Any]:
+    """What Arrow's constructor is told for Hadoop's settings; what nobody said is left to AWS's own defaults."""
+    arguments: dict[str, Any] = {
+        ours: said[theirs]
+        for theirs, ours in (
+            ("access.key", "access_key"),
+            ("secret.key", "secret_key"),
+            ("session.token", "session_token"),
+            ("endpoint.region", "region"),
+            ("assumed.role.arn", "role_arn"),
+        )
+        if theirs in said
+    }
+    scheme, _, host = said.get("endpoint", "").rpartition("://")
+    if host:
+        arguments["endpoint_override"] = host.rstrip("/")
+        # Other stores than Amazon's have no regions, but every signature names one.
+        arguments.setdefault("region", "us-east-1")
+        arguments["force_virtual_addressing"] = "path.style.access" in said and said["path.style.access"] != "true"
+    if scheme == "http" or (not scheme and said.get("connection.ssl.enabled") == "false"):
+        arguments["scheme"] = "http"
+    return arguments

@@ -1,0 +1,134 @@
+"""A lake in S3: the connector writes it as one on a disk, through a crash that leaves files of no table."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.fs as pafs
+import pytest
+
+from connectors.config import load_config
+from connectors.jvm_s3 import s3_jars
+from connectors.pipeline import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """
+name: shop
+source:
+  type: binlog-files
+  directory: {binlog}
+  tables: ["shop.products", "shop.coupons"]
+history:
+  store: sqlite:///{directory}/store.db
+sinks:
+  - type: delta
+    path: {path}
+    history: "{{database}}_{{table}}_history"
+run:
+  checkpoint: {directory}/checkpoint
+  trigger: once
+"""
+
+
+@pytest.fixture
+def s3() -> Iterator[tuple[str, pafs.S3FileSystem]]:
+    """The address of an S3 endpoint with a bucket, and the endpoint as a file system."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        _, port = server.get_host_and_port()
+        files = pafs.S3FileSystem(
+            access_key="key",
+            secret_key="secret",
+            region="us-east-1",
+            scheme="http",
+            endpoint_override=f"127.0.0.1:{port}",
+            allow_bucket_creation=True,
+        )
+        files.create_dir("bucket")
+        yield f"http://127.0.0.1:{port}", files
+    finally:
+        server.stop()
+
+
+@pytest.mark.slow
+def test_a_lake_in_s3_holds_what_one_on_a_disk_does(
+    s3: tuple[str, pafs.S3FileSystem], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The first run is killed when the rows' files are there and no table knows them; the second one ends."""
+    endpoint, files = s3
+    s3_jars()
+    assert f"killed at {PLACE}" in _run(tmp_path / "s3", "s3a://bucket/lake", PLACE, endpoint)
+    left = _data_files(files)
+    assert left
+    assert "ended" in _run(tmp_path / "s3", "s3a://bucket/lake", "-", endpoint)
+    run(load_config(_config(tmp_path / "disk", str(tmp_path / "expected"))), once=True, spark=spark)
+    pafs.copy_files("bucket/lake", str(tmp_path / "lake"), source_filesystem=files)
+
+    names = sorted(path.name for path in (tmp_path / "expected").iterdir())
+    assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == names
+    assert sum(name.endswith("_history") for name in names) == 2
+    known = set()
+    for name in names:
+        found, expected = (_read(spark, tmp_path / lake / name) for lake in ("lake", "expected"))
+        assert _rows(found, name) == _rows(expected, name), name
+        known |= {f"bucket/lake/{name}/{Path(unquote(urlsplit(file).path)).name}" for file in found.inputFiles()}
+    assert left - known, "the crash left no file that no table knows"
+    assert known <= _data_files(files)
+
+
+PLACE = "files_written"
+
+
+def _run(directory: Path, path: str, place: str, endpoint: str) -> str:
+    config = _config(directory, path)
+    (directory / "spark-defaults.conf").write_text("spark.hadoop.fs.s3a.path.style.access true\n")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+        "SPARK_CONF_DIR": str(directory),
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": endpoint,
+    }
+    command = [sys.executable, str(ROOT / "tests/support/killed_run.py"), str(config), place]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == (0 if place == "-" else -signal.SIGKILL), done.stderr[-3000:]
+    return done.stdout
+
+
+def _config(directory: Path, path: str) -> Path:
+    directory.mkdir(exist_ok=True)
+    config = directory / "shop.yaml"
+    config.write_text(CONFIG.format(binlog=ROOT / "examples/shop/binlog", directory=directory, path=path))
+    return config
+
+
+def _data_files(files: pafs.S3FileSystem) -> set[str]:
+    found = files.get_file_info(pafs.FileSelector("bucket/lake", recursive=True))
+    return {info.path for info in found if info.path.endswith(".parquet") and "/_delta_log/" not in info.path}
+
+
+def _read(spark: SparkSession, path: Path) -> DataFrame:
+    return spark.read.format("delta").load(str(path))
+
+
+def _rows(frame: DataFrame, name: str) -> list[Any]:
+    """What does not tell one run from another: each has an identity of its own, which its plans name."""
+    if name.startswith("historian_"):
+        frame = frame.select(
+            *(column for column in frame.columns if column in ("plan", "number", "table_id", "changelog"))
+        )
+    return sorted((tuple(row) for row in frame.drop("system_time").collect()), key=repr)
