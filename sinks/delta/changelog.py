@@ -54,7 +54,8 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     if target.held >= part.transaction(Step.ROWS):
         return None
     exists = target.exists
-    schema = changelog_after(part, target.view.schema() if exists else None)
+    # One that was made and holds nothing has the schema that the part leads to, not the one that it comes from.
+    schema = changelog_after(part, target.view.schema() if target.held else None)
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:

@@ -190,7 +190,10 @@ def prepare_history(
     if target.held >= part.transaction(Step.ROWS):
         return None
     check_whole(part, "a history")
-    schema = history_after(part, target.view.schema() if target.exists else None, names)
+    prepared = target.held >= part.transaction(Step.SCHEMA)
+    # One that was made and holds nothing has the schema that the part leads to, not the one that it comes from.
+    before = target.view.schema() if target.held else None
+    schema = before if prepared else history_after(part, before, names)
     if schema is None:
         return None
     expected = 0 if changelog is None else changelog.first_offset

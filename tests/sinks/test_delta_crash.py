@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashes import Crashes, described
+from historian.schema import ColumnType
 from lake import Lake
 from random_lab import RandomLab
+from sink_lab import INT, Lab
 from sinks.delta import faults, mirror, rewrite
 
 if TYPE_CHECKING:
@@ -51,6 +53,25 @@ def test_a_crash_at_any_place_changes_nothing(
         plans += 1
     print(f"{crashes.count} crashes: {described(crashes.places)}")
     assert set(faults.PLACES) - set(crashes.places) == ONLY_OF_CATALOGS
+
+
+def test_a_type_widens_once_where_its_plan_comes_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The targets have the wide type by then: made with it, or since the commit that comes before a merge."""
+    _merge(monkeypatch)
+    lab = Lab()
+    lake = Lake(spark, tmp_path / "lake", lab, history="{database}_{table}_history")
+    lab.create("shop.t", {"id": INT, "a": INT, "b": INT})
+    crashes = Crashes(at=["commit_done", "history_prepared"])
+    for column in ("a", "b"):
+        lab.insert("shop.t", {"id": 1 + lab.clock, "a": 1, "b": 1})
+        lab.retype("shop.t", column, ColumnType(name="bigint"))
+        for row in lab.rows("shop.t"):
+            lab.update("shop.t", row, **{column: 1 << 40})
+        crashes.write(lake, lab.cut())
+    assert crashes.places["history_prepared"] == 1
+    lake.check_all()
 
 
 def _merge(patch: pytest.MonkeyPatch) -> None:
