@@ -241,8 +241,7 @@ def _session(config: PipelineConfig, name: str) -> SparkSession:
     from connectors.jvm_s3 import jars_for
     from sinks.session import spark_session
 
-    paths = [settings.path for settings in config.sinks if isinstance(settings, DeltaSinkConfig | ParquetSinkConfig)]
-    return spark_session(name=f"historian {name}", jars=jars_for(paths))
+    return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def check_changelog(
 
     Ends with 1 where something is wrong.
     """
-    with session("changelog") as spark:
+    with session("changelog", [path]) as spark:
         from pyspark_historian.validation import check, findings_of
 
         names = _names(key) or _recorded(spark, path).key
@@ -98,7 +98,7 @@ def project(
     out: _Out,
 ) -> None:
     """Write the state that a changelog leads to, at its end or at an offset. Without a key whole rows are counted."""
-    with session("changelog") as spark:
+    with session("changelog", [path]) as spark:
         from pyspark_historian.state import project_changelog
 
         known = _recorded(spark, path)
@@ -119,7 +119,7 @@ def convert(
 
     Only odf needs the key.
     """
-    with session("changelog") as spark:
+    with session("changelog", [path]) as spark:
         names = _names(key) or _recorded(spark, path).key
         if form is Form.ODF and not names:
             raise typer.BadParameter("--to odf needs --key")
@@ -178,7 +178,9 @@ def _kind(path: str) -> str | None:
     """Spark's name of the format at *path*; None where nothing is there."""
     import pyarrow.fs as pafs
 
-    system, root = pafs.FileSystem.from_uri(path if "://" in path else str(Path(path).absolute()))
+    from sinks.storage import located
+
+    system, root = located(path if "://" in path else str(Path(path).absolute()))
     found = {info.base_name: info.type for info in system.get_file_info(pafs.FileSelector(root, allow_not_found=True))}
     if found.get("_delta_log") is pafs.FileType.Directory:
         return "delta"

@@ -36,7 +36,7 @@ def cut(
     from connectors.lakes import consistent
 
     settings = load_config(config)
-    with session(f"cut {settings.name}") as spark:
+    with session(f"cut {settings.name}", settings.sink_paths) as spark:
         found = consistent(spark, settings, at=at)
     if as_json:
         typer.echo(json.dumps(_plain(found), indent=2))

@@ -80,7 +80,7 @@ def _standing(config: PipelineConfig, table: str) -> Standing:
     from sinks.delta.standing import standing
 
     lake = lake_of(config)
-    with session(f"replay {config.name}") as spark:
+    with session(f"replay {config.name}", config.sink_paths) as spark:
         return standing(spark, lake, table)
 
 

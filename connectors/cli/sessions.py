@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,18 @@ __all__ = ["session"]
 
 
 @contextmanager
-def session(name: str) -> Iterator[SparkSession]:
-    """The running session, or one for this command, named for it."""
+def session(name: str, paths: Sequence[str]) -> Iterator[SparkSession]:
+    """The running session, or one for this command, named for it, that reads *paths*."""
     from pyspark.sql import SparkSession
 
-    from connectors.jvm import delta_jars
+    from connectors.jvm_s3 import jars_for
     from sinks.session import spark_session
+    from sinks.storage import share_settings
 
     running = SparkSession.getActiveSession()
-    spark = running or spark_session(name=f"historian {name}", jars=delta_jars())
+    spark = running or spark_session(name=f"historian {name}", jars=jars_for(paths))
+    for path in paths:
+        share_settings(spark, path)
     try:
         yield spark
     finally:

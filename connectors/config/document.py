@@ -303,7 +303,7 @@ class TargetsDocument(Model):
     def plain_values(self) -> tuple[tuple[str, Any], ...]:
         """What was said of a table, as plain values."""
         said = self.model_dump(exclude_unset=True)
-        plain = {"table_properties": _properties, "key": tuple}
+        plain: dict[str, Callable[[Any], object]] = {"table_properties": _properties, "key": tuple}
         return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
 
 

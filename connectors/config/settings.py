@@ -175,3 +175,8 @@ class PipelineConfig:
     sinks: tuple[SinkConfig, ...]
     run: RunConfig
     types: TypeChoices = NO_CHOICES
+
+    @property
+    def sink_paths(self) -> tuple[str, ...]:
+        """Where sinks write, as far as a path says so."""
+        return tuple(sink.path for sink in self.sinks if not isinstance(sink, ConsoleSinkConfig))

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from historian.errors import SinkError
 from sinks.delta import faults
 from sinks.delta.schema import DeltaSchema
+from sinks.storage import share_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,11 +180,13 @@ class Kernel:
         self._hadoop = context.hadoopConfiguration()
         self._engine = self._kernel.defaults.engine.DefaultEngine.create(self._hadoop)
         self._signature = signature
+        self._spark = spark
 
     def view(self, path: str) -> TableView | None:
         """The newest version of the table at *path*; None where there is no Delta table."""
         from py4j.protocol import Py4JJavaError
 
+        share_settings(self._spark, path)
         try:
             snapshot = self._kernel.TableManager.loadSnapshot(path).build(self._engine)
         except Py4JJavaError as error:

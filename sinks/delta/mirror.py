@@ -133,6 +133,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
     if uptake is None:
         _merged(spark, part, target, schema, net, deleted_at_us=deleted_at_us)
         return net.files
+    faults.reached("mirror_taken_up", f"{target.path} {part.index}")
     target.commit(last, Commit(schema=_news(schema, target), removed=uptake.removed, files=uptake.files))
     faults.reached("mirror_committed", f"{target.path} {part.index}")
     taken = {file.path for file in uptake.files}

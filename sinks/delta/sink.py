@@ -20,7 +20,6 @@ from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
-from sinks.storage import share_settings
 from sinks.tables import assign, stopped_homes
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ class DeltaSink:
             self._root = self._catalog.root
         else:
             self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
-        share_settings(spark, self._root)
         self._state: LakeState | None = None
         self._targets: dict[str, Target] = {}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from historian.plans import Plan
 from lake import Lake
+from sinks.chunks import Chunks
 from sinks.delta import faults
 
 __all__ = ["Crashes", "described"]
@@ -43,15 +43,14 @@ class Crashes:
         What was held by then is held by the restart, so that no place is lost: the write goes on to the next one.
         """
         seen = _Seen()
-        chunks = lake.lab.frame(lake.spark, plan).persist()
         try:
-            while not self._written(lake, plan, chunks, seen):
-                pass
+            with lake.lab.delivered(plan) as chunks:
+                while not self._written(lake, plan, chunks, seen):
+                    pass
         finally:
-            chunks.unpersist()
             faults.disarm()
 
-    def _written(self, lake: Lake, plan: Plan, chunks: Any, seen: _Seen) -> bool:
+    def _written(self, lake: Lake, plan: Plan, chunks: Chunks, seen: _Seen) -> bool:
         dead = threading.Event()
 
         def fault(place: str, at: str) -> None:
