@@ -80,6 +80,7 @@ class Home:
         came_database, came_table: the name under which it came, by which settings are chosen through every RENAME.
         shape: what the settings said then of how its targets are made.
         key: ids of the columns that tell rows apart in place of a primary key, with commas; "": the primary key does.
+        columns: what is done to its columns, see :class:`sinks.shaping.bindings.Bindings`; "" where they are as in the source.
     """
 
     table_id: int
@@ -98,6 +99,7 @@ class Home:
     came_database: str = ""
     came_table: str = ""
     shape: str = ""
+    columns: str = ""
     key: str = ""
 
     @property

@@ -25,6 +25,7 @@ from historian.choices import DEAD_LETTER
 from historian.errors import PositionError
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
+from historian.secret import Secret
 
 __all__ = [
     "SOURCE_TYPES",
@@ -32,10 +33,13 @@ __all__ = [
     "ConsoleDocument",
     "DeltaDocument",
     "Document",
+    "ExcludeDocument",
+    "HashDocument",
     "HistoryDocument",
     "ParquetDocument",
     "RunDocument",
     "ServerDocument",
+    "TableDocument",
     "TargetsDocument",
     "TlsDocument",
 ]
@@ -159,6 +163,18 @@ def _schema(text: str) -> str:
 
 _Schema = Annotated[str, AfterValidator(_schema)]
 _Properties = dict[str, str | bool | int | None]
+
+
+def _constant(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, type(None))):
+        raise ValueError("expected a text, a number or null")  # noqa: TRY004 pydantic reports ValueError
+    return None if value is None else str(value)
+
+
+_Name = Annotated[str, Field(min_length=1)]
+_Expression = Annotated[str, Field(min_length=1)]
+_Characters = Annotated[int, Field(ge=1)]
+_Constant = Annotated[Any, BeforeValidator(_constant), _texts("string", "number", "null")]
 
 _TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
 _START = "where to begin: earliest, latest, a GTID set, or file:offset"
@@ -302,9 +318,63 @@ class TargetsDocument(Model):
 
     def plain_values(self) -> tuple[tuple[str, Any], ...]:
         """What was said of a table, as plain values."""
-        said = self.model_dump(exclude_unset=True)
+        said = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
         plain: dict[str, Callable[[Any], object]] = {"table_properties": _properties, "key": tuple}
         return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
+
+
+class HashDocument(Model):
+    """A column's hash."""
+
+    salt: SecretStr = Field(description="stands before the value in what is hashed; best a reference: ${env:NAME}")
+
+
+class ExcludeDocument(Model):
+    """Columns that are not wanted."""
+
+    exclude: list[_Name] = Field(min_length=1, description="columns that are not wanted")
+
+
+class TableDocument(TargetsDocument):
+    """What is made of some tables, and of their columns and rows."""
+
+    columns: list[_Name] | ExcludeDocument = Field(
+        default=[],
+        union_mode="left_to_right",
+        description="the columns that are wanted, or exclude: those that are not",
+    )
+    mask: dict[_Name, _Constant] = Field(default={}, description="column to a constant in the place of its values")
+    hash: dict[_Name, HashDocument] = Field(default={}, description="column whose SHA-256 is wanted, to its salt")
+    truncate: dict[_Name, _Characters] = Field(
+        default={}, description="column to the characters that stay of its texts"
+    )
+    compute: dict[_Name, _Expression] = Field(default={}, description="new column to its Spark SQL expression")
+    where: _Expression = Field(default="", description="Spark SQL expression that is true for the rows that are wanted")
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> TableDocument:
+        hashed = {name.lower() for name in self.hash}
+        for key in ("mask", "truncate"):
+            both = sorted(name for name in getattr(self, key) if name.lower() in hashed)
+            if both:
+                raise ValueError(f"expected one thing to be done to {', '.join(both)}, not hash and {key}")
+        return self
+
+    def said(self) -> tuple[tuple[str, Any], ...]:
+        """What is said, as the plain value."""
+        values = dict(self.plain_values())
+        for key in ("mask", "truncate", "compute"):
+            if key in self.model_fields_set:
+                values[key] = tuple(getattr(self, key).items())
+        if self.hash:
+            values["hash"] = tuple((name, Secret(said.salt.get_secret_value())) for name, said in self.hash.items())
+        if self.where:
+            values["where"] = self.where
+        if isinstance(self.columns, ExcludeDocument):
+            values["exclude"] = tuple(self.columns.exclude)
+        elif self.columns:
+            values["columns"] = tuple(self.columns)
+        return tuple(values.items())
 
 
 class DeltaDocument(TargetsDocument):
@@ -313,13 +383,13 @@ class DeltaDocument(TargetsDocument):
     type: Literal["delta"]
     path: _Location = Field(default=None, description="directory or URL of the lake")
     catalog: _Schema = Field(default="", description="catalog.schema of Spark, in place of path")
-    tables: dict[Annotated[str, AfterValidator(_glob)], TargetsDocument] = Field(
+    tables: dict[Annotated[str, AfterValidator(_glob)], TableDocument] = Field(
         default={}, description="the same keys for some tables, by a glob on database.table; the last that matches wins"
     )
 
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
-        for pattern, said in {"": {}, **{p: t.model_dump(exclude_unset=True) for p, t in self.tables.items()}}.items():
+        for pattern, said in {"": {}, **{p: dict(t.said()) for p, t in self.tables.items()}}.items():
             kinds = (said.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
             names = [name for name in kinds if name is not None]
             if not names or len(set(names)) < len(names):
@@ -345,7 +415,7 @@ class DeltaDocument(TargetsDocument):
             keyless=self.keyless,
             cluster=self.cluster,
             table_properties=_properties(self.table_properties),
-            tables=tuple((pattern, said.plain_values()) for pattern, said in self.tables.items()),
+            tables=tuple((pattern, said.said()) for pattern, said in self.tables.items()),
         )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["problems_of"]
 
-_SECRETS = frozenset(("password", "store"))
+_SECRETS = frozenset(("password", "store", "salt"))
 _SINK_TYPES = ("delta", "parquet", "console")
 _WORDS = {
     "missing": "missing",

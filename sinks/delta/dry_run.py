@@ -15,7 +15,9 @@ from sinks.delta.policy import check
 from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
 from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.parts import Part, parts_of
-from sinks.tables import Homes, assign
+from sinks.shaping.plans import Shaper, bound_homes
+from sinks.shaping.rules import Rules
+from sinks.tables import Homes, assign, stopped_homes
 
 __all__ = ["DeltaDryRun"]
 
@@ -26,18 +28,21 @@ class DeltaDryRun:
     def __init__(self, settings: DeltaSettings) -> None:
         self._settings = settings
         self._homes: Homes = {}
+        self._shaper = Shaper(None, settings.rules_of)
         self._schemas: dict[str, DeltaSchema] = {}
 
     def take(self, plan: Plan) -> Sequence[Foreseen]:
         """See :class:`sinks.base.DryRun`."""
         before = self._homes
-        self._homes = assign(before, plan, self._settings)
+        self._homes = bound_homes(assign(before, plan, self._settings), plan, self._settings.rules_of)
+        seen = self._shaper.seen(plan, self._homes)
+        self._homes = stopped_homes(self._homes, seen.stops, plan.number)
         found = [
             Foreseen(table=home.name, target="", kind="table", stopped=home.stopped)
             for table_id, home in self._homes.items()
-            if table_id not in before and home.stopped
+            if home.stopped and (table_id not in before or table_id in seen.stops)
         ]
-        for part in parts_of(plan, self._homes, {}):
+        for part in (part for part in parts_of(seen.plan, self._homes, {}) if part.home.table_id not in seen.stops):
             try:
                 found += list(self._part(part))
             except (TableStopped, ValueUnrepresentable) as error:
@@ -84,9 +89,18 @@ class DeltaDryRun:
             effects.append(f"it goes on for {part.home.name}, where it is")
         if schema is not None and held is None:
             effects.append("is made: " + ", ".join(f"{f.name} {f.type}" for f in schema.fields))
+            effects += _expressions(self._settings.for_table(part.home.came_as).rules)
         elif schema is not None and held is not None:
             effects += _changes(held, schema, part, kind)
         return Foreseen(table=part.home.name, target=directory, kind=kind, effects=tuple(effects))
+
+
+def _expressions(rules: Rules) -> Iterator[str]:
+    """What Spark would be asked for; without it their types are not known."""
+    if rules.compute:
+        yield "computed columns: " + ", ".join(f"{name} = {text}" for name, text in rules.compute)
+    if rules.where:
+        yield f"takes the rows where {rules.where}"
 
 
 def _taken_back(kind: str, settings: TableSettings) -> str:

@@ -19,6 +19,7 @@ from historian.errors import TableStopped
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
 from sinks.rows import refuse_system_names
+from sinks.shaping.rules import COMPUTED_IDS
 from sinks.variant import VARIANT, is_variant
 
 __all__ = [
@@ -37,8 +38,10 @@ __all__ = [
 _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _SINCE = "historian.since"
-_RESERVED_IDS = 16
-"""Delta ids of a changelog's first columns lie below; those of the history's columns ascend with their own ids above."""
+_RESERVED_IDS = 1024
+"""Delta ids of system columns and computed ones lie below; those of the history's columns ascend with their own ids above."""
+_COMPUTED_IDS = 512
+"""Delta ids of computed columns lie above; a table has them from its beginning."""
 _IDS_EACH = 4
 """Delta takes only ids above all that a table has. Between two columns there is room for those that a changelog gets late."""
 
@@ -290,7 +293,7 @@ def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapsh
             expected="types.json: text for a column of the primary key",
         )
     if held is None:
-        metadata: dict[str, Any] = {_ID: _RESERVED_IDS + _IDS_EACH * column.id, _PHYSICAL: physical_name(column.id)}
+        metadata: dict[str, Any] = {_ID: _delta_id(column.id), _PHYSICAL: physical_name(column.id)}
         if since:
             metadata[_SINCE] = str(since)
         return DeltaField(name=column.name, type=wanted, metadata=metadata)
@@ -303,6 +306,12 @@ def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapsh
             next_step="rebuild the table's targets from the log or a new start",
         )
     return replace(held, name=column.name, type=wanted)
+
+
+def _delta_id(column_id: int) -> int:
+    if column_id > COMPUTED_IDS:
+        return _COMPUTED_IDS + column_id - COMPUTED_IDS
+    return _RESERVED_IDS + _IDS_EACH * column_id
 
 
 def _distinct(fields: tuple[DeltaField, ...], snapshot: Snapshot) -> tuple[DeltaField, ...]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 from historian.errors import ConfigError
 from historian.globs import matches
 from historian.schema import TableName
+from historian.secret import Secret
+from sinks.shaping.rules import Rules
 from sinks.tables import tells_apart
 
 __all__ = ["KINDS", "DeltaSettings", "TableSettings"]
@@ -39,6 +41,7 @@ class TableSettings:
         cluster: whether mirrors are clustered by their key, and what is written to them is sorted by it.
         table_properties: Delta's, name and value, that a table's targets are made with. They win over those that we choose;
             None leaves one of ours out.
+        columns, exclude, mask, hash, truncate, compute, where: see :class:`sinks.shaping.rules.Rules`.
     """
 
     changelog: str | None = "{database}_{table}_changes"
@@ -50,10 +53,22 @@ class TableSettings:
     keyless: Literal["changelog", "rows"] = "changelog"
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    mask: tuple[tuple[str, str | None], ...] = ()
+    hash: tuple[tuple[str, Secret], ...] = ()
+    truncate: tuple[tuple[str, int], ...] = ()
+    compute: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+
+    @property
+    def rules(self) -> Rules:
+        """What is done to columns and rows."""
+        return Rules(**{f.name: getattr(self, f.name) for f in fields(Rules)})
 
     @property
     def shape(self) -> str:
-        """What of this the targets of a table keep for good: their kinds and the kinds' shapes; names are not of it."""
+        """What of this the targets of a table keep for good: kinds, the kinds' shapes, expressions; names are not of it."""
         shapes = {"mirror": self.mirror_deletes, "history": self.history_names}
         # What is so by default is not said, as in lakes of earlier releases.
         plain = {"mirror": "hard", "history": "plain"}
@@ -64,11 +79,13 @@ class TableSettings:
         ]
         kinds += [f"key ({', '.join(self.key)})"] if self.key else []
         kinds += ["rows"] if self.keyless == "rows" else []
+        kinds += [f"{name} ({text})" for name, text in self.compute]
+        kinds += [f"where ({self.where})"] if self.where else []
         return ",".join(kinds)
 
     def problems(self) -> list[str]:
         """What cannot work, each with the key that it stands under."""
-        problems = []
+        problems = list(self.rules.problems())
         kinds: dict[str, str] = {}
         for key in KINDS:
             pattern = getattr(self, key)
@@ -102,19 +119,26 @@ class DeltaSettings(TableSettings):
         catalog: in its place a schema of a Spark catalog, as ``catalog.schema``: the lake is where that has its tables, and each
             table is listed there under the present name of its source.
         tables: globs on ``database.table``, each with names of :class:`TableSettings` and their values; of those that match a
-            table the last one that says something wins.
+            table the last one that says something wins, of what is said of columns by name the last one that names a column.
     """
 
     path: str = ""
     catalog: str = ""
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
+    def rules_of(self, name: TableName) -> Rules:
+        """What is done to columns and rows of the table that came into the lake under *name*."""
+        return self.for_table(name).rules
+
     def for_table(self, name: TableName) -> TableSettings:
         """The settings of the table that came into the lake under *name*."""
         return self._with(value for glob, said in self.tables if matches(glob.split(".", 1), name) for value in said)
 
     def _with(self, values: Iterable[tuple[str, Any]]) -> TableSettings:
-        return TableSettings(**({f.name: getattr(self, f.name) for f in fields(TableSettings)} | dict(values)))
+        said = {f.name: getattr(self, f.name) for f in fields(TableSettings)}
+        for key, value in values:
+            said[key] = _both(said[key], value) if key in _BY_COLUMN else value
+        return TableSettings(**said)
 
     def __post_init__(self) -> None:
         problems = self.problems()
@@ -128,3 +152,16 @@ class DeltaSettings(TableSettings):
             raise ConfigError(
                 "a Delta sink that cannot work", problems=tuple(problems), where=self.path or self.catalog
             )
+
+
+_BY_COLUMN = ("exclude", "mask", "hash", "truncate", "compute")
+
+
+def _both(held: Iterable[Any], news: Iterable[Any]) -> tuple[Any, ...]:
+    """What is said of columns in both; pairs of a name and a value, or names."""
+    merged = {_name(one): one for one in (*held, *news)}
+    return tuple(merged.values())
+
+
+def _name(one: Any) -> str:
+    return str(one if isinstance(one, str) else one[0]).lower()

@@ -20,7 +20,8 @@ from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
-from sinks.tables import assign, stopped_homes
+from sinks.shaping.plans import Shaped, Shaper
+from sinks.tables import Homes, stopped_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ class DeltaSink:
             self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
         self._state: LakeState | None = None
         self._targets: dict[str, Target] = {}
+        self._shaper = Shaper(spark, settings.rules_of)
 
     def recover(self) -> Recovered | None:
         """See :class:`sinks.base.Sink`."""
@@ -69,13 +71,31 @@ class DeltaSink:
         if plan.number < held:
             state.check_earlier(plan)
             return
+        homes = state.homes_with(plan)
+        shaped = self._shaper.shaped(plan, homes, chunks, first=state.last is None)
+        try:
+            self._write(state, shaped, plan, homes, timeline)
+        finally:
+            shaped.release()
+
+    def _write(
+        self,
+        state: LakeState,
+        shaped: Shaped,
+        plan: Plan,
+        homes: Homes,
+        timeline: Callable[[int], Sequence[TimelineEntry]],
+    ) -> None:
+        held = 0 if state.last is None else state.last.number
+        chunks = shaped.chunks
         rows, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
-        homes = stopped_homes(assign(state.homes, plan, self._settings), stops, plan.number)
+        stops = {**shaped.stops, **stops}
+        homes = stopped_homes(homes, stops, plan.number)
         if stops:
             # Before the plan, which tells a replay that its tables hold it: what is not written is known then.
             state.record_homes(homes, plan.number)
-        parts = [part for part in parts_of(plan, homes, rows, partial) if part.home.table_id not in stops]
+        parts = [part for part in parts_of(shaped.plan, homes, rows, partial) if part.home.table_id not in stops]
         if plan.number == held:
             state.check_last(plan, rows)
         else:

@@ -27,6 +27,8 @@ from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
+from sinks.shaping.bindings import Bindings, check_bindings
+from sinks.shaping.plans import bound_homes
 from sinks.storage import located
 from sinks.tables import Home, Homes, assign
 
@@ -91,7 +93,7 @@ class LakeState:
         self._compact()
         if self.last is not None and int(self._views[TABLES].domain(_AS_OF) or 0) < self.last.number:
             # What the last plan made of them follows from the plan; where it changed nothing, nothing is written.
-            self.record_homes(assign(self.homes, self.last, self._settings), self.last.number)
+            self.record_homes(self.homes_with(self.last), self.last.number)
 
     def load(self) -> bool:
         """Reads what the lake holds, whoever's it is; False where there is no lake. Writes nothing."""
@@ -139,6 +141,10 @@ class LakeState:
     def recorded_version(self) -> int:
         """Number of the last schema change that a recorded plan covers."""
         return 0 if self.last is None else self.last.version
+
+    def homes_with(self, plan: Plan) -> Homes:
+        """Where tables' rows go after *plan*; pure."""
+        return bound_homes(assign(self.homes, plan, self._settings), plan, self._settings.rules_of)
 
     def live_links(self) -> Links:
         """What the last plan leaves in those of its targets that are still written."""
@@ -271,6 +277,8 @@ class LakeState:
                     found=home.shape,
                     next_step="go on with the settings that made them, or give this connector a path of its own",
                 )
+            if not home.dropped:
+                check_bindings(home.name, Bindings.of(home, self._settings.rules_of(home.came_as)))
 
     def _drop_unplanned_changes(self) -> None:
         """A crash before the plan was recorded leaves changes of a plan that may never come."""

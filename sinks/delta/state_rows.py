@@ -73,6 +73,7 @@ STATE_SCHEMAS = {
         came_table="string",
         shape="string",
         key="string",
+        columns="string",
     ),
 }
 

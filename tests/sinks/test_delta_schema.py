@@ -64,7 +64,7 @@ def test_files_have_physical_names_and_field_ids() -> None:
 
     assert ["h7"] == schema.names
     assert pa.int32() == schema.field(0).type
-    assert {b"PARQUET:field_id": b"44"} == schema.field(0).metadata
+    assert {b"PARQUET:field_id": b"1052"} == schema.field(0).metadata
 
 
 def test_a_type_that_does_not_widen_stops_the_table() -> None:

@@ -1,0 +1,267 @@
+"""A plan, its chunks and the homes of its tables as a lake with rules sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from historian.chunks import chunk_row, chunks_of
+from historian.errors import ConfigError, TableStopped
+from historian.plans import Plan, PlannedTable, PlannedVersion
+from historian.schema import Snapshot, TableName
+from historian.types import arrow_type
+from sinks.shaping.bindings import Bindings, bind
+from sinks.shaping.evaluation import evaluated_chunks
+from sinks.shaping.expressions import Expressions
+from sinks.shaping.rows import shaped_chunk
+from sinks.shaping.rules import NO_RULES, Rules
+from sinks.shaping.tables import NEXT, TableShape, misfits, shape_table
+from sinks.tables import Home, Homes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Seen", "Shaped", "Shaper", "bound_homes"]
+
+_RulesOf = Callable[[TableName], Rules]
+_Misfit = tuple[PlannedVersion, str, str]
+"""The version that rules do not fit, the key that they stand under, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaped:
+    """What is written of a plan.
+
+    Attributes:
+        plan: with schemas and edits as the lake sees them.
+        chunks: of the plan, of the same form as the source's.
+        stops: why tables stop in the plan, by table id: the rules do not fit them, or have no value for a row.
+        release: gives back the memory that the chunks take.
+    """
+
+    plan: Plan
+    chunks: DataFrame
+    stops: Mapping[int, str]
+    release: Callable[[], Any]
+
+
+def bound_homes(homes: Homes, plan: Plan, rules_of: _RulesOf) -> Homes:
+    """See :func:`sinks.shaping.bindings.bind`; *rules_of* takes the names under which tables came into the lake."""
+    rules = {number: rules_of(home.came_as) for number, home in homes.items()}
+    return bind(homes, plan, {n: one for n, one in rules.items() if one != NO_RULES or homes[n].columns})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A plan as the lake sees it.
+
+    Attributes:
+        plan: with its schemas and edits.
+        shapes: by table id, of the tables that go on.
+        stops: by table id, why the others do not.
+        problems: all that does not fit, each with its place in the configuration.
+    """
+
+    plan: Plan
+    shapes: Mapping[int, TableShape]
+    stops: Mapping[int, str]
+    problems: tuple[str, ...]
+
+
+class Shaper:
+    """Shapes the plans of one lake, one after the other.
+
+    Args:
+        spark: None: expressions are left out.
+        rules_of: the rules of the table that came into the lake under a name.
+    """
+
+    def __init__(self, spark: SparkSession | None, rules_of: _RulesOf) -> None:
+        self._rules_of = rules_of
+        self._expressions = None if spark is None else Expressions(spark)
+
+    def shaped(self, plan: Plan, homes: Homes, chunks: DataFrame, *, first: bool) -> Shaped:
+        """What is written of *plan*.
+
+        Args:
+            homes: after the plan, bound.
+            chunks: of the plan, persisted.
+            first: whether the lake is new, so that rules which do not fit a table are the configuration's mistake.
+
+        Raises:
+            ConfigError: with everything that does not fit, where *first*.
+        """
+        seen = self.seen(plan, homes)
+        if first and seen.problems:
+            raise ConfigError("a sink's tables do not fit what is said of their columns", problems=seen.problems)
+        if not seen.shapes:
+            return Shaped(plan=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
+        written = {
+            (table.table_id, version.version): version.snapshot
+            for table in plan.tables
+            for version in table.versions
+            if version.snapshot is not None
+        }
+        rows = _Rows(chunks, seen.shapes, written)
+        stops = {**seen.stops, **rows.stops}
+        return Shaped(plan=seen.plan, chunks=rows.chunks, stops=stops, release=rows.chunks.unpersist)
+
+    def seen(self, plan: Plan, homes: Homes) -> Seen:
+        """*plan* as the lake sees it; tables that stop are as in the source."""
+        tables: dict[int, PlannedTable] = {}
+        shapes: dict[int, TableShape] = {}
+        stops: dict[int, str] = {}
+        problems: list[str] = []
+        for table in plan.tables:
+            home = homes.get(table.table_id)
+            if home is None or not home.columns or home.stopped:
+                continue
+            shape = self._shape(table, home)
+            found = list(self._misfits(table, shape))
+            problems += [_problem(home, *misfit) for misfit in found]
+            try:
+                if found:
+                    raise _stop(home, found)
+                tables[table.table_id] = shape_table(table, shape)
+                shapes[table.table_id] = shape
+            except TableStopped as error:
+                stops[table.table_id] = str(error)
+        return Seen(
+            plan=replace(plan, tables=tuple(tables.get(table.table_id, table) for table in plan.tables)),
+            shapes=shapes,
+            stops=stops,
+            problems=tuple(dict.fromkeys(problems)),
+        )
+
+    def _shape(self, table: PlannedTable, home: Home) -> TableShape:
+        bindings = Bindings.of(home, self._rules_of(home.came_as))
+        snapshot = next((v.snapshot for v in table.versions if v.snapshot is not None), None)
+        asked = self._expressions if snapshot is not None else None
+        computed = () if asked is None or snapshot is None else asked.computed(snapshot, bindings)
+        return TableShape(
+            bindings=bindings, computed=computed, by_key=bool(home.mirror or home.history), key=home.key_columns
+        )
+
+    def _misfits(self, table: PlannedTable, shape: TableShape) -> Iterator[_Misfit]:
+        before: Snapshot | None = None
+        for version in table.versions:
+            snapshot = version.snapshot
+            if snapshot is None:
+                continue
+            for where, reason in misfits(snapshot, shape):
+                yield version, where, reason
+            if self._expressions is None:
+                continue
+            for where, reason in self._expressions.misfits(snapshot, shape.bindings):
+                yield version, where, reason
+            if before is not None:
+                for number in sorted(self._expressions.uses(before, shape.bindings)):
+                    old, new = before.column_by_id(number), snapshot.column_by_id(number)
+                    if old is not None and new is not None and arrow_type(old.type) != arrow_type(new.type):
+                        reason = (
+                            f"{old.name}, of which expressions take the values, changes from {old.type} to {new.type}"
+                        )
+                        yield version, "compute", reason
+            before = snapshot
+
+
+class _Rows:
+    """The shaped chunks of a plan, persisted, and the tables whose expressions have no value for some row."""
+
+    def __init__(
+        self,
+        chunks: DataFrame,
+        shapes: Mapping[int, TableShape],
+        written: Mapping[tuple[int, int], Snapshot],
+    ) -> None:
+        from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+        self.stops: dict[int, str] = {}
+        by_expression = [n for n, shape in shapes.items() if shape.bindings.rules.has_expressions]
+        evaluated = F.col("table_id").isin(by_expression) & (F.col("row_count") > 0) & ~F.col("partial")
+        shaped = F.col("table_id").isin(list(shapes)) & ~evaluated
+        rest = chunks.where(~F.col("table_id").isin(list(shapes)))
+        rest = rest.unionByName(chunks.where(shaped).mapInArrow(_shaping(shapes, written), chunks.schema))
+        frames = {
+            number: self._evaluated(chunks.where(evaluated), number, shapes[number], written)
+            for number in by_expression
+        }
+        self.chunks = reduce(_union, frames.values(), rest).persist()
+        if frames and not self._holds(self.chunks):
+            self.chunks.unpersist()
+            frames = {number: frame for number, frame in frames.items() if self._holds(frame, number)}
+            self.chunks = reduce(_union, frames.values(), rest).persist()
+
+    def _evaluated(
+        self,
+        chunks: DataFrame,
+        table_id: int,
+        shape: TableShape,
+        written: Mapping[tuple[int, int], Snapshot],
+    ) -> DataFrame:
+        frames = [
+            evaluated_chunks(chunks.where(f"table_id = {table_id} and version = {version}"), snapshot, shape)
+            for (table, version), snapshot in written.items()
+            if table == table_id
+        ]
+        return reduce(_union, frames)
+
+    def _holds(self, chunks: DataFrame, table_id: int | None = None) -> bool:
+        """Whether expressions have values for all rows; notes the table whose do not."""
+        from pyspark.errors import PySparkException, PythonException, SparkException
+
+        try:
+            chunks.count()
+        except (PythonException, SparkException):
+            raise
+        except PySparkException as error:
+            if table_id is not None:
+                self.stops[table_id] = str(_no_value(str(error)))
+            return False
+        return True
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other)
+
+
+def _shaping(
+    shapes: Mapping[int, TableShape], written: Mapping[tuple[int, int], Snapshot]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for chunk in chunks_of(batch):
+                if not chunk.stopped:
+                    snapshot = written[chunk.table_id, chunk.version]
+                    chunk = shaped_chunk(chunk, snapshot, shapes[chunk.table_id])  # noqa: PLW2901 the same rows
+                yield chunk_row(chunk)
+
+    return run
+
+
+def _problem(home: Home, version: PlannedVersion, where: str, reason: str) -> str:
+    name = home.name if version.snapshot is None else str(version.snapshot.name)
+    return f"{reason} @ $.tables of {name}: {where}"
+
+
+def _stop(home: Home, found: list[_Misfit]) -> TableStopped:
+    version = found[0][0]
+    return TableStopped(
+        "a table does not fit what the configuration says of its columns",
+        where=f"{home.name}{': ' + version.statement if version.statement else ''}",
+        expected="rules that fit it",
+        found="; ".join(dict.fromkeys(f"{where}: {reason}" for _, where, reason in found)),
+        next_step=NEXT,
+    )
+
+
+def _no_value(text: str) -> TableStopped:
+    return TableStopped(
+        "an expression has no value for a row",
+        expected="expressions with a value for every row, such as try_divide and try_cast give",
+        found=text.splitlines()[0],
+        next_step=NEXT,
+    )
