@@ -219,7 +219,7 @@ class _Rows:
             raise
         except PySparkException as error:
             if table_id is not None:
-                self.stops[table_id] = str(_no_value(str(error)))
+                self.stops[table_id] = str(_no_value(error.getCondition()))
             return False
         return True
 
@@ -258,10 +258,11 @@ def _stop(home: Home, found: list[_Misfit]) -> TableStopped:
     )
 
 
-def _no_value(text: str) -> TableStopped:
+def _no_value(condition: str | None) -> TableStopped:
+    # Spark's own message shows the value.
     return TableStopped(
         "an expression has no value for a row",
         expected="expressions with a value for every row, such as try_divide and try_cast give",
-        found=text.splitlines()[0],
+        found=condition,
         next_step=NEXT,
     )
