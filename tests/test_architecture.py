@@ -131,7 +131,13 @@ def test_only_the_composition_knows_sinks() -> None:
         if module.split(".")[0] == "sinks" and not name.startswith("sinks")
     }
 
-    composition = ("connectors.pipeline", "connectors.rehearsal", "connectors.lakes", "connectors.cli")
+    composition = (
+        "connectors.pipeline",
+        "connectors.rehearsal",
+        "connectors.lakes",
+        "connectors.check.rules",
+        "connectors.cli",
+    )
     assert set() == {name for name in importers if not name.startswith(composition)}
 
 

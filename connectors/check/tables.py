@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from connectors.capture import capture_catalog
 from connectors.check.keys import key_checks
 from connectors.check.result import CheckResult, failed, ok, warning
+from connectors.check.rules import rule_checks
 from connectors.check.server import ServerView
 from connectors.config.filters import TableFilter
 from connectors.config.settings import SinkConfig
@@ -39,6 +40,7 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[Ch
     yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
     yield from key_checks(tables, sinks)
+    yield from rule_checks(sinks, tables)
     yield from _cascades(server)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from historian.secret import Secret
@@ -102,15 +102,16 @@ class Rules:
         if self.columns is not None and self.exclude:
             yield "expected columns that are wanted, or those that are not @ $.columns"
 
-    def named(self) -> Mapping[str, str]:
-        """Every name in the rules of columns, in lower case, to the key that it stands under; the last one counts."""
-        return {name.lower(): key for key, name in self._named()}
+    def is_listed(self, name: str) -> bool:
+        """Whether the rules name a column so that its values do not show as they are."""
+        return name.lower() in _lower(self.exclude) or self.action(name).kind not in ("", "left out")
 
-    def _named(self) -> Iterator[tuple[str, str]]:
-        yield from (("columns", name) for name in self.columns or ())
-        yield from (("columns.exclude", name) for name in self.exclude)
-        for key in ("mask", "hash", "truncate"):
-            yield from ((key, name) for name, _ in getattr(self, key))
+    def place(self, name: str) -> str:
+        """The key under which the rules say what is done to the column of that name."""
+        action = self.action(name)
+        if action.kind != "left out":
+            return f"{action.kind}.{name}"
+        return f"columns.exclude.{name}" if name.lower() in _lower(self.exclude) else f"columns.{name}"
 
 
 def _lower(names: tuple[str, ...]) -> set[str]:

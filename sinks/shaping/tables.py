@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from historian.edits import (
@@ -22,8 +22,9 @@ from historian.schema import Column, Snapshot
 from historian.segments import carries
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.columns import shaped_column, why_not
+from sinks.shaping.rules import Rules
 
-__all__ = ["TableShape", "misfits", "shape_table"]
+__all__ = ["TableShape", "misfits", "shape_of", "shape_table"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,12 @@ class TableShape:
         return edit
 
 
+def shape_of(snapshot: Snapshot, rules: Rules, *, by_key: bool, key: tuple[int, ...] = ()) -> TableShape:
+    """How rows of a table would be shaped that came with *snapshot*; without computed columns."""
+    came = {column.id: (column.name, rules.action(column.name).mark) for column in snapshot.columns}
+    return TableShape(bindings=Bindings(rules, came), by_key=by_key, key=key)
+
+
 def shape_table(table: PlannedTable, shape: TableShape) -> PlannedTable:
     """*table* as the lake sees it.
 
@@ -95,17 +102,16 @@ def shape_table(table: PlannedTable, shape: TableShape) -> PlannedTable:
 def misfits(snapshot: Snapshot, shape: TableShape) -> Sequence[tuple[str, str]]:
     """What of the rules cannot be done to a table: the key that it stands under, with the column, and why."""
     bindings = shape.bindings
-    keys: Mapping[str, str] = bindings.rules.named()
     found = []
     for column in snapshot.columns:
         action = bindings.action(column)
-        where = f"{keys.get(bindings.name(column).lower(), 'columns')}.{bindings.name(column)}"
+        where = bindings.rules.place(bindings.name(column))
         reason = None if action.kind == "left out" else why_not(column, action)
         is_key = column.id in shape.key or (shape.by_key and not shape.key and column.id in snapshot.primary_key)
         if is_key and action.kind in ("left out", "mask", "truncate"):
             reason = "a mirror and a history need the key; it can be hashed"
-        if not action.kind and bindings.rules.action(column.name).kind:
-            where = f"{keys.get(column.name.lower(), 'columns')}.{column.name}"
+        if not action.kind and bindings.rules.is_listed(column.name):
+            where = bindings.rules.place(column.name)
             reason = f"the column was called {bindings.name(column)}, and its values are in the lake as they are"
         if reason is not None:
             found.append((where, reason))

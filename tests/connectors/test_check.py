@@ -10,8 +10,11 @@ import pytest
 
 from connectors.check import CheckResult, require, run_checks
 from connectors.check.privileges import Grants, parse_grants
-from connectors.config import PipelineConfig, load_config
+from connectors.check.rules import rule_checks
+from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, PipelineConfig, load_config
 from historian.errors import SourceError
+from historian.schema import Column, Snapshot, TableName
+from sink_lab import INT
 
 ROOT = Path(__file__).parents[2]
 SHOP = ROOT / "examples" / "shop" / "binlog"
@@ -145,3 +148,29 @@ def test_a_server_that_does_not_answer_is_one_failed_check(tmp_path: Path) -> No
     with pytest.raises(SourceError) as caught:
         require(load_config(file))
     assert caught.value.retryable
+
+
+def test_rules_that_do_not_fit_the_tables_fail_and_names_of_no_column_are_told() -> None:
+    sink = DeltaSinkConfig(
+        path="lake",
+        tables=(
+            ("shop.*", (("mask", (("n", "x"), ("card", "*"))), ("exclude", ("ID",)))),
+            ("shop.log", (("mirror", None), ("truncate", (("n", 3), ("nope", 3))))),
+            ("other.*", (("mask", (("nowhere", "*"),)),)),
+        ),
+    )
+    columns = (Column(id=1, name="id", type=INT), Column(id=2, name="n", type=INT))
+    tables = [
+        Snapshot(table_id=at, name=TableName("shop", name), columns=columns, primary_key=(1,), charset="", collation="")
+        for at, name in enumerate(("t", "log"), 1)
+    ]
+
+    found = list(rule_checks([ConsoleSinkConfig(), sink], tables))
+
+    assert [(r.status, r.name, r.found) for r in found] == [
+        ("failed", "columns of shop.t", "columns.exclude.id: a mirror and a history need the key; it can be hashed"),
+        ("failed", "columns of shop.t", "mask.n: 'x' is no int"),
+        ("failed", "columns of shop.log", "mask.n: 'x' is no int"),
+        ("warning", "sinks[1].tables['shop.*'].mask", "no table that matches has card"),
+        ("warning", "sinks[1].tables['shop.log'].truncate", "no table that matches has nope"),
+    ]

@@ -192,6 +192,18 @@ def test_rules_for_a_table_that_had_none_hold_for_columns_to_come(spark: SparkSe
         late.cut()
 
 
+def test_of_wanted_columns_alone_a_renamed_one_stays_wanted() -> None:
+    settings = DeltaSettings(path="lake", mirror=None, tables=(("shop.*", (("columns", ("id", "a")),)),))
+    dry, lab = DeltaDryRun(settings), Lab()
+    lab.create("shop.t", {"id": INT, "a": INT, "b": INT})
+    dry.take(lab.cut())
+    lab.rename_column("shop.t", "a", "c")
+    lab.rename_column("shop.t", "b", "a")
+    (found,) = dry.take(lab.cut())
+
+    assert (found.effects, found.stopped) == (("a is renamed to c",), None)
+
+
 def test_a_dry_run_shows_shaped_columns_and_what_does_not_fit() -> None:
     rules = (*RULES.items(), ("compute", (("both", "card || note"),)), ("where", "id > 1"))
     dry, lab = DeltaDryRun(DeltaSettings(path="lake", mirror=None, tables=(("shop.*", rules),))), Lab()

@@ -1,0 +1,57 @@
+"""Checks of what sinks are told to make of columns, against the tables that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from connectors.check.result import CheckResult, failed, warning
+from connectors.config import DeltaSinkConfig, SinkConfig
+from historian.globs import matches
+from historian.schema import Snapshot
+
+__all__ = ["rule_checks"]
+
+
+def rule_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    """Whether rules for columns fit *tables*, those that are captured; expressions are left to a run, which has Spark."""
+    for at, config in enumerate(sinks):
+        if isinstance(config, DeltaSinkConfig) and config.tables:
+            yield from _misfits(f"sinks[{at}].tables", config, tables)
+            yield from _unused(f"sinks[{at}].tables", config, tables)
+
+
+def _misfits(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    from sinks.delta import DeltaSettings
+    from sinks.shaping.tables import misfits, shape_of
+
+    settings = DeltaSettings(**asdict(config))
+    for snapshot in tables:
+        chosen = settings.for_table(snapshot.name)
+        key = tuple(column.id for name in chosen.key if (column := snapshot.column(name)) is not None)
+        by_key = bool(chosen.mirror or chosen.history)
+        for where, reason in misfits(snapshot, shape_of(snapshot, chosen.rules, by_key=by_key, key=key)):
+            yield failed(
+                f"columns of {snapshot.name}", f"{where}: {reason}", "rules that fit the table", f"correct {place}"
+            )
+
+
+def _unused(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    """A misspelt name would let through what it should hide; but a rule may be there before its column."""
+    for pattern, said in config.tables:
+        found = [snapshot for snapshot in tables if matches(pattern.split(".", 1), snapshot.name)]
+        for key, names in said:
+            listed = _names(names) if key in _BY_NAME else ()
+            lacking = [name for name in listed if not any(snapshot.column(name) for snapshot in found)]
+            if found and lacking:
+                where = f"{place}[{pattern!r}].{'columns.exclude' if key == 'exclude' else key}"
+                yield warning(
+                    where, f"no table that matches has {', '.join(lacking)}", "names of columns, unless they come later"
+                )
+
+
+_BY_NAME = ("columns", "exclude", "mask", "hash", "truncate")
+
+
+def _names(value: Sequence[str | tuple[str, object]]) -> Sequence[str]:
+    return [one if isinstance(one, str) else one[0] for one in value]
