@@ -97,6 +97,12 @@ class Shaper:
         seen = self.seen(plan, homes)
         if first and seen.problems:
             raise ConfigError("a sink's tables do not fit what is said of their columns", problems=seen.problems)
+        hidden = [
+            t.table_id for t in plan.tables if t.table_id not in seen.shapes and _has_rules(homes.get(t.table_id))
+        ]
+        if hidden:
+            # Not even a dead letter of theirs is to be written.
+            chunks = chunks.where(f"table_id NOT IN ({', '.join(map(str, hidden))})")
         if not seen.shapes:
             return Shaped(plan=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
         written = {
@@ -117,7 +123,8 @@ class Shaper:
         problems: list[str] = []
         for table in plan.tables:
             home = homes.get(table.table_id)
-            if home is None or not home.columns or home.stopped:
+            # A stop takes hold behind the plan that it happened in, so that a replay counts the same rows.
+            if home is None or not home.columns or home.stopped_in not in (0, plan.number):
                 continue
             shape = self._shape(table, home)
             found = list(self._misfits(table, shape))
@@ -222,6 +229,10 @@ class _Rows:
                 self.stops[table_id] = str(_no_value(error.getCondition()))
             return False
         return True
+
+
+def _has_rules(home: Home | None) -> bool:
+    return home is not None and bool(home.columns)
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
