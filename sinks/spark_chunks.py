@@ -32,6 +32,11 @@ class SparkChunks:
         self._heads: tuple[ChunkHead, ...] | None = None
 
     @property
+    def frame(self) -> DataFrame:
+        """The rows."""
+        return self._frame
+
+    @property
     def heads(self) -> tuple[ChunkHead, ...]:
         """See :class:`sinks.chunks.Chunks`."""
         if self._heads is None:

@@ -71,7 +71,7 @@ class DeltaSink:
         if plan.number < held:
             state.check_earlier(plan)
             return
-        homes = state.homes_with(plan)
+        homes = state.assigned(plan)
         shaped = self._shaper.shaped(plan, homes, chunks, first=state.last is None)
         try:
             self._write(state, shaped, plan, homes, timeline)

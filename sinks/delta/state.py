@@ -93,7 +93,7 @@ class LakeState:
         self._compact()
         if self.last is not None and int(self._views[TABLES].domain(_AS_OF) or 0) < self.last.number:
             # What the last plan made of them follows from the plan; where it changed nothing, nothing is written.
-            self.record_homes(self.homes_with(self.last), self.last.number)
+            self.record_homes(self.assigned(self.last), self.last.number)
 
     def load(self) -> bool:
         """Reads what the lake holds, whoever's it is; False where there is no lake. Writes nothing."""
@@ -142,7 +142,7 @@ class LakeState:
         """Number of the last schema change that a recorded plan covers."""
         return 0 if self.last is None else self.last.version
 
-    def homes_with(self, plan: Plan) -> Homes:
+    def assigned(self, plan: Plan) -> Homes:
         """Where tables' rows go after *plan*; pure."""
         return bound_homes(assign(self.homes, plan, self._settings), plan, self._settings.rules_of)
 

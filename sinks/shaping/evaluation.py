@@ -1,52 +1,115 @@
-"""Chunks of tables with expressions pass through Spark as typed rows, and come out as chunks again, in the shape of the lake.
+"""Rows of tables with expressions pass through Spark, and come out as chunks again, in the shape of the lake.
 
-Rows keep their order in their partition: each chunk travels with its first row.
+Of chunks in this process the columns that expressions use go there and what they give comes back. On executors whole chunks go,
+each with its first row, since rows keep their order in their partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from historian.changelog import physical_name
-from historian.chunks import chunk_row, chunks_of
-from historian.schema import Snapshot
+from historian.chunks import Chunk, chunk_row, chunks_of
+from historian.schema import Column, Snapshot
 from sinks.shaping.expressions import seen_columns, seen_schema
 from sinks.shaping.rows import Evaluated, shaped_chunk
 from sinks.shaping.tables import TableShape
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["evaluated_chunks"]
+__all__ = ["Written", "evaluated_chunks", "evaluated_frame"]
 
 _CHUNK = "__historian_chunk"
+_ROW = "__historian_row"
 _KEEP = "__historian_keep"
 
 _Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Written = Mapping[tuple[int, int], Snapshot]
+"""Table id and version to the source's schema."""
 
 
-def evaluated_chunks(chunks: DataFrame, written: Snapshot, shape: TableShape) -> DataFrame:
-    """The shaped chunks of *chunks* (:data:`historian.chunks.CHUNK_STREAM`), all of one table and version, none without rows.
+def evaluated_chunks(
+    spark: SparkSession, chunks: Sequence[Chunk], written: Written, shape: TableShape
+) -> Iterator[Chunk]:
+    """The shaped chunks of *chunks*, all of one table; those of which no row stays are left out."""
+    ordered = sorted(chunks, key=lambda chunk: (chunk.version, chunk.sequence))
+    for version, group in groupby(ordered, lambda chunk: chunk.version):
+        same = list(group)
+        snapshot = written[same[0].table_id, version]
+        values = _values(spark, same, snapshot, shape)
+        at = 0
+        for chunk in same:
+            count = chunk.rows.num_rows
+            yield from _some(shaped_chunk(chunk, snapshot, shape, _evaluated(values.slice(at, count), shape)))
+            at += count
 
-    Chunks of which no row stays are left out.
-    """
+
+def evaluated_frame(chunks: DataFrame, table_id: int, written: Written, shape: TableShape) -> DataFrame:
+    """The same for chunks as :data:`historian.chunks.CHUNK_STREAM`, none without rows."""
+    frames = [
+        _frame(chunks.where(f"table_id = {table_id} and version = {version}"), snapshot, shape)
+        for (table, version), snapshot in written.items()
+        if table == table_id
+    ]
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def _used(written: Snapshot, shape: TableShape) -> dict[str, Column]:
+    return {name: c for name, c in seen_columns(written, shape.bindings).items() if c.id in shape.uses}
+
+
+def _terms(shape: TableShape) -> list[SparkColumn]:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-    from pyspark.sql.types import BinaryType, StructField, StructType
 
-    columns = seen_columns(written, shape.bindings)
-    schema = StructType([StructField(_CHUNK, BinaryType()), *seen_schema(columns).fields])
-    names = {name: physical_name(column.id) for name, column in columns.items()}
     rules = shape.bindings.rules
     keep = F.expr(f"({rules.where})") if rules.where else F.lit(True)
-    computed = [
-        F.expr(f"({text})").alias(physical_name(column.id))
-        for (_, text), column in zip(rules.compute, shape.computed, strict=True)
+    computed = zip(rules.compute, shape.computed, strict=True)
+    return [
+        keep.alias(_KEEP),
+        *(F.expr(f"({text})").alias(physical_name(column.id)) for (_, text), column in computed),
     ]
+
+
+def _evaluated(rows: pa.Table, shape: TableShape) -> Evaluated:
+    columns = {name: rows.column(name).combine_chunks() for name in rows.schema.names}
+    computed = {column.id: columns[physical_name(column.id)] for column in shape.computed}
+    return Evaluated(keep=columns[_KEEP], computed=computed)
+
+
+def _some(chunk: Chunk) -> Iterator[Chunk]:
+    if chunk.rows.num_rows:
+        yield chunk
+
+
+def _values(spark: SparkSession, chunks: Sequence[Chunk], written: Snapshot, shape: TableShape) -> pa.Table:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    columns = _used(written, shape)
+    schema = StructType([StructField(_ROW, LongType()), *seen_schema(columns).fields])
+    rows = pa.Table.from_batches(
+        [chunk.rows.select([physical_name(c.id) for c in columns.values()]) for chunk in chunks]
+    )
+    count = sum(chunk.rows.num_rows for chunk in chunks)
+    table = pa.table([pa.array(range(count), pa.int64()), *rows.columns], names=[_ROW, *columns])
+    found: Any = spark.createDataFrame(table, schema).select(_ROW, *_terms(shape)).toArrow()
+    return found.sort_by(_ROW).drop_columns([_ROW])
+
+
+def _frame(chunks: DataFrame, written: Snapshot, shape: TableShape) -> DataFrame:
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    columns = _used(written, shape)
+    schema = StructType([StructField(_CHUNK, BinaryType()), *seen_schema(columns).fields])
+    names = {name: physical_name(column.id) for name, column in columns.items()}
     rows = chunks.mapInArrow(_typed(names), schema)
-    return rows.select(_CHUNK, keep.alias(_KEEP), *computed).mapInArrow(_shaped(written, shape), chunks.schema)
+    return rows.select(_CHUNK, *_terms(shape)).mapInArrow(_shaped(written, shape), chunks.schema)
 
 
 def _typed(names: Mapping[str, str]) -> _Batches:
@@ -64,22 +127,16 @@ def _typed(names: Mapping[str, str]) -> _Batches:
 
 
 def _shaped(written: Snapshot, shape: TableShape) -> _Batches:
-    computed = [column.id for column in shape.computed]
-
     def shaped(chunk: bytes, parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(parts).combine_chunks()
-        values = {number: rows.column(physical_name(number)).combine_chunks() for number in computed}
-        evaluated = Evaluated(keep=rows.column(_KEEP).combine_chunks(), computed=values)
-        one = shaped_chunk(next(chunks_of(_unpacked(chunk))), written, shape, evaluated)
-        if one.rows.num_rows:
+        values = pa.Table.from_batches(parts).drop_columns([_CHUNK])
+        for one in _some(shaped_chunk(next(chunks_of(_unpacked(chunk))), written, shape, _evaluated(values, shape))):
             yield chunk_row(one)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chunk, parts = b"", list[pa.RecordBatch]()
         for batch in batches:
-            starts = batch.column(_CHUNK).is_valid().to_pylist()
             begin = 0
-            for at, starts_chunk in enumerate(starts):
+            for at, starts_chunk in enumerate(batch.column(_CHUNK).is_valid().to_pylist()):
                 if starts_chunk:
                     if at > begin:
                         parts.append(batch.slice(begin, at - begin))

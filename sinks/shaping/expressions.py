@@ -109,15 +109,15 @@ class Expressions:
             rows: Any = self._spark.createDataFrame([], schema).selectExpr(f"({text}) AS value")
             plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 what Python's API does not tell
         except PySparkException as error:
-            return Wrong(str(error).splitlines()[0])
-        node = plan.getClass().getSimpleName()
-        if node != "Project" or plan.child().getClass().getSimpleName() not in ("LocalRelation", "LogicalRDD"):
-            return Wrong(f"expected a value for each row by itself, found {node}")
+            return Wrong(str(error).strip().splitlines()[0])
+        nodes = [plan.getClass().getSimpleName(), plan.child().getClass().getSimpleName()]
+        if nodes[0] != "Project" or nodes[1] not in ("LocalRelation", "LogicalRDD"):
+            return Wrong(f"expected a value for each row by itself, found {nodes[0]} of {nodes[1]}")
         named = plan.projectList().head()
         if not named.deterministic():
             return Wrong("expected the same value whenever it is computed")
-        nodes = list(_nodes(named))
-        for name in (n.getClass().getSimpleName() for n in nodes):
+        inner = list(_nodes(named))
+        for name in (n.getClass().getSimpleName() for n in inner):
             if any(word in name for word in _ELSEWHERE):
                 return Wrong(f"expected a value that depends on the row alone, found {name}")
         kind = _column_type(rows.schema[0].dataType)
@@ -125,7 +125,7 @@ class Expressions:
             return Wrong(
                 f"expected one of {', '.join(_TYPES)}, decimal; found {rows.schema[0].dataType.simpleString()}"
             )
-        used = {n.name() for n in nodes if n.getClass().getSimpleName() == "AttributeReference"}
+        used = {n.name() for n in inner if n.getClass().getSimpleName() == "AttributeReference"}
         return Analysed(type=kind, uses=frozenset(columns[name].id for name in used))
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from historian.chunks import chunk_row, chunks_of
 from historian.errors import ConfigError, TableStopped
 from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.schema import Snapshot, TableName
 from historian.types import arrow_type
+from sinks.chunks import Chunks
 from sinks.shaping.bindings import Bindings, bind
-from sinks.shaping.evaluation import evaluated_chunks
+from sinks.shaping.chunks import Evaluation, ShapedChunks
 from sinks.shaping.expressions import Expressions
-from sinks.shaping.rows import shaped_chunk
 from sinks.shaping.rules import NO_RULES, Rules
 from sinks.shaping.tables import NEXT, TableShape, misfits, shape_table
 from sinks.tables import Home, Homes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["Seen", "Shaped", "Shaper", "bound_homes"]
 
@@ -37,13 +34,13 @@ class Shaped:
 
     Attributes:
         plan: with schemas and edits as the lake sees them.
-        chunks: of the plan, of the same form as the source's.
+        chunks: of the plan, in the shape of the lake.
         stops: why tables stop in the plan, by table id: the rules do not fit them, or have no value for a row.
         release: gives back the memory that the chunks take.
     """
 
     plan: Plan
-    chunks: DataFrame
+    chunks: Chunks
     stops: Mapping[int, str]
     release: Callable[[], Any]
 
@@ -81,14 +78,15 @@ class Shaper:
 
     def __init__(self, spark: SparkSession | None, rules_of: _RulesOf) -> None:
         self._rules_of = rules_of
+        self._spark = spark
         self._expressions = None if spark is None else Expressions(spark)
 
-    def shaped(self, plan: Plan, homes: Homes, chunks: DataFrame, *, first: bool) -> Shaped:
+    def shaped(self, plan: Plan, homes: Homes, chunks: Chunks, *, first: bool) -> Shaped:
         """What is written of *plan*.
 
         Args:
             homes: after the plan, bound.
-            chunks: of the plan, persisted.
+            chunks: of the plan.
             first: whether the lake is new, so that rules which do not fit a table are the configuration's mistake.
 
         Raises:
@@ -97,13 +95,9 @@ class Shaper:
         seen = self.seen(plan, homes)
         if first and seen.problems:
             raise ConfigError("a sink's tables do not fit what is said of their columns", problems=seen.problems)
-        hidden = [
-            t.table_id for t in plan.tables if t.table_id not in seen.shapes and _has_rules(homes.get(t.table_id))
-        ]
-        if hidden:
-            # Not even a dead letter of theirs is to be written.
-            chunks = chunks.where(f"table_id NOT IN ({', '.join(map(str, hidden))})")
-        if not seen.shapes:
+        # Of a table that does not go on not even a dead letter is to be written.
+        hidden = {t.table_id for t in plan.tables if _has_rules(homes.get(t.table_id))} - set(seen.shapes)
+        if self._spark is None or not (seen.shapes or hidden):
             return Shaped(plan=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
         written = {
             (table.table_id, version.version): version.snapshot
@@ -111,9 +105,14 @@ class Shaper:
             for version in table.versions
             if version.snapshot is not None
         }
-        rows = _Rows(chunks, seen.shapes, written)
-        stops = {**seen.stops, **rows.stops}
-        return Shaped(plan=seen.plan, chunks=rows.chunks, stops=stops, release=rows.chunks.unpersist)
+        by_expression = {n: shape for n, shape in seen.shapes.items() if shape.bindings.rules.has_expressions}
+        evaluation = Evaluation(self._spark, chunks, by_expression, written)
+        return Shaped(
+            plan=seen.plan,
+            chunks=ShapedChunks(chunks, seen.shapes, written, hidden, evaluation.chunks),
+            stops={**seen.stops, **evaluation.stops},
+            release=evaluation.close,
+        )
 
     def seen(self, plan: Plan, homes: Homes) -> Seen:
         """*plan* as the lake sees it; tables that stop are as in the source."""
@@ -146,11 +145,12 @@ class Shaper:
     def _shape(self, table: PlannedTable, home: Home) -> TableShape:
         bindings = Bindings.of(home, self._rules_of(home.came_as))
         snapshot = next((v.snapshot for v in table.versions if v.snapshot is not None), None)
-        asked = self._expressions if snapshot is not None else None
-        computed = () if asked is None or snapshot is None else asked.computed(snapshot, bindings)
-        return TableShape(
-            bindings=bindings, computed=computed, by_key=bool(home.mirror or home.history), key=home.key_columns
-        )
+        by_key = bool(home.mirror or home.history)
+        shape = TableShape(bindings=bindings, by_key=by_key, key=home.key_columns)
+        if self._expressions is None or snapshot is None:
+            return shape
+        computed = self._expressions.computed(snapshot, bindings)
+        return replace(shape, computed=computed, uses=self._expressions.uses(snapshot, bindings))
 
     def _misfits(self, table: PlannedTable, shape: TableShape) -> Iterator[_Misfit]:
         before: Snapshot | None = None
@@ -175,82 +175,8 @@ class Shaper:
             before = snapshot
 
 
-class _Rows:
-    """The shaped chunks of a plan, persisted, and the tables whose expressions have no value for some row."""
-
-    def __init__(
-        self,
-        chunks: DataFrame,
-        shapes: Mapping[int, TableShape],
-        written: Mapping[tuple[int, int], Snapshot],
-    ) -> None:
-        from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-        self.stops: dict[int, str] = {}
-        by_expression = [n for n, shape in shapes.items() if shape.bindings.rules.has_expressions]
-        evaluated = F.col("table_id").isin(by_expression) & (F.col("row_count") > 0) & ~F.col("partial")
-        shaped = F.col("table_id").isin(list(shapes)) & ~evaluated
-        rest = chunks.where(~F.col("table_id").isin(list(shapes)))
-        rest = rest.unionByName(chunks.where(shaped).mapInArrow(_shaping(shapes, written), chunks.schema))
-        frames = {
-            number: self._evaluated(chunks.where(evaluated), number, shapes[number], written)
-            for number in by_expression
-        }
-        self.chunks = reduce(_union, frames.values(), rest).persist()
-        if frames and not self._holds(self.chunks):
-            self.chunks.unpersist()
-            frames = {number: frame for number, frame in frames.items() if self._holds(frame, number)}
-            self.chunks = reduce(_union, frames.values(), rest).persist()
-
-    def _evaluated(
-        self,
-        chunks: DataFrame,
-        table_id: int,
-        shape: TableShape,
-        written: Mapping[tuple[int, int], Snapshot],
-    ) -> DataFrame:
-        frames = [
-            evaluated_chunks(chunks.where(f"table_id = {table_id} and version = {version}"), snapshot, shape)
-            for (table, version), snapshot in written.items()
-            if table == table_id
-        ]
-        return reduce(_union, frames)
-
-    def _holds(self, chunks: DataFrame, table_id: int | None = None) -> bool:
-        """Whether expressions have values for all rows; notes the table whose do not."""
-        from pyspark.errors import PySparkException, PythonException, SparkException
-
-        try:
-            chunks.count()
-        except (PythonException, SparkException):
-            raise
-        except PySparkException as error:
-            if table_id is not None:
-                self.stops[table_id] = str(_no_value(error.getCondition()))
-            return False
-        return True
-
-
 def _has_rules(home: Home | None) -> bool:
     return home is not None and bool(home.columns)
-
-
-def _union(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.unionByName(other)
-
-
-def _shaping(
-    shapes: Mapping[int, TableShape], written: Mapping[tuple[int, int], Snapshot]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for chunk in chunks_of(batch):
-                if not chunk.stopped:
-                    snapshot = written[chunk.table_id, chunk.version]
-                    chunk = shaped_chunk(chunk, snapshot, shapes[chunk.table_id])  # noqa: PLW2901 the same rows
-                yield chunk_row(chunk)
-
-    return run
 
 
 def _problem(home: Home, version: PlannedVersion, where: str, reason: str) -> str:
@@ -265,15 +191,5 @@ def _stop(home: Home, found: list[_Misfit]) -> TableStopped:
         where=f"{home.name}{': ' + version.statement if version.statement else ''}",
         expected="rules that fit it",
         found="; ".join(dict.fromkeys(f"{where}: {reason}" for _, where, reason in found)),
-        next_step=NEXT,
-    )
-
-
-def _no_value(condition: str | None) -> TableStopped:
-    # Spark's own message shows the value.
-    return TableStopped(
-        "an expression has no value for a row",
-        expected="expressions with a value for every row, such as try_divide and try_cast give",
-        found=condition,
         next_step=NEXT,
     )

@@ -15,11 +15,12 @@ from historian.chunks import Chunk
 from historian.schema import Snapshot
 from historian.types import arrow_type
 from sinks.shaping.columns import shaped_values
+from sinks.shaping.rules import PLAIN
 from sinks.shaping.tables import TableShape
 
-__all__ = ["Evaluated", "kept_ops", "shaped_chunk"]
+__all__ = ["WHOLE_ROWS", "Evaluated", "kept_ops", "shaped_chunk", "shaped_letters"]
 
-_WHOLE = "an expression needs rows whose images have all columns: expected binlog_row_image=FULL, or a table without expressions"
+WHOLE_ROWS = "an expression needs rows whose images have all columns: expected binlog_row_image=FULL, or a table without expressions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ def shaped_chunk(chunk: Chunk, written: Snapshot, shape: TableShape, evaluated: 
     """
     rows = chunk.rows
     if shape.bindings.rules.has_expressions and ABSENT in rows.schema.names:
-        return replace(chunk, stopped=_WHOLE, rows=rows.slice(0, 0))
+        return replace(chunk, stopped=WHOLE_ROWS, rows=rows.slice(0, 0))
     arrays = {name: rows.column(name) for name in (field.name for field in CHUNK_COLUMNS)}
     kept = [c for c in written.columns if shape.bindings.action(c).kind != "left out"]
     for column in kept:
@@ -74,6 +75,16 @@ def kept_ops(ops: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     half[firsts + 1] = keep[firsts + 1] & ~keep[firsts]
     alone = np.where(ops == Op.CORRECT_FROM, np.uint8(Op.RETRACT), np.uint8(Op.APPEND))
     return keep, np.where(half, alone, ops).astype(np.uint8)
+
+
+def shaped_letters(letters: str, shape: TableShape) -> str:
+    """The dead letters of a chunk (:func:`historian.chunks.letters`) as :func:`shaped_chunk` leaves them where all rows stay."""
+    found = []
+    for letter in json.loads(letters or "[]"):
+        action = shape.bindings.actions.get(letter["column"], PLAIN)
+        if action.kind != "left out":
+            found.append({**letter, "raw": "", "text": ""} if action.kind else letter)
+    return json.dumps(found) if found else ""
 
 
 def _batch(arrays: Mapping[str, pa.Array], schema: pa.Schema, metadata: Mapping[str, str]) -> pa.RecordBatch:

@@ -35,12 +35,14 @@ class TableShape:
         bindings: what is done to its columns.
         computed: columns that the source does not have, in order.
         by_key: whether rows are told apart by the key in some target.
+        uses: ids of the columns that expressions take values of.
         key: ids of the columns that tell rows apart in place of a primary key; (): the primary key does.
     """
 
     bindings: Bindings
     computed: tuple[Column, ...] = ()
     by_key: bool = True
+    uses: frozenset[int] = frozenset()
     key: tuple[int, ...] = ()
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:

@@ -186,10 +186,16 @@ def test_rules_for_a_table_that_had_none_hold_for_columns_to_come(spark: SparkSe
     again.cut()
     assert mirror(again) == [{"id": 1, "a": "a", "b": "*"}]
 
-    late = Lake(spark, lake.path, lake.lab, tables=(("shop.t", (("mask", (("a", "*"), ("b", "*"))),)),))
-    late.lab.insert("shop.t", {"id": 2, "a": "a", "b": "b"})
+
+def test_rules_for_columns_of_a_table_that_had_none_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    lake = made(spark, tmp_path, {"mirror_deletes": "hard"})
+    lake.lab.create("shop.t", {"id": INT, "a": text()})
+    lake.cut()
+    late = Lake(spark, lake.path, lake.lab, tables=(("shop.t", (("mask", (("a", "*"),)),)),))
+    late.lab.insert("shop.t", {"id": 2, "a": "a"})
     with pytest.raises(SinkError, match=r"a: as it is, now mask '\*'"):
         late.cut()
+    assert mirror(lake) == []
 
 
 def test_of_wanted_columns_alone_a_renamed_one_stays_wanted() -> None:
