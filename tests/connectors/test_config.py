@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ from connectors.config import (
 from connectors.config.json_schema import json_schema
 from historian.errors import ConfigError
 from historian.schema import TableName
+from historian.secret import Secret
+from sinks.delta import DeltaSettings
+from sinks.shaping.rules import NO_RULES, Rules
 
 ROOT = Path(__file__).parents[2]
 SHOP = """
@@ -396,3 +399,65 @@ def test_choices_of_types_change_the_revision(tmp_path: Path) -> None:
         file.write_text(f"name: typed\nsource: {{type: mysql, host: h, user: u}}\ntypes: {types}\n")
         revisions.add(revision(load_config(file)))
     assert len(revisions) == 3
+
+
+RULES = """
+    name: shop
+    source: {type: mysql, host: db, user: cdc}
+    sinks:
+      - type: delta
+        path: lake
+        tables:
+          "shop.*":
+            columns: {exclude: [password]}
+            mask: {card: "****", salary: 0, share: 1.5, born: null}
+            hash: {email: {salt: "${env:SALT}"}}
+            truncate: {note: 40}
+            compute: {total_eur: "total * 1.1"}
+            where: "country = 'DE'"
+            key: [id]
+          shop.few: {columns: [id, name], mask: {card: "-"}}
+"""
+
+
+def test_what_is_done_to_columns_and_rows_is_said_by_table(tmp_path: Path) -> None:
+    config = _load(tmp_path, RULES, SALT="pfeffer")
+    settings = DeltaSettings(**asdict(config.sinks[0]))
+    rules = settings.for_table(TableName("shop", "few")).rules
+
+    assert "pfeffer" not in repr(config)
+    assert revision(config) == revision(_load(tmp_path, RULES, SALT="other"))
+    assert rules == Rules(
+        columns=("id", "name"),
+        exclude=("password",),
+        mask=(("card", "-"), ("salary", "0"), ("share", "1.5"), ("born", None)),
+        hash=(("email", Secret("pfeffer")),),
+        truncate=(("note", 40),),
+        compute=(("total_eur", "total * 1.1"),),
+        where="country = 'DE'",
+    )
+    assert settings.for_table(TableName("other", "t")).rules == NO_RULES
+
+
+@pytest.mark.parametrize(
+    "said, problem",
+    [
+        ("{mask: {a: true}}", "expected a text, a number or null @ $.sinks[0].tables.shop.*.mask.a (got True)"),
+        ("{truncate: {a: 0}}", "expected a number from 1 @ $.sinks[0].tables.shop.*.truncate.a (got 0)"),
+        ("{hash: {a: {}}}", "missing @ $.sinks[0].tables.shop.*.hash.a.salt"),
+        ("{hash: {a: {salt: [geheim]}}}", "expected a text; put it in quotes @ $.sinks[0].tables.shop.*.hash.a.salt"),
+        ("{where: ''}", "expected a text that is not empty @ $.sinks[0].tables.shop.*.where (got '')"),
+        (
+            "{hash: {a: {salt: x}}, mask: {A: y}}",
+            "expected one thing to be done to A, not hash and mask @ $.sinks[0].tables.shop.*",
+        ),
+    ],
+)
+def test_rules_that_cannot_be_say_where(tmp_path: Path, said: str, problem: str) -> None:
+    text = f"""
+        name: shop
+        source: {SOURCE}
+        sinks: [{{type: delta, path: lake, tables: {{"shop.*": {said}}}}}]
+    """
+
+    assert _problems(tmp_path, text) == (problem,)
