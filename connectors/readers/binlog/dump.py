@@ -41,6 +41,7 @@ from connectors.readers.binlog.kernels.finding import (
     SPECIAL,
     find_in_packets,
 )
+from connectors.readers.binlog.placing import placed
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.positions import GtidSet
@@ -256,7 +257,11 @@ class Dump:
         """Takes an event about the file or the connection; False where it leaves a file to *stay* in."""
         gatherer = self._gatherer
         event = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
-        first = header(event)
+        with placed(lambda: (event_name(event[4]), f"{gatherer.file}:{gatherer.offset}")):
+            return self._take(event, stay=stay)
+
+    def _take(self, event: bytes, *, stay: bool) -> bool:
+        gatherer, first = self._gatherer, header(event)
         if first.type == EventType.FORMAT_DESCRIPTION:
             described = format_description(event)
             self.formats[gatherer.file] = described
