@@ -167,7 +167,8 @@ def test_a_table_map_that_is_damaged_is_named_with_its_place() -> None:
     for raw, types in [*((raw, [INT]) for raw in damaged), (table_map(5, [TEXT]) + charset, [TEXT])]:
         with pytest.raises(SourceError) as caught:
             decode_events([*events[:2], raw, events[3]], snapshot_of(types))
-        assert caught.value.where == f"TABLE_MAP at binlog.000001:{place}"
+        assert (caught.value.where or "").removeprefix("TABLE_MAP at ") == f"binlog.000001:{place}"
+        assert "TABLE_MAP" in str(caught.value)
 
 
 def test_an_event_outside_its_buffer_is_not_read() -> None:
