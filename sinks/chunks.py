@@ -14,7 +14,7 @@ __all__ = ["SMALL_BYTES", "ChunkHead", "Chunks", "are_small", "head_of"]
 SMALL_BYTES = 32 << 20
 """A plan up to this size is one task's: one file a table."""
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Chunks(Protocol):
     def is_small(self) -> bool:
         """Whether one task gets all chunks (:data:`SMALL_BYTES`)."""
 
-    def map(self, task: Callable[[Iterator[Chunk]], Iterable[Result]], *, by_table: bool = False) -> list[Result]:
+    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """What *task* gives, called for parts of the chunks side by side; chunks that say why a table stopped are left out.
 
         Args:

@@ -21,8 +21,8 @@ __all__ = ["MEMORY_BYTES", "LocalChunks"]
 MEMORY_BYTES = 256 << 20
 """Rows beyond this size go to a file."""
 
-Result = TypeVar("Result")
-Given = TypeVar("Given")
+_Result = TypeVar("_Result")
+_Given = TypeVar("_Given")
 _Held = tuple[ChunkHead, Callable[[], Chunk]]
 
 
@@ -62,7 +62,7 @@ class LocalChunks:
         """See :class:`sinks.chunks.Chunks`."""
         return are_small(self.heads)
 
-    def map(self, task: Callable[[Iterator[Chunk]], Iterable[Result]], *, by_table: bool = False) -> list[Result]:
+    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.chunks.Chunks`."""
         held = [(head, chunk) for head, chunk in self._held if not head.stopped]
         if by_table:
@@ -83,7 +83,7 @@ class LocalChunks:
             self._file.close()
             self._file = None
 
-    def _run(self, work: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
+    def _run(self, work: Callable[[_Given], _Result], given: Sequence[_Given]) -> list[_Result]:
         if len(given) < 2 or self._threads < 2:
             return [work(each) for each in given]
         pool = ThreadPoolExecutor(self._threads, "chunks")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkChunks"]
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 _RESULT = "result binary"
 
 
@@ -53,7 +53,7 @@ class SparkChunks:
         """See :class:`sinks.chunks.Chunks`."""
         return are_small(self.heads)
 
-    def map(self, task: Callable[[Iterator[Chunk]], Iterable[Result]], *, by_table: bool = False) -> list[Result]:
+    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.chunks.Chunks`."""
         frame = self._frame.where("stopped = ''")
         if self.is_small:
@@ -66,7 +66,7 @@ class SparkChunks:
 
 
 def _pickled(
-    task: Callable[[Iterator[Chunk]], Iterable[Result]],
+    task: Callable[[Iterator[Chunk]], Iterable[_Result]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for result in task(chunk for batch in batches for chunk in chunks_of(batch)):

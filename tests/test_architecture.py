@@ -133,6 +133,7 @@ def test_only_the_composition_knows_sinks() -> None:
 
     composition = (
         "connectors.pipeline",
+        "connectors.decoding",
         "connectors.rehearsal",
         "connectors.lakes",
         "connectors.check.rules",

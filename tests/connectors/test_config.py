@@ -121,7 +121,6 @@ def test_what_is_left_out_has_a_default_beside_the_file(tmp_path: Path) -> None:
     config = _load(tmp_path, f"name: shop\nsource: {SOURCE}\n")
 
     assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"
-    assert config.run.checkpoint == str(tmp_path / "state" / "shop-checkpoint")
     assert config.sinks == ()
 
 
