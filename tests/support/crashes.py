@@ -37,12 +37,15 @@ class Crashes:
         """How many there were."""
         return self.places.total()
 
-    def write(self, lake: Lake, plan: Plan) -> None:
+    def write(self, lake: Lake, plan: Plan, *, but: Collection[str] = ()) -> None:
         """Writes *plan*, which the lake lacks, with a crash where each place of it is reached first.
 
-        What was held by then is held by the restart, so that no place is lost: the write goes on to the next one.
+        A restart goes on behind what the crash left, so that each place costs what is written up to the next one.
+
+        Args:
+            but: places of this plan that are passed by.
         """
-        seen = _Seen()
+        seen = _Seen(self._at.difference(but))
         try:
             with lake.lab.delivered(plan) as chunks:
                 while not self._written(lake, plan, chunks, seen):
@@ -54,7 +57,7 @@ class Crashes:
         dead = threading.Event()
 
         def fault(place: str, at: str) -> None:
-            if not dead.is_set() and place in self._at and seen.is_new(place, at):
+            if not dead.is_set() and seen.is_new(place, at):
                 self.places[place] += 1
                 dead.set()
             # What other threads were about to do is not done either.
@@ -72,18 +75,19 @@ class Crashes:
 
 
 class _Seen:
-    """The places of a plan at which there was a crash."""
+    """The places of a plan at which there was a crash, of those *wanted*."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._wanted = wanted
         self._all: set[tuple[str, str]] = set()
         self._of_tables: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
     def is_new(self, place: str, at: str) -> bool:
-        """Whether there was none there yet; there is one now."""
+        """Whether one is wanted there that was not yet; there is one now."""
         table = place, at.partition(" ")[0]
         with self._lock:
-            if (place, at) in self._all or self._of_tables[table] == _OF_ONE_TABLE:
+            if place not in self._wanted or (place, at) in self._all or self._of_tables[table] == _OF_ONE_TABLE:
                 return False
             self._all.add((place, at))
             self._of_tables[table] += 1
