@@ -28,6 +28,7 @@ MAINTENANCE = frozenset(
         "VACUUM END",
         "COMPUTE STATS",
         "ROW TRACKING BACKFILL",
+        "UPGRADE PROTOCOL",
         "SET TBLPROPERTIES",
         "UNSET TBLPROPERTIES",
         "CLUSTER BY",
