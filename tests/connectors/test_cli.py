@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 from connectors.cli import app
 from connectors.cli.outcome import ExitCode, exit_code
 from connectors.config import load_config
+from connectors.lakes import check_made_here
 from connectors.readers.binlog.reader import BinlogFilesReader
 from connectors.sources import make_tracker
 from historian import errors
@@ -192,6 +193,46 @@ def test_a_connector_that_has_not_run_has_no_history(tmp_path: Path, command: tu
     assert result.exit_code == ExitCode.STORE
     assert "next      `historian run`" in result.stderr
     assert not (tmp_path / "state").exists()
+
+
+def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"name: shop\nsource: {{type: binlog-files, directory: {BINLOG}}}\nsinks: [{{type: console}}]\n")
+    reader = BinlogFilesReader(load_config(file).source.paths())
+    end = reader.end()
+    reader.close()
+    target = {
+        "table": "shop.t",
+        "target": "shop_t",
+        "kind": "mirror",
+        "plan": 4,
+        "stopped": None,
+        "made_us": 1_700_000_000_000_000,
+    }
+    positions = [str(end), "", str(end.gtid_set)[: len(str(end)) - 1]]
+    targets = [{**target, "position": position} for position in positions]
+    # The package has the command under the module's name.
+    module = sys.modules["connectors.cli.status"]
+    monkeypatch.setattr(module, "_targets", lambda _: [dict(each) for each in targets])
+
+    result = _run("status", file, "--json")
+
+    assert result.exit_code == ExitCode.OK
+    found = json.loads(result.stdout)
+    assert (found["connector"], found["last_plan"], found["lag"]["log_end"]["gtids"]) == (None, None, end.gtids)
+    assert [row["behind"] for row in found["targets"]][:2] == [0, None]
+    assert found["targets"][2]["behind"] > 0
+    assert {row["made"] for row in found["targets"]} == {"2023-11-14T22:13:20Z"}
+    assert "its store is not there" in _run("status", file).stdout
+
+
+def test_a_store_that_has_not_made_what_targets_hold_is_refused(tmp_path: Path) -> None:
+    with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:
+        check_made_here(store, 0)
+        with pytest.raises(
+            errors.StoreError, match=r"plans that this store has not made.*another connector of this name"
+        ):
+            check_made_here(store, 1)
 
 
 def test_a_failed_check_ends_with_one_and_says_what_mends_it(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from historian.interruptions import ResumeTable
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings
-from sinks.tables import Homes, assign
+from sinks.delta.catalog import catalog_names
+from sinks.tables import Homes, assign, stopped_homes
 
 SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
 
@@ -87,3 +88,46 @@ def test_a_mirror_and_a_history_that_lack_rows_are_left_and_their_places_are_nob
     again = assign(after, lab.cut(), SETTINGS)
     assert [home.mirror for home in again.values()] == ["", "shop_a__t2"]
     assert [home.history for home in again.values()] == ["", "shop_a_history__t2"]
+
+
+def test_a_table_that_is_read_again_has_fresh_directories_and_keeps_them() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    homes = stopped_homes(_assigned(lab), {1: "someone wrote to it"}, 1)
+    lab.rename(("shop.a", "shop.b"))
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab, homes)
+    plan = replace(lab.plans[-1], number=7)
+    (table,) = (table for table in plan.tables if table.table_id == 1)
+    again = replace(plan, tables=(replace(table, behind=0),))
+
+    after = assign(homes, again, SETTINGS)
+
+    assert after == assign(after, again, SETTINGS), "asked again it is the same"
+    assert ("shop_b__r7", "shop_b_changes__r7", "shop_b_history__r7") == (
+        after[1].mirror,
+        after[1].changelog,
+        after[1].history,
+    )
+    assert ("shop.b", 7, "", 0) == (after[1].name, after[1].since, after[1].stopped, after[1].dropped)
+    assert after[-1].is_replaced
+    assert ("shop_a", "replaced in plan 7: someone wrote to it") == (after[-1].mirror, after[-1].stopped)
+    assert "shop_a__t2" == after[2].mirror, "what was there stays, and is nobody else's"
+    names = catalog_names(after, SETTINGS)
+    assert ("shop_b", "shop_a", "shop_a__replaced1") == tuple(
+        names[directory] for directory in ("shop_b__r7", "shop_a__t2", "shop_a")
+    )
+    stopped = stopped_homes(after, {1: "again"}, 7)
+    assert stopped == assign(stopped, again, SETTINGS), "and stays stopped where it stops again"
+
+
+def test_a_table_that_goes_on_is_written_again_where_it_was() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    first = _assigned(lab)
+    homes = stopped_homes(first, {1: "a value"}, 3)
+    onward = replace(lab.plans[-1], number=5, tables=(replace(lab.plans[-1].tables[0], behind=2),))
+
+    assert first == assign(homes, onward, SETTINGS)
+    stopped = stopped_homes(assign(homes, onward, SETTINGS), {1: "a value"}, 5)
+    assert stopped == assign(stopped, onward, SETTINGS)
