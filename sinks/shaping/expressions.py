@@ -6,6 +6,7 @@ nothing, and a column that takes the name of one that is gone is another one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,8 @@ _TYPES: Mapping[str, ColumnType] = {
 }
 """Types of Spark's that a computed column can have, as the column types whose values are carried alike."""
 
-_ELSEWHERE = ("Subquery", "Exists", "UDF", "Variable", "Current", "LocalTimestamp", "Now", "InputFile")
-"""In the names of Spark's expressions: what a value depends on besides the row."""
+_ELSEWHERE = re.compile("Current.*|Now|LocalTimestamp|.*Subquery|ListQuery|Exists|VariableReference|.*UDF.*")
+"""Names of Spark's expressions whose values depend on something besides the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ class Expressions:
         """What *text* means for rows under *snapshot*."""
         columns = seen_columns(snapshot, bindings)
         schema = seen_schema(columns)
-        key = text, f"{schema.json()} {sorted(c.id for c in columns.values())}"
+        key = text, f"{schema.json()} {[column.id for column in columns.values()]}"
         if key not in self._known:
             self._known[key] = self._analyse(text, columns, schema)
         return self._known[key]
@@ -118,7 +119,7 @@ class Expressions:
             return Wrong("expected the same value whenever it is computed")
         inner = list(_nodes(named))
         for name in (n.getClass().getSimpleName() for n in inner):
-            if any(word in name for word in _ELSEWHERE):
+            if _ELSEWHERE.fullmatch(name):
                 return Wrong(f"expected a value that depends on the row alone, found {name}")
         kind = _column_type(rows.schema[0].dataType)
         if kind is None:

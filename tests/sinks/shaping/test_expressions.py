@@ -192,7 +192,7 @@ def test_kinds_of_values_are_those_of_the_expressions(spark: SparkSession, tmp_p
         "float": "CAST(1.5 AS FLOAT)",
         "double": "CAST(total AS DOUBLE)",
         "decimal(20,3)": "CAST(total AS DECIMAL(20,3))",
-        "string": "upper(country)",
+        "string": "concat_ws(',', transform(split(country, ''), x -> upper(x)))",
         "binary": "CAST(country AS BINARY)",
         "date": "DATE'2024-02-29'",
         "timestamp": "TIMESTAMP'2024-02-29 01:02:03Z'",
