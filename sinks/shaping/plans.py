@@ -47,7 +47,8 @@ class Shaped:
 
 def bound_homes(homes: Homes, plan: Plan, rules_of: _RulesOf) -> Homes:
     """See :func:`sinks.shaping.bindings.bind`; *rules_of* takes the names under which tables came into the lake."""
-    rules = {number: rules_of(home.came_as) for number, home in homes.items()}
+    concerned = (table.table_id for table in plan.tables if table.table_id in homes)
+    rules = {number: rules_of(homes[number].came_as) for number in concerned}
     return bind(homes, plan, {n: one for n, one in rules.items() if one != NO_RULES or homes[n].columns})
 
 
