@@ -42,7 +42,7 @@ def test_a_crash_at_any_place_changes_nothing(
 ) -> None:
     """Plans with everything in them are written by each way in turn; the lake is compared behind each."""
     crashes, plans = Crashes(), 0
-    while crashes.count < CRASHES:
+    while crashes.count < CRASHES or (_missed(crashes) and plans < 2 * PLANS_OF_A_LAKE):
         if plans % PLANS_OF_A_LAKE == 0:
             seed = SEED + plans // PLANS_OF_A_LAKE
             lake, random = _lake(spark, tmp_path / f"lake-{seed}", seed)
@@ -50,11 +50,15 @@ def test_a_crash_at_any_place_changes_nothing(
         with monkeypatch.context() as patch:
             _WAYS[plans % len(_WAYS)](patch)
             # Behind a commit that a restart finds, it goes on with the next step: what lies between is for other plans.
-            crashes.write(lake, random.plan(), but=AT_ONCE_BEHIND_COMMITS if plans % 2 else ())
+            crashes.write(lake, random.plan(), but=() if plans % 2 else AT_ONCE_BEHIND_COMMITS)
         lake.check_all()
         plans += 1
     print(f"{crashes.count} crashes: {described(crashes.places)}")
-    assert set(faults.PLACES) - set(crashes.places) == ONLY_OF_CATALOGS
+    assert not _missed(crashes)
+
+
+def _missed(crashes: Crashes) -> set[str]:
+    return set(faults.PLACES) - ONLY_OF_CATALOGS - set(crashes.places)
 
 
 def test_a_type_widens_once_where_its_plan_comes_again(
