@@ -139,9 +139,22 @@ class _Stopping:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        from pyspark.errors import PySparkException, PythonException, SparkException
+        from pyspark.errors import (
+            ArithmeticException,
+            ArrayIndexOutOfBoundsException,
+            DateTimeException,
+            NumberFormatException,
+            SparkRuntimeException,
+        )
 
-        if not isinstance(error, PySparkException) or isinstance(error, (PythonException, SparkException)):
+        no_value = (
+            ArithmeticException,
+            ArrayIndexOutOfBoundsException,
+            DateTimeException,
+            NumberFormatException,
+            SparkRuntimeException,
+        )
+        if not isinstance(error, no_value):
             return False
         stop = TableStopped(
             "an expression has no value for a row",
