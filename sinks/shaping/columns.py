@@ -80,7 +80,7 @@ def _initial(column: Column, action: Action) -> str | None:
 
 def _hashed(values: pa.Array, action: Action) -> pa.Array:
     salted = hashlib.sha256(action.salt.text.encode())
-    digests = []
+    digests: list[str | None] = []
     for data in _bytes(values).to_pylist():
         if data is None:
             digests.append(None)

@@ -53,8 +53,9 @@ def shaped_chunk(chunk: Chunk, written: Snapshot, shape: TableShape, evaluated: 
     for column in kept:
         name = physical_name(column.id)
         arrays[name] = shaped_values(rows.column(name), column, shape.bindings.action(column))
-    for column in shape.computed if evaluated is not None else ():
-        arrays[physical_name(column.id)] = evaluated.computed[column.id].cast(arrow_type(column.type))
+    if evaluated is not None:
+        for column in shape.computed:
+            arrays[physical_name(column.id)] = evaluated.computed[column.id].cast(arrow_type(column.type))
     places: list[int | None] = [at for at, c in enumerate(written.columns) if c in kept]
     arrays |= carry_absence(rows, [*places, *(None for _ in shape.computed)], len(written.columns))
     stays = np.ones(rows.num_rows, np.bool_)
