@@ -30,7 +30,7 @@ from binlog_lab import (
 from connectors.readers.base import Bound, Statement
 from connectors.readers.binlog.decoder import RangeDecoder
 from connectors.readers.binlog.dump import encoded_gtids
-from connectors.readers.binlog.events import previous_gtids
+from connectors.readers.binlog.events import FormatDescription, previous_gtids
 from connectors.readers.binlog.kernels.gtids import GTID_WORDS, NUMBER, TIME, mysql_gtid
 from connectors.readers.binlog.membership import members
 from connectors.readers.binlog.scan import Scanner
@@ -46,6 +46,7 @@ from tagged import tagged_gtid, unsigned
 
 SOURCE = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 INT = wire_integer("int", 3, 4, unsigned=False)
+MYSQL = FormatDescription(server_version="9.7.4", version=90704, flavor="mysql", checksum=False, in_use=False)
 MAP = table_map(1, [INT])
 # GTID_TAGGED of MySQL 9.7.4, the second with the longest tag and a large number.
 RECORDED = {
@@ -116,9 +117,7 @@ def test_an_event_cut_anywhere_is_damage() -> None:
         outcomes = []
         for act in (
             lambda short=short: event_gtid(short, "here")[1],
-            lambda short=short: list(
-                Scanner(position("")).feed(window_of([short, BEGIN]), None)  # type: ignore[arg-type]
-            ),
+            lambda short=short: list(Scanner(position("")).feed(window_of([short, BEGIN]), MYSQL)),
             lambda short=short: decode_events([short, BEGIN, MAP, rows_event(30, 1, [INT], [(1,)]), XID], snapshot),
         ):
             try:
@@ -163,13 +162,13 @@ ZERO = "00000000-0000-0000-0000-000000000000"
 
 def test_the_scan_counts_each_tag_for_itself() -> None:
     scanner = Scanner(position(f"{SOURCE}:other:5"))
-    list(scanner.feed(window_of(log(*MIXED)), None))  # type: ignore[arg-type]
+    list(scanner.feed(window_of(log(*MIXED)), MYSQL))
     assert scanner.position.gtids == f"{ZERO}:tag:3,{SOURCE}:1-2:other:1:5:tag:1-2:7"
 
 
 def test_what_was_read_before_is_passed_over_by_its_tag() -> None:
     scanner = Scanner(position(f"{SOURCE}:2:tag:1-2"), by_gtid=True)
-    found = [*scanner.feed(window_of(log(*MIXED)), None), *scanner.finish()]  # type: ignore[arg-type]
+    found = [*scanner.feed(window_of(log(*MIXED)), MYSQL), *scanner.finish()]
     assert [(item.skipped, item.position.gtids) for item in found if isinstance(item, Bound)] == [
         (False, f"{SOURCE}:1-2:tag:1-2"),
         (True, f"{SOURCE}:1-2:tag:1-2"),
@@ -182,7 +181,7 @@ def test_what_was_read_before_is_passed_over_by_its_tag() -> None:
 def test_a_scan_ends_where_a_tagged_set_is_covered() -> None:
     until = replace(position(f"{SOURCE}:1-2:tag:1"), file="", offset=0)
     scanner = Scanner(position(""), until=until)
-    found = list(scanner.feed(window_of(log(*MIXED)), None))  # type: ignore[arg-type]
+    found = list(scanner.feed(window_of(log(*MIXED)), MYSQL))
     assert scanner.is_finished()
     assert [item.position.gtids for item in found if isinstance(item, Bound)][-1] == f"{SOURCE}:1-2:other:1:tag:1"
 
