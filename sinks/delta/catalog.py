@@ -67,10 +67,10 @@ class CatalogTables:
         self._held = None
         wrong = {directory: name for directory, name in names.items() if held.get(directory) != name}
         leaving = [directory for directory in wrong if directory in held]
-        in_place = {held[directory].lower() for directory in leaving}
+        wished = {name.lower() for name in wrong.values()}
         for directory in leaving:
-            # Names may go round in a circle: a name that is still in use is left in two steps.
-            if wrong[directory].lower() in in_place:
+            # Names may go round in a circle: a name that another one gets is left first.
+            if held[directory].lower() in wished:
                 held[directory] = self._rename(held[directory], f"{directory}__renamed")
         strangers = {name.lower(): place for place, name in held.items() if place not in names}
         # A new table may take a name that another one leaves.

@@ -120,7 +120,7 @@ def test_a_crash_between_two_changes_of_the_catalog_is_mended_by_the_next_start(
     lake.lab.insert("shop.third", {"id": 1})
     crashes = Crashes(at=["catalog_changed"])
     crashes.write(lake, lake.lab.cut())
-    assert crashes.count == 8
+    assert crashes.count == 10
     assert tables(lake) == [
         "shop_other",
         "shop_other_changes",
