@@ -193,7 +193,11 @@ def test_log_that_was_purged_before_it_was_read_is_a_gap_by_choice(
     source.sql("FLUSH BINARY LOGS")
     source.sql(f"INSERT INTO {database}.t VALUES (3, 3, 3)")
     source.sql("FLUSH BINARY LOGS")
-    source.sql(f"PURGE BINARY LOGS TO '{source.sql('SHOW BINARY LOGS')[-1][0]}'")
+    last_file = source.sql("SHOW BINARY LOGS")[-1][0]
+    # A server keeps a file while its storage engine may need it, or until it notices that a dump of it has ended.
+    while source.sql("SHOW BINARY LOGS")[0][0] != last_file:
+        source.sql("FLUSH BINARY LOGS")
+        source.sql(f"PURGE BINARY LOGS TO '{last_file}'")
     with tracked.tracker() as tracker, pytest.raises(LogPurged, match=r"purged|not in the log"):
         tracker.plan_after(last.number)
     with tracked.tracker() as tracker:
