@@ -64,7 +64,7 @@ _HEARTBEAT_V2 = 2  # MySQL only: heartbeats that say offsets beyond 4 GB too
 _HEARTBEAT_V2_SINCE = (8, 0, 26)
 _FIRST_EVENT = 4
 _MAX_OFFSET = 0xFFFFFFFF
-_RECEIVE_BYTES = 1 << 19
+_RECEIVE_BYTES = 1 << 21
 
 
 def encoded_gtids(gtids: GtidSet) -> bytes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKSUM_BYTES", "FRAMES", "FRAME_BYTES", "WINDOW_BYTES", "Gatherer", "check_sum"]
 
-WINDOW_BYTES = 2 << 20
+WINDOW_BYTES = 4 << 20
 """About how many bytes of log a window holds; one larger event makes it larger."""
 
 FRAMES = 3
