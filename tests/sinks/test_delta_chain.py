@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,26 +15,9 @@ from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink, faults, mirror
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
-
-@pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake(spark, tmp_path / "lake", Lab())
-    lake.lab.create("shop.t", {"id": INT, "a": INT})
-    lake.lab.create("shop.other", {"id": INT})
-    lake.lab.insert("shop.t", {"id": 1, "a": 1})
-    lake.cut()
-    return lake
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level(logging.CRITICAL):
-        yield
-    faults.disarm()
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def _go_on(lake: Lake) -> None:

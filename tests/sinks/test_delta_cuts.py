@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,8 @@ from sinks.delta import faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
@@ -28,13 +28,6 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     lake.lab.insert("shop.u", {"id": 1})
     lake.cut()
     return lake
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level(logging.CRITICAL):
-        yield
-    faults.disarm()
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ import pytest
 
 from historian.errors import ChainBroken, SinkError
 from lake import Lake
-from sink_lab import INT, Lab
+from sink_lab import INT
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.files import FileWriter
 
@@ -20,21 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-
-@pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake(spark, tmp_path / "lake", Lab())
-    lake.lab.create("shop.t", {"id": INT, "a": INT})
-    lake.lab.create("shop.other", {"id": INT})
-    lake.lab.insert("shop.t", {"id": 1, "a": 1})
-    lake.cut()
-    return lake
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level(logging.CRITICAL):
-        yield
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_what_stands_in_a_targets_place_stops_that_table_alone(lake: Lake) -> None:
