@@ -23,6 +23,7 @@
     ├── ValueUnrepresentable   a value that the target type cannot hold
     ├── RowCorrupt             bytes that are no valid encoded row
     └── SinkError              a target that cannot be written
+        ├── EditRefused        an edit at which the configuration ends the run
         └── ChainBroken        a target that misses a plan or was written by someone else
 """
 
@@ -34,6 +35,7 @@ __all__ = [
     "ChainBroken",
     "ConfigError",
     "EditConflict",
+    "EditRefused",
     "HistorianError",
     "HistoryMoved",
     "LeaseHeld",
@@ -198,6 +200,10 @@ class RowCorrupt(HistorianError):
 
 class SinkError(HistorianError):
     """A target cannot be written."""
+
+
+class EditRefused(SinkError):
+    """A table's evolution says that a run ends at an edit; nothing of it was written."""
 
 
 class ChainBroken(SinkError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from historian.errors import SinkError
@@ -11,6 +11,7 @@ from historian.plans import Plan, PlannedVersion
 from historian.schema import Column, Snapshot
 from historian.segments import retracts
 from sinks.chunks import Chunks
+from sinks.decisions import Following
 from sinks.tables import Home, Homes, occupants
 
 __all__ = ["STEPS", "ChunkRows", "Counted", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
@@ -43,6 +44,8 @@ class Part:
         base_version: the number of that version.
         chunks: sequence of each chunk of rows to its row count, in order.
         partial: whether some of its rows have absent columns (:mod:`historian.absence`).
+        following: version to how targets go to it, where something was decided about the table.
+        set_aside: ids of columns of targets whose place another one has before the part; rows from before hold values there.
     """
 
     plan: int
@@ -54,6 +57,8 @@ class Part:
     base_version: int
     chunks: Mapping[int, int]
     partial: bool = False
+    following: Mapping[int, Following] = field(default_factory=dict)
+    set_aside: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ def changelog_rows(
     Args:
         chunk: with columns of *written*.
         written: the snapshot in force for its rows.
-        carried: the columns of *written* with the types that the changelog has.
+        carried: the columns of *written* that the changelog has, with the types that they have there.
         schema: of the changelog's files.
         first_offset: of the chunk's first row; the others follow without a gap.
         system_time_us: of every row.
@@ -56,7 +56,7 @@ def changelog_rows(
     }
     for name in ABSENCE_COLUMNS:
         if name in rows.schema.names:
-            system[name] = name_lists(rows.column(name), [column.name for column in written.columns])
+            system[name] = name_lists(rows.column(name), [column.name for column in carried.columns])
     data = {physical_name(c.id): rows.column(physical_name(c.id)) for c in carried.columns}
     return in_schema({**system, **data}, schema, count)
 
@@ -110,9 +110,14 @@ class NetRows:
         self.fresh = np.zeros(0, bool)
         """For each row to put whether its key began with a +A; known of configured keys alone."""
 
-    def add(self, chunk: Chunk, written: Snapshot) -> None:
-        """Adds the rows of a chunk, in any order of chunks."""
+    def add(self, chunk: Chunk, written: Snapshot, blank: Collection[str] = ()) -> None:
+        """Adds the rows of a chunk, in any order of chunks; columns *blank* of the target are NULL in them."""
         rows = project(chunk.rows, written, self._target)
+        for name in blank:
+            at = rows.schema.get_field_index(name)
+            if at >= 0:
+                kind = rows.schema.field(at)
+                rows = rows.set_column(at, kind, pa.nulls(rows.num_rows, kind.type))
         if not self._key:
             self._bags.append(fold_bag(rows, self._columns))
             return

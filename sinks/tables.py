@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from historian.interruptions import ResumeTable
 from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.prefix import covers
 from historian.schema import Snapshot, TableName
+from sinks.decisions import Decisions
 
 __all__ = [
     "Home",
@@ -81,6 +82,7 @@ class Home:
         shape: what the settings said then of how its targets are made.
         key: ids of the columns that tell rows apart in place of a primary key, with commas; "": the primary key does.
         columns: what is done to its columns, see :class:`sinks.shaping.bindings.Bindings`; "" where they are as in the source.
+        evolved: what was decided about its edits (:class:`sinks.decisions.Decisions`).
     """
 
     table_id: int
@@ -101,6 +103,7 @@ class Home:
     shape: str = ""
     columns: str = ""
     key: str = ""
+    evolved: str = ""
 
     @property
     def key_columns(self) -> tuple[int, ...]:
@@ -115,6 +118,11 @@ class Home:
     def came_as(self) -> TableName:
         """The name under which it came."""
         return TableName(self.came_database, self.came_table)
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether its directories stay as they are when another table comes under its name."""
+        return bool(self.evolved) and Decisions.parse(self.evolved).says("drop_table", "keep", "ignore")
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -149,7 +157,11 @@ Homes = Mapping[int, Home]
 """Table id to home."""
 
 
-def assign(homes: Homes, plan: Plan, names: SinkNames) -> Homes:
+_Decide = Callable[[Home, Snapshot | None, PlannedVersion], Home]
+"""The home of a table after a version, with what is decided about its edits; None: the table was not there before."""
+
+
+def assign(homes: Homes, plan: Plan, names: SinkNames, decide: _Decide = lambda home, before, version: home) -> Homes:  # noqa: ARG005
     """The homes after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
@@ -159,15 +171,17 @@ def assign(homes: Homes, plan: Plan, names: SinkNames) -> Homes:
     Where another table has a directory already, the newcomer's end in ``__t`` and its id.
     """
     after = _replayed(homes, plan, names)
+    in_force: dict[int, Snapshot | None] = {}
     for _, _, table, version in sorted(_events(plan, homes), key=lambda event: event[:2]):
         known = after.get(table.table_id)
         if known is None and version.snapshot is not None:
-            after[table.table_id] = _newcomer(after, version.snapshot, plan.number, names)
+            after[table.table_id] = decide(_newcomer(after, version.snapshot, plan.number, names), None, version)
         elif known is not None and not known.dropped and not known.stopped:
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
-            after[table.table_id] = _behind_gap(known, version, plan)
+            after[table.table_id] = decide(_behind_gap(known, version, plan), in_force.get(table.table_id), version)
+        in_force[table.table_id] = version.snapshot
     for table in plan.tables:
         known = after.get(table.table_id)
         if known is not None:
@@ -184,7 +198,8 @@ def _replayed(homes: Homes, plan: Plan, sink: SinkNames) -> dict[int, Home]:
         if table.behind is None or home is None or plan.number in (home.since, home.stopped_in):
             continue
         if table.behind:
-            after[table.table_id] = replace(home, stopped="", stopped_in=0)
+            evolved = _undecided(home, table) if home.stopped else home.evolved
+            after[table.table_id] = replace(home, stopped="", stopped_in=0, evolved=evolved)
             continue
         name = next((v.snapshot.name for v in reversed(table.versions) if v.snapshot is not None), None)
         if name is None:
@@ -220,7 +235,14 @@ def _fresh(home: Home, name: TableName, plan: int, names: TargetNames) -> Home:
         former_mirror="",
         former_history="",
         former_why="",
+        evolved="",
     )
+
+
+def _undecided(home: Home, table: PlannedTable) -> str:
+    """What was decided about the edits that the targets of *home* hold; about those of *table* it is decided anew."""
+    first = table.versions[0]
+    return Decisions.parse(home.evolved).until(first.version if first.place is None else first.version - 1).text()
 
 
 def stopped_homes(homes: Homes, stops: Mapping[int, str], plan: int) -> Homes:
@@ -308,7 +330,12 @@ def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, sink: Si
     before = [
         h
         for h in homes.values()
-        if h.name == name and h.dropped and h.shape == wanted.shape and not lived_in.intersection(h.directories)
+        if h.name == name
+        and h.dropped
+        and h.shape == wanted.shape
+        and not h.is_archive
+        and not Decisions.parse(h.evolved).stops
+        and not lived_in.intersection(h.directories)
     ]
     taken = {d for home in homes.values() for d in (*home.directories, *home.former)}
     if before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
@@ -19,13 +18,15 @@ from pydantic import (
 
 from connectors.config import settings, values
 from connectors.config.choices import TypesDocument
+from connectors.config.evolution import refuse_misfits, said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
+from connectors.config.targets import TableDocument, TargetName, TargetsDocument, properties
 from historian.choices import DEAD_LETTER
 from historian.errors import PositionError
+from historian.evolution import TARGETS
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
-from historian.secret import Secret
 
 __all__ = [
     "SOURCE_TYPES",
@@ -33,14 +34,10 @@ __all__ = [
     "ConsoleDocument",
     "DeltaDocument",
     "Document",
-    "ExcludeDocument",
-    "HashDocument",
     "HistoryDocument",
     "ParquetDocument",
     "RunDocument",
     "ServerDocument",
-    "TableDocument",
-    "TargetsDocument",
     "TlsDocument",
 ]
 
@@ -133,22 +130,11 @@ def _table_name(text: str) -> str:
     return text
 
 
-def _target(pattern: str) -> str:
-    try:
-        fields = [name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None]
-    except ValueError as error:
-        raise ValueError(f"not a pattern: {error}") from None
-    if "table" not in fields or set(fields) - {"database", "table"}:
-        raise ValueError("expected a name with {table}, and {database} where tables of several are wanted")
-    return pattern
-
-
 _Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
 _Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
 _Tool = Literal["gh-ost", "pt-online-schema-change", "spirit", "vitess"]
 _TOOL_NAMES: tuple[_Tool, ...] = get_args(_Tool)
 _TableNames = list[Annotated[str, AfterValidator(_table_name)]]
-_Target = Annotated[str, AfterValidator(_target)]
 
 
 def _filter(patterns: list[str], tools: list[_Tool]) -> TableFilter:
@@ -162,19 +148,6 @@ def _schema(text: str) -> str:
 
 
 _Schema = Annotated[str, AfterValidator(_schema)]
-_Properties = dict[str, str | bool | int | None]
-
-
-def _constant(value: object) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float, type(None))):
-        raise ValueError("expected a text, a number or null")  # noqa: TRY004 pydantic reports ValueError
-    return None if value is None else str(value)
-
-
-_Name = Annotated[str, Field(min_length=1)]
-_Expression = Annotated[str, Field(min_length=1)]
-_Characters = Annotated[int, Field(ge=1)]
-_Constant = Annotated[Any, BeforeValidator(_constant), _texts("string", "number", "null")]
 
 _TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
 _START = "where to begin: earliest, latest, a GTID set, or file:offset"
@@ -286,97 +259,6 @@ class HistoryDocument(Model):
         return settings.HistoryConfig(store=url)
 
 
-def _properties(said: _Properties) -> tuple[tuple[str, str | None], ...]:
-    """Delta's properties as the texts that they are."""
-    return tuple((name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in said.items())
-
-
-class TargetsDocument(Model):
-    """What is made of a table in a lake."""
-
-    changelog: _Target | None = Field(
-        default="{database}_{table}_changes", description="a changelog's name; null: none"
-    )
-    mirror: _Target | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
-    mirror_deletes: Literal["hard", "soft"] = Field(
-        default="hard", description="a deleted row goes, or stays and is marked in _deleted and _deleted_at"
-    )
-    history: _Target | None = Field(default=None, description="name of a history (SCD 2); null: none")
-    history_names: Literal["plain", "auto_cdc"] = Field(
-        default="plain", description="a history's times: valid_from and valid_to, or __START_AT and __END_AT"
-    )
-    key: list[Annotated[str, Field(min_length=1)]] = Field(
-        default=[], description="columns that tell rows apart in place of the primary key, as they are called at first"
-    )
-    keyless: Literal["changelog", "rows"] = Field(
-        default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
-    )
-    cluster: bool = Field(default=False, description="mirrors are clustered by their key")
-    table_properties: _Properties = Field(
-        default={}, description="Delta's, of tables as they are made; null leaves one out that is set by default"
-    )
-
-    def plain_values(self) -> tuple[tuple[str, Any], ...]:
-        """What was said of a table, as plain values."""
-        said = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
-        plain: dict[str, Callable[[Any], object]] = {"table_properties": _properties, "key": tuple}
-        return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
-
-
-class HashDocument(Model):
-    """A column's hash."""
-
-    salt: SecretStr = Field(description="stands before the value in what is hashed; best a reference: ${env:NAME}")
-
-
-class ExcludeDocument(Model):
-    """Columns that are not wanted."""
-
-    exclude: list[_Name] = Field(min_length=1, description="columns that are not wanted")
-
-
-class TableDocument(TargetsDocument):
-    """What is made of some tables, and of their columns and rows."""
-
-    columns: list[_Name] | ExcludeDocument = Field(
-        default=[],
-        union_mode="left_to_right",
-        description="the columns that are wanted, or exclude: those that are not",
-    )
-    mask: dict[_Name, _Constant] = Field(default={}, description="column to a constant in the place of its values")
-    hash: dict[_Name, HashDocument] = Field(default={}, description="column whose SHA-256 is wanted, to its salt")
-    truncate: dict[_Name, _Characters] = Field(
-        default={}, description="column to the characters that stay of its texts"
-    )
-    compute: dict[_Name, _Expression] = Field(default={}, description="new column to its Spark SQL expression")
-    where: _Expression = Field(default="", description="Spark SQL expression that is true for the rows that are wanted")
-
-    @model_validator(mode="after")
-    def _one_thing(self) -> TableDocument:
-        hashed = {name.lower() for name in self.hash}
-        for key in ("mask", "truncate"):
-            both = sorted(name for name in getattr(self, key) if name.lower() in hashed)
-            if both:
-                raise ValueError(f"expected one thing to be done to {', '.join(both)}, not hash and {key}")
-        return self
-
-    def said(self) -> tuple[tuple[str, Any], ...]:
-        """What is said, as the plain value."""
-        values = dict(self.plain_values())
-        for key in ("mask", "truncate", "compute"):
-            if key in self.model_fields_set:
-                values[key] = tuple(getattr(self, key).items())
-        if self.hash:
-            values["hash"] = tuple((name, Secret(said.salt.get_secret_value())) for name, said in self.hash.items())
-        if self.where:
-            values["where"] = self.where
-        if isinstance(self.columns, ExcludeDocument):
-            values["exclude"] = tuple(self.columns.exclude)
-        elif self.columns:
-            values["columns"] = tuple(self.columns)
-        return tuple(values.items())
-
-
 class DeltaDocument(TargetsDocument):
     """A lake of Delta tables."""
 
@@ -389,7 +271,7 @@ class DeltaDocument(TargetsDocument):
 
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
-        for pattern, said in {"": {}, **{p: dict(t.said()) for p, t in self.tables.items()}}.items():
+        for pattern, said in self._said().items():
             kinds = (said.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
             names = [name for name in kinds if name is not None]
             if not names or len(set(names)) < len(names):
@@ -397,9 +279,16 @@ class DeltaDocument(TargetsDocument):
                 raise ValueError(
                     f"expected different names for changelog, mirror and history, at least one of them{where}"
                 )
+            targets = [kind for kind in TARGETS if said.get(kind, getattr(self, kind)) is not None]
+            refuse_misfits(said["evolution"], targets, f" (of tables {pattern})" if pattern else "")
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self
+
+    def _said(self) -> dict[str, dict[str, Any]]:
+        """What each pattern says, and "" for what holds for all tables."""
+        own = {"evolution": said_of(self.evolution.model_dump())}
+        return {"": own, **{pattern: {**own, **dict(said.said())} for pattern, said in self.tables.items()}}
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
@@ -414,7 +303,8 @@ class DeltaDocument(TargetsDocument):
             key=tuple(self.key),
             keyless=self.keyless,
             cluster=self.cluster,
-            table_properties=_properties(self.table_properties),
+            table_properties=properties(self.table_properties),
+            evolution=said_of(self.evolution.model_dump()),
             tables=tuple((pattern, said.said()) for pattern, said in self.tables.items()),
         )
 
@@ -424,7 +314,7 @@ class ParquetDocument(Model):
 
     type: Literal["parquet"]
     path: _Location = Field(description="directory or URL that holds the tables' directories")
-    changelog: _Target = Field(default="{database}_{table}_changes", description="name of a table's directory")
+    changelog: TargetName = Field(default="{database}_{table}_changes", description="name of a table's directory")
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""

@@ -83,6 +83,7 @@ def _closest(word: str, known: tuple[str, ...]) -> str:
 def _keys_at(path: JsonPath) -> tuple[str, ...]:
     """The keys that the mapping at *path* may have."""
     from connectors.config import document
+    from connectors.config.evolution import EvolutionDocument
 
     models: dict[JsonPath, tuple[type[BaseModel], ...]] = {
         (): (Document,),
@@ -90,6 +91,7 @@ def _keys_at(path: JsonPath) -> tuple[str, ...]:
         ("source", "tls"): (document.TlsDocument,),
         ("history",): (document.HistoryDocument,),
         ("sinks",): (document.DeltaDocument, document.ParquetDocument, document.ConsoleDocument),
+        ("sinks", "evolution"): (EvolutionDocument,),
         ("run",): (document.RunDocument,),
     }
     found = models.get(tuple(part for part in path if isinstance(part, str)), ())

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
 from historian.choices import NO_CHOICES, TypeChoices
+from historian.evolution import EVOLVE, Said
 
 __all__ = [
     "BinlogFilesSource",
@@ -106,6 +107,7 @@ class DeltaSinkConfig:
         keyless: what a table without a key has: "changelog", or "rows": a mirror by whole rows too.
         cluster: whether mirrors are clustered by their key.
         table_properties: Delta's, name and value, for tables as they are made; None leaves one out that we choose.
+        evolution: what becomes of targets when a table's schema changes.
         tables: globs on ``database.table`` with what of this is otherwise for the tables that they match.
     """
 
@@ -120,6 +122,7 @@ class DeltaSinkConfig:
     keyless: Literal["changelog", "rows"] = "changelog"
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
+    evolution: Said = EVOLVE
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
 

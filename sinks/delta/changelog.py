@@ -80,7 +80,13 @@ def changelog_after(part: Part, schema: DeltaSchema | None) -> DeltaSchema | Non
     for version in part.versions:
         if version.snapshot is not None:
             news = version.place is not None and not first
-            schema = changelog_schema(schema, version.snapshot, version.version if news else 0, partial=part.partial)
+            schema = changelog_schema(
+                schema,
+                version.snapshot,
+                version.version if news else 0,
+                partial=part.partial,
+                follow=part.following.get(version.version),
+            )
             first = False
     return schema
 

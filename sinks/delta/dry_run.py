@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from historian.changelog import physical_name
 from historian.edits import DropTable, RenameTable
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans import Plan
 from sinks.base import Foreseen
 from sinks.delta.changelog import changelog_after
+from sinks.delta.evolution import evolved, evolved_homes
 from sinks.delta.history import history_after
+from sinks.delta.mirror import mirror_after
 from sinks.delta.policy import check
 from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
 from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.parts import Part, parts_of
-from sinks.shaping.plans import Shaper, bound_homes
+from sinks.shaping.plans import Shaper
 from sinks.shaping.rules import Rules
-from sinks.tables import Homes, assign, stopped_homes
+from sinks.tables import Homes, stopped_homes
 
 __all__ = ["DeltaDryRun"]
 
@@ -34,7 +37,7 @@ class DeltaDryRun:
     def take(self, plan: Plan) -> Sequence[Foreseen]:
         """See :class:`sinks.base.DryRun`."""
         before = self._homes
-        self._homes = bound_homes(assign(before, plan, self._settings), plan, self._settings.rules_of)
+        self._homes = evolved_homes(before, plan, self._settings, refuse=False)
         seen = self._shaper.seen(plan, self._homes)
         self._homes = stopped_homes(self._homes, seen.stops, plan.number)
         found = [
@@ -57,6 +60,9 @@ class DeltaDryRun:
         check(part)
         home = part.home
         settings = self._settings.for_table(home.came_as)
+        soft = settings.mirror_deletes == "soft"
+        shown = evolved(part, soft=soft)
+        part = shown.part
         schemas: dict[str, DeltaSchema] = {}
         if home.changelog:
             schema = changelog_after(part, self._schemas.get(home.changelog))
@@ -68,11 +74,15 @@ class DeltaDryRun:
                 schemas[home.history] = schema
         if home.mirror:
             held = self._schemas.get(home.mirror)
-            snapshot = part.last or (part.base if held is None else None)
-            if snapshot is not None:
-                soft = settings.mirror_deletes == "soft"
-                schemas[home.mirror] = mirror_schema(held, snapshot, soft=soft)
-        found = [self._foreseen(part, directory, schemas.get(directory)) for directory in home.directories]
+            schema = mirror_after(shown.mirrored, held, soft=soft)
+            if schema is None and part.base is not None:
+                schema = mirror_schema(None, part.base, soft=soft)
+            if schema is not None:
+                schemas[home.mirror] = schema
+        found = [
+            self._foreseen(shown.mirrored if directory == home.mirror else part, directory, schemas.get(directory))
+            for directory in home.directories
+        ]
         self._schemas.update(schemas)
         yield from found
 
@@ -83,7 +93,9 @@ class DeltaDryRun:
         if part.clears is not None and held is not None:
             effects.append(_taken_back(kind, self._settings.for_table(part.home.came_as)))
         edits = [edit for version in part.versions for edit in version.edits]
-        if any(isinstance(edit, DropTable) for edit in edits):
+        if part.home.is_archive:
+            effects.append("it stays as it is, as an archive")
+        elif any(isinstance(edit, DropTable) for edit in edits):
             effects.append("it stays, for a table of that name that may come again")
         if any(isinstance(edit, RenameTable) for edit in edits):
             effects.append(f"it goes on for {part.home.name}, where it is")
@@ -125,11 +137,13 @@ def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Itera
             yield f"{f.name} widens from {known.type} to {f.type}"
     gone = [f.name for physical, f in before.items() if physical not in after]
     snapshot = part.last
-    if kind != "mirror" and snapshot is not None and part.base is not None:
-        dropped = [c.name for c in part.base.columns if snapshot.column_by_id(c.id) is None]
-        if dropped:
-            yield f"{', '.join(dropped)} stays for the rows that have it"
-    elif gone:
+    if snapshot is not None and part.base is not None:
+        kept = part.following[max(part.written)].kept if part.following else frozenset()
+        left = [c for c in part.base.columns if snapshot.column_by_id(c.id) is None or c.id in kept]
+        stays = [c.name for c in left if physical_name(c.id) in after]
+        if stays:
+            yield f"{', '.join(stays)} stays for the rows that have it"
+    if gone:
         yield f"{', '.join(gone)} goes"
     stayed = [physical for physical in before if physical in after]
     if stayed != [f.physical for f in new.fields if f.physical in before]:

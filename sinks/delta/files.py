@@ -7,8 +7,8 @@ history the rows that begin and the ends of those from before. What a failed tas
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -113,6 +113,8 @@ class Work:
         sorted: whether the mirror's rows are written in the order of their key.
         soft: whether deleted rows stay in the mirror.
         history: None: no rows of a history are wanted.
+        labels: version to the names that columns have in targets, by those in chunks, where they are others.
+        blanks: version to the names of columns that the mirror has and that are NULL in its rows.
     """
 
     table_id: int
@@ -131,6 +133,8 @@ class Work:
     partial: bool = False
     moves: bool = False
     sorted: bool = False
+    labels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    blanks: Mapping[int, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +308,10 @@ class _PartWriter:
 
     def _write(self, chunk: Chunk) -> None:
         work = self._work
+        if chunk.version in work.labels:
+            labels = work.labels[chunk.version]
+            names = [labels.get(name, name) for name in chunk.rows.schema.names]
+            chunk = replace(chunk, rows=chunk.rows.rename_columns(names))
         written, carried = work.written[chunk.version], work.carried[chunk.version]
         first_offset = work.offsets[chunk.sequence]
         if self._changelog is not None and work.changelog is not None:
@@ -318,7 +326,7 @@ class _PartWriter:
                 )
             )
         if self._net is not None:
-            self._net.add(chunk, written)
+            self._net.add(chunk, written, work.blanks.get(chunk.version, ()))
         if self._intervals is not None:
             self._intervals.add(chunk, written=written, carried=carried, first_offset=first_offset)
 
@@ -346,6 +354,8 @@ class _PartWriter:
         key = work.target.primary_key if work.sorted and work.target is not None else ()
         for kind, found in parts:
             part = found.sort_by([(physical_name(column), "ascending") for column in key]) if key else found
+            if kind == PARTIAL:
+                part = _with_kept(part, work.mirror)
             schema = _with_more(work.mirror, part.schema)
             table = pa.table([fitted(part.column(f.name), f.type, f.name) for f in schema], schema=schema)
             yield kind, _files(table, work.mirror_directory, schema, MIRROR_FILE_BYTES)
@@ -355,6 +365,13 @@ def _files(rows: pa.Table, directory: str, schema: pa.Schema, file_bytes: int = 
     writer = FileWriter(directory, schema, file_bytes)
     writer.write_table(rows)
     return writer.close()
+
+
+def _with_kept(rows: pa.Table, mirror: pa.Schema | None) -> pa.Table:
+    """*rows* with NULL in columns of the mirror that their table does not have any more."""
+    for name in [] if mirror is None else [name for name in mirror.names if name not in rows.schema.names]:
+        rows = rows.append_column(name, pa.nulls(rows.num_rows))
+    return rows
 
 
 def _with_more(mirror: pa.Schema | None, rows: pa.Schema) -> pa.Schema:

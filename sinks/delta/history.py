@@ -215,8 +215,8 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
     Raises:
         TableStopped: see :func:`sinks.delta.schema.history_schema`.
     """
-    for snapshot in part.written.values():
-        schema = history_schema(schema, snapshot, names)
+    for number, snapshot in part.written.items():
+        schema = history_schema(schema, snapshot, names, follow=part.following.get(number))
     return schema
 
 

@@ -92,7 +92,9 @@ class TableView:
 
     def schema(self) -> DeltaSchema:
         """The table's schema."""
-        return DeltaSchema.parse(self._snapshot.getMetadata().getSchemaString())
+        return DeltaSchema.parse(
+            self._snapshot.getMetadata().getSchemaString(), int(self.property("delta.columnMapping.maxColumnId") or 0)
+        )
 
     def property(self, name: str) -> str | None:
         """A table property, or None."""
@@ -107,6 +109,11 @@ class TableView:
         """The text of a metadata domain, or None."""
         value: str | None = _or(self._snapshot.getDomainMetadata(name), None)
         return value
+
+    def clustering(self) -> list[str]:
+        """Physical names of the columns by which the table's files are clustered; [] where they are not."""
+        text = self.domain("delta.clustering")
+        return [] if text is None else [path[0] for path in json.loads(text)["clusteringColumns"]]
 
     def files(self) -> list[str]:
         """Paths of the files that the table holds."""
@@ -255,6 +262,11 @@ class Kernel:
             builder = builder.withTransactionId(application, version).withMaxRetries(0)
             if commit.schema is not None:
                 builder = builder.withUpdatedSchema(self._struct(commit.schema.json()))
+                clustering = view.clustering()
+                left = [f.name for physical in clustering for f in commit.schema.fields if f.physical == physical]
+                if len(left) < len(clustering):
+                    columns = [self._kernel.expressions.Column(name) for name in left]
+                    builder = builder.withClusteringColumns(columns)
             transaction = builder.build(self._engine)
             actions = view.removals(None if commit.clear else commit.removed) if commit.clear or commit.removed else []
             if not commit.clear and len(actions) < len(commit.removed):

@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["filled", "merged"]
 
 
-def filled(spark: SparkSession, path: str, columns: Sequence[Column], deleted_at_us: int | None) -> Callable[[], Any]:
-    """The UPDATE that gives rows the defaults of *columns*, and marks them as deleted where that was at a time."""
+def filled(
+    spark: SparkSession, path: str, schema: DeltaSchema, columns: Sequence[Column], deleted_at_us: int | None
+) -> Callable[[], Any]:
+    """The UPDATE that gives rows the defaults of *columns*, and marks them as deleted where that was at a time.
+
+    Args:
+        schema: of the mirror; its columns may be called otherwise than the source's.
+    """
     from delta.tables import DeltaTable
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    values: dict[str, str | SparkColumn] = {quoted(column.name): initial_literal(column) for column in columns}
+    names = {f.column_id: quoted(f.name) for f in schema.fields}
+    values: dict[str, str | SparkColumn] = {names[column.id]: initial_literal(column) for column in columns}
     if deleted_at_us is not None:
         flag, at = DELETED
         values |= {flag: F.lit(True), at: F.coalesce(at, F.timestamp_micros(F.lit(deleted_at_us)))}

@@ -6,6 +6,7 @@ Where deletes are soft, a row that is deleted stays and says so, until its key c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ from sinks.variant import is_variant
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["prepare_mirror", "write_mirror"]
+__all__ = ["mirror_after", "prepare_mirror", "write_mirror"]
 
 _TRIES = 3
 """How often maintenance by others may replace the files that a change was made for."""
@@ -52,12 +53,31 @@ def prepare_mirror(part: Part, target: Target, settings: TableSettings) -> Delta
             where=part.home.name,
             expected="types.json: text, or a key",
         )
+    if target.held >= part.transaction(Step.SCHEMA) or (snapshot is None and target.exists):
+        return target.view.schema()
+    if snapshot is None:
+        return None
+    # One that was made and holds nothing has the schema that the part leads to, not the one that it comes from.
+    before = target.view.schema() if target.held else None
+    schema = mirror_after(part, before, soft=soft) or mirror_schema(None, snapshot, soft=soft)
     if not target.exists:
-        if snapshot is None:
-            return None
-        cluster = snapshot.primary_key if settings.cluster else ()
-        target.create(mirror_schema(None, snapshot, soft=soft), {}, cluster)
-    return target.view.schema() if part.last is None else mirror_schema(target.view.schema(), part.last, soft=soft)
+        target.create(schema, {}, snapshot.primary_key if settings.cluster else ())
+    return schema
+
+
+def mirror_after(part: Part, schema: DeltaSchema | None, *, soft: bool) -> DeltaSchema | None:
+    """The schema that a mirror of that *schema* (None: not made yet) has with *part*.
+
+    Raises:
+        TableStopped: see :func:`sinks.delta.schema.mirror_schema`.
+    """
+    if not part.following:
+        return schema if part.last is None else mirror_schema(schema, part.last, soft=soft)
+    for number, snapshot in part.written.items():
+        follow = part.following[number]
+        live = tuple(column for column in snapshot.columns if column.id not in follow.kept)
+        schema = mirror_schema(schema, replace(snapshot, columns=live), soft=soft, follow=follow)
+    return schema
 
 
 def write_mirror(
@@ -150,7 +170,8 @@ def _merged(
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
         faults.reached("mirror_schema_committed", f"{target.path} {part.index}")
     if (part.filled or deleted_at_us is not None) and target.held < part.transaction(Step.FILL):
-        target.run(part.transaction(Step.FILL), spark, merge.filled(spark, target.path, part.filled, deleted_at_us))
+        values = merge.filled(spark, target.path, schema, part.filled, deleted_at_us)
+        target.run(part.transaction(Step.FILL), spark, values)
         faults.reached("mirror_filled", f"{target.path} {part.index}")
     if snapshot is not None and net:
         target.run(last, spark, merge.merged(spark, target, schema, snapshot.primary_key, net))

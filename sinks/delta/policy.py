@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from historian.edits import AddColumn, ChangeAttributes, ChangeType, Edit
+from historian.edits import AddColumn
 from historian.errors import TableStopped, ValueUnrepresentable
-from historian.interruptions import ResumeTable
+from historian.evolution import STOPS
 from historian.plans import PlannedVersion
-from historian.segments import cuts, retracts
 from historian.values import initial_scalar
+from sinks.decisions import Decisions
+from sinks.delta.changes import Change, changes
 from sinks.parts import Part
 from sinks.variant import encoded, is_variant
 
@@ -15,22 +16,29 @@ __all__ = ["check", "check_whole"]
 
 
 def check(part: Part) -> None:
-    """Raises :class:`TableStopped`, naming the statement, where *part* holds an edit that is not followed."""
+    """Raises :class:`TableStopped`, naming the statement, where it was decided that an edit of *part* stops the table.
+
+    Args:
+        part: as planned.
+    """
+    made = Decisions.parse(part.home.evolved)
+    before = part.base
     for version in part.versions:
+        if before is not None and version.place is not None:
+            for change in changes(before, version):
+                word = made.word(version.version, change.noted, change.column_id)
+                if word in STOPS:
+                    raise _stopped(part, version, change, word)
         for edit in version.edits:
-            _check_edit(part, version, edit)
             if isinstance(edit, AddColumn):
-                _check_initial(part, version, edit)
-    before, after = part.base, part.last
+                _check_initial(part, version, edit, made)
+        before = version.snapshot
+    after = part.last
     lost = [key for key in part.home.key_columns if after is not None and after.column_by_id(key) is None]
     if lost:
-        held = None if before is None else before.column_by_id(lost[0])
+        held = None if part.base is None else part.base.column_by_id(lost[0])
         column = "" if held is None else held.name
         raise _stop(part, part.versions[-1], "a column of the configured key is dropped", where=column)
-    by_key = part.home.mirror or part.home.history
-    if by_key and before and after and before.primary_key != after.primary_key:
-        what = "a mirrored table" if part.home.mirror else "a table with a history"
-        raise _stop(part, part.versions[-1], f"the primary key of {what} changes")
 
 
 def check_whole(part: Part, whose: str) -> None:
@@ -44,24 +52,29 @@ def check_whole(part: Part, whose: str) -> None:
         )
 
 
-def _check_edit(part: Part, version: PlannedVersion, edit: Edit) -> None:
-    if part.base is None or isinstance(edit, ResumeTable) or retracts(edit) or not cuts(edit, part.base):
-        return
-    if isinstance(edit, ChangeType):
-        held = part.base.column_by_id(edit.column_id)
-        raise _stop(
-            part,
-            version,
-            "a column's values are rewritten by the server",
-            where=f"id {edit.column_id}" if held is None else held.name,
-            expected=f"a type that holds every value of {edit.old} as it is",
-            found=edit.new,
-        )
-    column = edit.column.name if isinstance(edit, AddColumn | ChangeAttributes) else ""
-    raise _stop(part, version, "the server computes a column's values in rows that are there already", where=column)
+def _stopped(part: Part, version: PlannedVersion, change: Change, word: str) -> TableStopped:
+    whose = "a mirrored table" if part.home.mirror else "a table with a history"
+    what = {
+        "change_type": "a column's values are rewritten by the server"
+        if change.rewritten
+        else "a column gets a type that Delta does not widen to",
+        "computed_values": "the server computes a column's values in rows that are there already",
+        "change_key": f"the primary key of {whose if part.home.mirror or part.home.history else 'a table'} changes",
+    }.get(change.edit, "an edit stops its table")
+    return _stop(
+        part,
+        version,
+        what,
+        where=change.column,
+        expected=change.expected,
+        found=change.found,
+        next_step=f"{_ANEW}; its evolution says {word} of {change.edit} (docs/evolution.md)",
+    )
 
 
-def _check_initial(part: Part, version: PlannedVersion, edit: AddColumn) -> None:
+def _check_initial(part: Part, version: PlannedVersion, edit: AddColumn, made: Decisions) -> None:
+    if made.word(version.version, "add_column", edit.column.id) != "apply":
+        return  # Nobody reads it.
     try:
         value = initial_scalar(edit.column).as_py()
         if is_variant(edit.column.type) and value is not None:
@@ -85,11 +98,15 @@ def _stop(
     where: str = "",
     expected: object = None,
     found: object = None,
+    next_step: str = "",
 ) -> TableStopped:
     return TableStopped(
         what,
         where=f"{part.home.name}{'.' + where if where else ''}: {version.statement}",
         expected=expected,
         found=found,
-        next_step="rebuild the table's targets from a new start",
+        next_step=next_step or _ANEW,
     )
+
+
+_ANEW = "rebuild the table's targets from a new start"

@@ -12,6 +12,7 @@ from historian.edits import AddColumn
 from historian.errors import SinkError
 from historian.schema import Column
 from historian.timeline import TimelineEntry
+from sinks.decisions import GENERATION
 from sinks.delta.changelog import held_keys
 from sinks.delta.kernel import Kernel
 from sinks.delta.literals import initial_literal
@@ -58,14 +59,21 @@ def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Add
     if not since:
         return {}
     columns = {column.id: column for column in _columns(spark, f"{path.rstrip('/').rpartition('/')[0]}/{CHANGES}")}
-    missing = sorted(field.name for column_id, field in since.items() if column_id not in columns)
+    missing = sorted(
+        field.name for column_id, field in since.items() if column_id not in columns and not _is_replacement(column_id)
+    )
     if missing:
         raise SinkError("the lake does not say what added columns hold in earlier rows", where=path, found=missing)
     return {
         field.name: Added(since=field.since, initial=initial_literal(columns[column_id]))
         for column_id, field in since.items()
-        if column_id is not None and columns[column_id].initial is not None
+        if column_id in columns and columns[column_id].initial is not None
     }
+
+
+def _is_replacement(column_id: int | None) -> bool:
+    """Whether a column stands in the place of one that was set aside: rows from before have NULL."""
+    return column_id is not None and column_id >= GENERATION
 
 
 def _columns(spark: SparkSession, path: str) -> Iterator[Column]:

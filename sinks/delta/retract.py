@@ -15,6 +15,7 @@ from historian.absence import ABSENT
 from historian.changelog import Op, physical_name
 from historian.errors import TableStopped
 from historian.schema import Snapshot
+from sinks.decisions import Decisions
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
@@ -44,7 +45,7 @@ def write_retractions(
     if statement is None or part.base is None:
         return []
     if mirror is not None and mirror.exists:
-        rows = _of_mirror(spark, mirror, part.base)
+        rows = _of_mirror(spark, mirror, part.base, part.set_aside)
     else:
         rows = _folded(spark, work, part.base)
     order = part.base.primary_key or tuple(column.id for column in part.base.columns)
@@ -114,12 +115,17 @@ def _rows(spark: SparkSession, target: Target) -> DataFrame:
     return spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
 
 
-def _of_mirror(spark: SparkSession, mirror: Target, base: Snapshot) -> DataFrame:
+def _of_mirror(spark: SparkSession, mirror: Target, base: Snapshot, set_aside: Sequence[int]) -> DataFrame:
     schema = mirror.view.schema()
     rows = _rows(spark, mirror)
     if DELETED[0] in schema.names():
         rows = rows.where(f"NOT {DELETED[0]}")
-    return rows.select(*_columns(schema, (column.id for column in base.columns)))
+    return rows.select(*_columns(schema, _ids(base, set_aside, schema)))
+
+
+def _ids(base: Snapshot, set_aside: Sequence[int], schema: DeltaSchema) -> list[int]:
+    """Ids of the columns that a -R carries: a row of before a column's replacement is that one which has the old values."""
+    return [*(column.id for column in base.columns), *(i for i in set_aside if schema.by_id(i) is not None)]
 
 
 def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFrame:
@@ -133,7 +139,8 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
     changelog = work.target
     schema = changelog.view.schema()
     lacks = F.col(ABSENT).isNotNull() if ABSENT in schema.names() else F.lit(False)
-    columns = _columns(schema, (column.id for column in base.columns))
+    ids = _ids(base, work.part.set_aside, schema)
+    columns = _columns(schema, ids)
     rows = _rows(spark, changelog).select("offset", "op", "schema_version", lacks.alias(ABSENT), *columns)
     for column in base.columns:
         field = schema.by_id(column.id)
@@ -141,7 +148,7 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
             name = physical_name(column.id)
             known = F.when(F.col("schema_version") < field.since, initial_literal(column)).otherwise(F.col(name))
             rows = rows.withColumn(name, known)
-    names = [physical_name(column.id) for column in base.columns]
+    names = [physical_name(column_id) for column_id in ids]
     if base.primary_key and work.keys == {base.primary_key}:
         last = F.max_by(F.struct("op", ABSENT, *names), "offset").alias("last")
         folded = rows.groupBy(*map(physical_name, base.primary_key)).agg(last).select("last.*")
@@ -149,6 +156,7 @@ def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFra
         _refuse_absent(live, schema, base)
         return live.select(*names)
     _refuse_absent(rows, schema, base)
+    _refuse_rewritten(work.part, base)
     # As text a float keeps the sign of its zero, which a grouping would lose.
     floats = {f.physical: f.type for f in schema.fields if f.physical in names and f.type in ("float", "double")}
     rows = rows.withColumns({name: F.col(name).cast("string") for name in floats})
@@ -172,6 +180,17 @@ def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None
             "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
             where=str(base.name),
             expected="a mirror, or rows logged with binlog_row_image=FULL",
+            next_step="replicate the table anew, with a mirror",
+        )
+
+
+def _refuse_rewritten(part: Part, base: Snapshot) -> None:
+    """A row that was written before a column was replaced is not found again by its values."""
+    if part.set_aside or Decisions.parse(part.home.evolved).says("add_column", "new_column"):
+        raise TableStopped(
+            "a statement takes back rows of which the server changed values that the log does not tell",
+            where=str(base.name),
+            expected="a mirror, or a primary key that has not changed",
             next_step="replicate the table anew, with a mirror",
         )
 

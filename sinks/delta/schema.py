@@ -18,6 +18,7 @@ from historian.changelog import SYSTEM_COLUMNS, column_id, physical_name
 from historian.errors import TableStopped
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
+from sinks.decisions import GENERATION, Following
 from sinks.rows import refuse_system_names
 from sinks.shaping.rules import COMPUTED_IDS
 from sinks.variant import VARIANT, is_variant
@@ -102,18 +103,23 @@ class DeltaField:
 
 @dataclass(frozen=True, slots=True)
 class DeltaSchema:
-    """The columns of a Delta table, in order."""
+    """The columns of a Delta table, in order.
+
+    *last_id*: the highest Delta id that a column of the table ever had, as far as is known; new ones are higher.
+    """
 
     fields: tuple[DeltaField, ...]
+    last_id: int = field(default=0, compare=False)
 
     @classmethod
-    def parse(cls, text: str) -> DeltaSchema:
+    def parse(cls, text: str, last_id: int = 0) -> DeltaSchema:
         """The schema of Delta's JSON text."""
         return cls(
             tuple(
                 DeltaField(name=f["name"], type=_type_name(f["type"]), metadata=f["metadata"], nullable=f["nullable"])
                 for f in json.loads(text)["fields"]
-            )
+            ),
+            last_id,
         )
 
     def json(self) -> str:
@@ -190,21 +196,33 @@ HISTORY_NAMES = {
 """Columns of a history before its data; in files they are always called as under ``plain``."""
 
 
-def mirror_schema(current: DeltaSchema | None, snapshot: Snapshot, *, soft: bool = False) -> DeltaSchema:
+def mirror_schema(
+    current: DeltaSchema | None, snapshot: Snapshot, *, soft: bool = False, follow: Following | None = None
+) -> DeltaSchema:
     """The schema that a mirror must have for *snapshot*; *soft*: it keeps deleted rows.
+
+    Args:
+        follow: how it goes there, where that is not as ever.
 
     Raises:
         TableStopped: a column's type cannot be reached from its present one by Delta's type widening.
     """
+    own = _DELETED_FIELDS if soft else ()
     if soft:
         refuse_system_names(snapshot, DELETED, "a mirror that keeps deleted rows")
-    held = {} if current is None else {f.column_id: f for f in current.fields}
-    fields = tuple(_field(column, held.get(column.id), 0, snapshot) for column in snapshot.columns)
-    return DeltaSchema((*_distinct(fields, snapshot), *(_DELETED_FIELDS if soft else ())))
+    kept = frozenset() if follow is None else follow.kept
+    live, gone = _data_fields(current, snapshot, 0, follow)
+    stays = [f for f in gone if f.column_id in kept]
+    return _news(current, (*_distinct(live, stays, snapshot, own), *own))
 
 
 def changelog_schema(
-    current: DeltaSchema | None, snapshot: Snapshot, since: int, *, partial: bool = False
+    current: DeltaSchema | None,
+    snapshot: Snapshot,
+    since: int,
+    *,
+    partial: bool = False,
+    follow: Following | None = None,
 ) -> DeltaSchema:
     """The schema that a changelog must have to take rows under *snapshot* as well: no column is ever lost.
 
@@ -216,29 +234,67 @@ def changelog_schema(
         snapshot: whose columns it must have.
         since: version that brings the columns that are new.
         partial: whether rows have absent columns. A changelog that had such rows keeps its columns for that.
+        follow: as of :func:`mirror_schema`.
     """
     partial = partial or (current is not None and bool({f.physical for f in current.fields} & set(ABSENCE_COLUMNS)))
-    live = () if not partial else tuple(_field(column, None, 0, snapshot) for column in snapshot.columns)
+    live, gone = _data_fields(current, snapshot, since, follow)
     system = (*_CHANGELOG_FIELDS, *(_absence_fields(current, live) if partial else ()))
-    return _keeping(current, snapshot, since, system, "the changelog")
+    return _news(current, _keeping(live, gone, snapshot, system, "the changelog"))
 
 
-def history_schema(current: DeltaSchema | None, snapshot: Snapshot, names: str) -> DeltaSchema:
+def history_schema(
+    current: DeltaSchema | None, snapshot: Snapshot, names: str, *, follow: Following | None = None
+) -> DeltaSchema:
     """The same for a history, whose own columns are called as :data:`HISTORY_NAMES` says under *names*."""
-    return _keeping(current, snapshot, 0, _system_fields(_HISTORY_TYPES, HISTORY_NAMES[names]), "the history")
+    live, gone = _data_fields(current, snapshot, 0, follow)
+    own = _system_fields(_HISTORY_TYPES, HISTORY_NAMES[names])
+    return _news(current, _keeping(live, gone, snapshot, own, "the history"))
 
 
 def _keeping(
-    current: DeltaSchema | None, snapshot: Snapshot, since: int, system: tuple[DeltaField, ...], whose: str
-) -> DeltaSchema:
-    names = [f.name for f in system]
-    refuse_system_names(snapshot, names, whose)
+    live: Sequence[DeltaField],
+    gone: Sequence[DeltaField],
+    snapshot: Snapshot,
+    system: tuple[DeltaField, ...],
+    whose: str,
+) -> tuple[DeltaField, ...]:
+    refuse_system_names(snapshot, [f.name for f in system], whose)
+    return (*system, *_distinct(live, gone, snapshot, system))
+
+
+def _news(current: DeltaSchema | None, fields: tuple[DeltaField, ...]) -> DeltaSchema:
+    return DeltaSchema(fields, 0 if current is None else current.last_id)
+
+
+def _data_fields(
+    current: DeltaSchema | None, snapshot: Snapshot, since: int, follow: Following | None
+) -> tuple[list[DeltaField], list[DeltaField]]:
+    """Fields of the columns of *snapshot* as they are to stand, and those of columns that it does not have."""
     held = {} if current is None else {f.column_id: f for f in current.fields if f.column_id is not None}
-    live = tuple(_field(column, held.get(column.id), since, snapshot) for column in snapshot.columns)
-    taken = {f.name.lower() for f in live} | {name.lower() for name in names}
-    gone = [f for f in held.values() if snapshot.column_by_id(f.column_id or 0) is None]
-    aside = tuple(replace(f, name=f"{f.name}__{f.physical}") if f.name.lower() in taken else f for f in gone)
-    return DeltaSchema((*system, *_distinct((*live, *aside), snapshot)))
+    last = 0 if current is None else max((current.last_id, *(int(f.metadata[_ID]) for f in current.fields)))
+    live = {}
+    for column in sorted(snapshot.columns, key=lambda column: column.id):
+        known = held.get(column.id)
+        if known is None:
+            delta_id = _delta_id(column.id, last)
+            live[column.id] = _new_field(column, delta_id, since, snapshot)
+            last = max(last, delta_id)
+        else:
+            live[column.id] = _held_field(column, known, snapshot, follow)
+    order = [column.id for column in snapshot.columns]
+    if follow is not None and not follow.moves:
+        order = _steady(order, list(held))
+    gone = [f for known_id, f in held.items() if known_id not in live]
+    return [live[known_id] for known_id in order], gone
+
+
+def _steady(wanted: Sequence[int], held: Sequence[int]) -> list[int]:
+    """*wanted* with those of *held* in the order that they have there; a new one stands behind the one before it."""
+    order = [known_id for known_id in held if known_id in wanted]
+    for at, known_id in enumerate(wanted):
+        if known_id not in order:
+            order.insert(order.index(wanted[at - 1]) + 1 if at else 0, known_id)
+    return order
 
 
 def _absence_fields(current: DeltaSchema | None, live: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
@@ -284,19 +340,15 @@ def widens(old: str, new: str) -> bool:
     }
 
 
-def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapshot) -> DeltaField:
-    wanted = delta_type(column)
-    if wanted == "variant" and column.id in snapshot.primary_key:
-        raise TableStopped(
-            "VARIANT values do not compare, and so are no key",
-            where=f"{snapshot.name}.{column.name}",
-            expected="types.json: text for a column of the primary key",
-        )
-    if held is None:
-        metadata: dict[str, Any] = {_ID: _delta_id(column.id), _PHYSICAL: physical_name(column.id)}
-        if since:
-            metadata[_SINCE] = str(since)
-        return DeltaField(name=column.name, type=wanted, metadata=metadata)
+def _new_field(column: Column, delta_id: int, since: int, snapshot: Snapshot) -> DeltaField:
+    metadata: dict[str, Any] = {_ID: delta_id, _PHYSICAL: physical_name(column.id)}
+    if since:
+        metadata[_SINCE] = str(since)
+    return DeltaField(name=column.name, type=_type_of(column, snapshot), metadata=metadata)
+
+
+def _held_field(column: Column, held: DeltaField, snapshot: Snapshot, follow: Following | None) -> DeltaField:
+    wanted = _type_of(column, snapshot)
     if wanted != held.type and not widens(held.type, wanted):
         raise TableStopped(
             "a column's new type is no widening that Delta knows",
@@ -305,27 +357,50 @@ def _field(column: Column, held: DeltaField | None, since: int, snapshot: Snapsh
             found=f"{wanted} for {column.type}",
             next_step="rebuild the table's targets from the log or a new start",
         )
-    return replace(held, name=column.name, type=wanted)
+    before = None if follow is None or follow.before is None else follow.before.column_by_id(column.id)
+    stays = follow is not None and before is not None and (before.name == column.name or column.id in follow.unnamed)
+    return replace(held, name=held.name if stays else column.name, type=wanted)
 
 
-def _delta_id(column_id: int) -> int:
+def _delta_id(column_id: int, last: int) -> int:
+    """One that follows from the column's; where that is taken, or the column replaces another one, the one behind *last*."""
     if column_id > COMPUTED_IDS:
         return _COMPUTED_IDS + column_id - COMPUTED_IDS
-    return _RESERVED_IDS + _IDS_EACH * column_id
+    return max(last + 1, _RESERVED_IDS + _IDS_EACH * column_id if column_id < GENERATION else 0)
 
 
-def _distinct(fields: tuple[DeltaField, ...], snapshot: Snapshot) -> tuple[DeltaField, ...]:
-    seen: dict[str, str] = {}
-    for f in fields:
-        other = seen.setdefault(f.name.lower(), f.name)
-        if other is not f.name:
-            raise TableStopped(
-                "two columns whose names Delta does not tell apart",
-                where=str(snapshot.name),
-                expected="names that differ by more than letter case",
-                found=[other, f.name],
-            )
-    return fields
+def _type_of(column: Column, snapshot: Snapshot) -> str:
+    wanted = delta_type(column)
+    if wanted == "variant" and column.id in snapshot.primary_key:
+        raise TableStopped(
+            "VARIANT values do not compare, and so are no key",
+            where=f"{snapshot.name}.{column.name}",
+            expected="types.json: text for a column of the primary key",
+        )
+    return wanted
+
+
+def _distinct(
+    live: Sequence[DeltaField], gone: Sequence[DeltaField], snapshot: Snapshot, own: Sequence[DeltaField]
+) -> list[DeltaField]:
+    """The fields under names that Delta tells apart: first come columns under their table's name for them, by their age.
+
+    Where a name is taken, letter case aside, the column has its id behind it.
+    """
+    taken = {f.name.lower() for f in own}
+    names: dict[str, str] = {}
+
+    def rank(f: DeltaField) -> tuple[int, int]:
+        column = snapshot.column_by_id(f.column_id or 0)
+        return (2 if column is None else 0 if column.name == f.name else 1), f.column_id or 0
+
+    for f in sorted((*live, *gone), key=rank):
+        name = f.name
+        while name.lower() in taken:
+            name = f"{f.name}__{f.physical}" if name == f.name else f"{name}_"
+        taken.add(name.lower())
+        names[f.physical] = name
+    return [replace(f, name=names[f.physical]) for f in (*live, *gone)]
 
 
 def _decimal(kind: str) -> tuple[int, int]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from historian import evolution
 from historian.errors import ConfigError
+from historian.evolution import EVOLVE, Said
 from historian.globs import matches
 from historian.schema import TableName
 from historian.secret import Secret
@@ -42,6 +44,7 @@ class TableSettings:
         table_properties: Delta's, name and value, that a table's targets are made with. They win over those that we choose;
             None leaves one of ours out.
         columns, exclude, mask, hash, truncate, compute, where: see :class:`sinks.shaping.rules.Rules`.
+        evolution: what becomes of targets when the table's schema changes; may change from run to run.
     """
 
     changelog: str | None = "{database}_{table}_changes"
@@ -60,6 +63,7 @@ class TableSettings:
     truncate: tuple[tuple[str, int], ...] = ()
     compute: tuple[tuple[str, str], ...] = ()
     where: str = ""
+    evolution: Said = EVOLVE
 
     @property
     def rules(self) -> Rules:
@@ -107,6 +111,10 @@ class TableSettings:
             problems.append(f"expected each column once @ $.key (got {', '.join(self.key)})")
         if self.keyless == "rows" and self.mirror_deletes == "soft":
             problems.append("expected changelog, where mirror_deletes is soft @ $.keyless (got rows)")
+        targets = [kind for kind in KINDS if getattr(self, kind) is not None]
+        said = dict(self.evolution)
+        for key, expected in evolution.problems(self.evolution, targets):
+            problems.append(f"{expected} @ $.evolution.{key} (got {said[key]!r})")
         return problems
 
 

@@ -20,6 +20,7 @@ from historian.errors import ChainBroken, SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered
+from sinks.delta.evolution import evolved_homes
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
 from sinks.delta.past import first_version
@@ -28,9 +29,8 @@ from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
-from sinks.shaping.plans import bound_homes
 from sinks.storage import located
-from sinks.tables import Home, Homes, assign
+from sinks.tables import Home, Homes
 
 __all__ = ["LakeState"]
 
@@ -143,8 +143,12 @@ class LakeState:
         return 0 if self.last is None else self.last.version
 
     def assigned(self, plan: Plan) -> Homes:
-        """Where tables' rows go after *plan*; pure."""
-        return bound_homes(assign(self.homes, plan, self._settings), plan, self._settings.rules_of)
+        """Where tables' rows go after *plan*; pure.
+
+        Raises:
+            EditRefused: see :func:`sinks.delta.evolution.evolved_homes`.
+        """
+        return evolved_homes(self.homes, plan, self._settings)
 
     def live_links(self) -> Links:
         """What the last plan leaves in those of its targets that are still written."""

@@ -74,6 +74,7 @@ STATE_SCHEMAS = {
         shape="string",
         key="string",
         columns="string",
+        evolved="string",
     ),
 }
 

@@ -14,6 +14,7 @@ from historian.plans import Plan
 from sinks.chunks import Chunks
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart, prepare_changelog
+from sinks.delta.evolution import Evolved, evolved
 from sinks.delta.files import (
     CHANGELOG,
     DELETES,
@@ -54,6 +55,7 @@ class _Prepared:
     """A part whose targets are ready for it; a target that holds the part already is None."""
 
     part: Part
+    shown: Evolved
     changelog: ChangelogPart | None
     retractions: Sequence[DataFile]
     settings: TableSettings
@@ -137,23 +139,29 @@ class PlanWriter:
             self._check(directory, part)
         check(part)
         settings = self._settings.for_table(part.home.came_as)
+        soft = settings.mirror_deletes == "soft"
+        shown = evolved(part, soft=soft)
+        part = shown.part
         changelog = mirror_schema = mirror = None
         if part.home.changelog:
             changelog = prepare_changelog(part, self._targets[part.home.changelog])
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
-            mirror_schema = prepare_mirror(part, mirror, settings)
+            mirror_schema = prepare_mirror(shown.mirrored, mirror, settings)
         history = None
         if part.home.history:
             target = self._targets[part.home.history]
             history = prepare_history(spark, part, target, changelog, settings.history_names)
         retractions: Sequence[DataFile] = ()
         if changelog is not None and part.clears is not None:
-            retractions = write_retractions(spark, changelog, mirror, self._plan.system_time_us)
+            retractions = write_retractions(
+                spark, changelog, mirror if shown.mirror_is_table else None, self._plan.system_time_us
+            )
             if history is not None:
                 history.check_taken_back(sum(file.rows for file in retractions))
         return _Prepared(
             part=part,
+            shown=shown,
             changelog=changelog,
             retractions=retractions,
             settings=settings,
@@ -183,21 +191,23 @@ class PlanWriter:
 
     def _work(self, ready: _Prepared) -> Work | None:
         part, changelog = ready.part, ready.changelog
-        wants_mirror = ready.mirror_schema is not None and part.last is not None
-        if not part.rows or (changelog is None and not wants_mirror and ready.history is None):
+        target = None if ready.mirror_schema is None else ready.shown.mirrored.last
+        if not part.rows or (changelog is None and target is None and ready.history is None):
             return None
         sequences = sorted(part.chunks)
         offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=ready.rows_offset)
         return Work(
             table_id=part.home.table_id,
             segment=part.segment,
-            written=part.written,
+            written=ready.shown.images,
+            labels=ready.shown.labels,
+            blanks=ready.shown.blanks,
             carried=part.carried,
             changelog=None if changelog is None else changelog.schema.arrow(),
             changelog_directory=self._state.path(part.home.changelog),
             offsets=dict(zip(sequences, offsets, strict=True)),
             system_time_us=self._plan.system_time_us,
-            target=part.last if wants_mirror else None,
+            target=target,
             mirror=ready.mirror_schema.arrow() if ready.mirror_schema is not None else None,
             mirror_directory=self._state.path(part.home.mirror),
             soft=ready.soft,
@@ -235,9 +245,9 @@ class PlanWriter:
             partial=of(PARTIAL),
             unseen=of(UNSEEN),
             gone=of(DELETES),
-            fresh_rows=sum(file.rows for file in of(FRESH)),
+            fresh_rows=sum(file.rows for file in of(FRESH)) if ready.shown.appends_are_new else 0,
         )
-        passed = write_mirror(spark, ready.part, ready.mirror, ready.mirror_schema, net, soft=ready.soft)
+        passed = write_mirror(spark, ready.shown.mirrored, ready.mirror, ready.mirror_schema, net, soft=ready.soft)
         self._state.kernel.delete_files([file.path for file in passed])
 
     @contextmanager

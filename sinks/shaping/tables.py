@@ -24,7 +24,7 @@ from sinks.shaping.bindings import Bindings
 from sinks.shaping.columns import shaped_column, why_not
 from sinks.shaping.rules import Rules
 
-__all__ = ["TableShape", "misfits", "shape_of", "shape_table"]
+__all__ = ["TableShape", "misfits", "shape_of", "shape_table", "shape_version"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def shape_table(table: PlannedTable, shape: TableShape) -> PlannedTable:
     Raises:
         TableStopped: a statement changes what values are made of; with the statement.
     """
-    return replace(table, versions=tuple(_version(version, shape) for version in table.versions))
+    return replace(table, versions=tuple(shape_version(version, shape) for version in table.versions))
 
 
 def misfits(snapshot: Snapshot, shape: TableShape) -> Sequence[tuple[str, str]]:
@@ -125,7 +125,8 @@ def misfits(snapshot: Snapshot, shape: TableShape) -> Sequence[tuple[str, str]]:
     return found
 
 
-def _version(version: PlannedVersion, shape: TableShape) -> PlannedVersion:
+def shape_version(version: PlannedVersion, shape: TableShape) -> PlannedVersion:
+    """One version of a table, as :func:`shape_table` has it."""
     try:
         edits = [shaped for edit in version.edits if (shaped := shape.edit(edit)) is not None]
     except TableStopped as error:

@@ -225,6 +225,14 @@ WRONG = {
             " @ $.sinks[0].tables.!a.*.[key]"
         ),
     ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, evolution: {{preset: odd, truncate: never, trunc: 1}}}}]": (
+        "expected strict, evolve or lenient @ $.sinks[0].evolution.preset (got 'odd')",
+        "expected apply, keep, ignore, quarantine or fail @ $.sinks[0].evolution.truncate (got 'never')",
+        "unknown key; did you mean truncate? @ $.sinks[0].evolution.trunc",
+    ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.*': {{evolution: {{change_key: apply}}}}}}}}]": (
+        "evolution.change_key: expected quarantine or fail for a changelog and a mirror, not apply (of tables a.*) @ $.sinks[0]",
+    ),
     f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: shop}}]": (
         "expected catalog.schema @ $.sinks[0].catalog (got 'shop')",
     ),
@@ -236,6 +244,28 @@ WRONG = {
     "name: a\nname: b": ("not YAML: key name stands twice @ line 2, column 1",),
     "name: [": ("not YAML: expected the node content, but found '<stream end>' @ line 1, column 8",),
 }
+
+
+def test_evolution_is_a_preset_or_words_for_kinds_of_edits(tmp_path: Path) -> None:
+    text = """
+        name: shop
+        source: {type: mysql, host: db, user: u}
+        sinks:
+          - type: delta
+            path: lake
+            evolution: {preset: lenient, truncate: ignore}
+            tables: {"a.*": {evolution: strict}, "b.*": {mirror: null}, "c.*": {evolution: {drop_column: keep}}}
+    """
+    (tmp_path / "c.yaml").write_text(textwrap.dedent(text))
+    (sink,) = load_config(tmp_path / "c.yaml").sinks
+
+    assert isinstance(sink, DeltaSinkConfig)
+    assert (("preset", "lenient"), ("truncate", "ignore")) == sink.evolution
+    assert (
+        ("a.*", (("evolution", (("preset", "strict"),)),)),
+        ("b.*", (("mirror", None),)),
+        ("c.*", (("evolution", (("drop_column", "keep"),)),)),
+    ) == sink.tables
 
 
 @pytest.mark.parametrize("text, expected", WRONG.items())

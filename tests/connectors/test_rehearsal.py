@@ -68,3 +68,22 @@ def test_a_table_renamed_out_of_the_filter_stops_and_uncaptured_ones_are_not_tol
     _, left, other = _foreseen(tmp_path, KEYED, "RENAME TABLE k TO other.k; CREATE TABLE other.x (id INT PRIMARY KEY)")
     assert [one.stopped for one in left][:1] == ["renamed to other.k, which is not captured"]
     assert other == []
+
+
+def test_a_dry_run_follows_what_is_said_of_evolution(tmp_path: Path) -> None:
+    statements = "ALTER TABLE k DROP w; ALTER TABLE k MODIFY v CHAR(3); TRUNCATE k; DROP TABLE k; CREATE TABLE k (id INT PRIMARY KEY)"
+    start = "CREATE TABLE k (id INT PRIMARY KEY, v INT, w INT)"
+    _, *told = _foreseen(tmp_path, start, statements, ", evolution: lenient")
+    log, mirror = ([one.effects for one in found] for found in zip(*told, strict=True))
+
+    assert ("w stays for the rows that have it",) == log[0] == mirror[0]
+    assert ("v string is added", "v is renamed to v__h2", "v stays for the rows that have it") == log[1]
+    assert mirror[1][0] == "v string is added, NULL in the rows that are there"
+    assert [("a -R for each row that the table held",), ()] == [log[2], mirror[2]]
+    assert "it stays as it is, as an archive" in log[3]
+    assert ("it stays as it is, as an archive",) == mirror[3]
+    assert {"shop_k_changes__t2", "shop_k__t2"} == {one.target for one in told[4]}
+
+    _, (stopped,) = _foreseen(tmp_path, start, "ALTER TABLE k DROP w", ", evolution: strict")
+    assert stopped.stopped is not None
+    assert "its evolution says fail of drop_column" in stopped.stopped

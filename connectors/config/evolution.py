@@ -1,0 +1,65 @@
+"""The document's part on evolution: what becomes of a table's targets when its schema changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
+
+from connectors.config.model import Model
+from historian.evolution import PRESETS, RULES, Said, problems
+
+__all__ = ["EvolutionText", "refuse_misfits", "said_of"]
+
+_LITERAL = cast("Any", Literal)
+
+_FIELDS: dict[str, Any] = {
+    rule.edit: (_LITERAL[rule.words()] | None, Field(default=None, description=rule.what)) for rule in RULES.values()
+}
+
+if TYPE_CHECKING:
+
+    class EvolutionDocument(Model):
+        """A preset, and words for some kinds of edits."""
+
+else:
+    EvolutionDocument = create_model(
+        "EvolutionDocument",
+        __base__=Model,
+        preset=(_LITERAL[PRESETS], Field(default="evolve", description="words for the kinds that are not named")),
+        **_FIELDS,
+    )
+
+
+def _preset(value: object) -> object:
+    return {"preset": value} if isinstance(value, str) else value
+
+
+def said_of(values: Mapping[str, str | None]) -> Said:
+    """The document's values, as :mod:`historian.evolution` takes them."""
+    return tuple((key, word) for key, word in values.items() if word is not None)
+
+
+def _schema() -> dict[str, Any]:
+    choices = {rule.edit: {"enum": list(rule.words()), "description": rule.what} for rule in RULES.values()}
+    whole = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"preset": {"enum": list(PRESETS)}, **choices},
+    }
+    return {"anyOf": [{"enum": list(PRESETS)}, whole]}
+
+
+EvolutionText = Annotated[
+    EvolutionDocument,
+    BeforeValidator(_preset),
+    WithJsonSchema(_schema()),
+]
+"""A preset's name, or an object."""
+
+
+def refuse_misfits(said: Said, targets: Collection[str], where: str = "") -> None:
+    """Raises ValueError where *said* has a word that one of *targets* cannot follow."""
+    for key, expected in problems(said, targets):
+        raise ValueError(f"evolution.{key}: {expected}, not {dict(said)[key]}{where}")

@@ -1,0 +1,140 @@
+"""The document's part on what is made of a table in a lake, and of its columns and rows."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema, model_validator
+
+from connectors.config.evolution import EvolutionDocument, EvolutionText, said_of
+from connectors.config.model import Model
+from historian.secret import Secret
+
+__all__ = ["ExcludeDocument", "HashDocument", "TableDocument", "TargetName", "TargetsDocument", "properties"]
+
+
+def _target(pattern: str) -> str:
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None]
+    except ValueError as error:
+        raise ValueError(f"not a pattern: {error}") from None
+    if "table" not in fields or set(fields) - {"database", "table"}:
+        raise ValueError("expected a name with {table}, and {database} where tables of several are wanted")
+    return pattern
+
+
+TargetName = Annotated[str, AfterValidator(_target)]
+_Properties = dict[str, str | bool | int | None]
+
+
+def _constant(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, type(None))):
+        raise ValueError("expected a text, a number or null")  # noqa: TRY004 pydantic reports ValueError
+    return None if value is None else str(value)
+
+
+_Name = Annotated[str, Field(min_length=1)]
+_Expression = Annotated[str, Field(min_length=1)]
+_Characters = Annotated[int, Field(ge=1)]
+_Constant = Annotated[Any, BeforeValidator(_constant), WithJsonSchema({"type": ["string", "number", "null"]})]
+
+
+def properties(said: _Properties) -> tuple[tuple[str, str | None], ...]:
+    """Delta's properties as the texts that they are."""
+    return tuple((name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in said.items())
+
+
+class TargetsDocument(Model):
+    """What is made of a table in a lake."""
+
+    changelog: TargetName | None = Field(
+        default="{database}_{table}_changes", description="a changelog's name; null: none"
+    )
+    mirror: TargetName | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
+    mirror_deletes: Literal["hard", "soft"] = Field(
+        default="hard", description="a deleted row goes, or stays and is marked in _deleted and _deleted_at"
+    )
+    history: TargetName | None = Field(default=None, description="name of a history (SCD 2); null: none")
+    history_names: Literal["plain", "auto_cdc"] = Field(
+        default="plain", description="a history's times: valid_from and valid_to, or __START_AT and __END_AT"
+    )
+    key: list[Annotated[str, Field(min_length=1)]] = Field(
+        default=[], description="columns that tell rows apart in place of the primary key, as they are called at first"
+    )
+    keyless: Literal["changelog", "rows"] = Field(
+        default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
+    )
+    cluster: bool = Field(default=False, description="mirrors are clustered by their key")
+    table_properties: _Properties = Field(
+        default={}, description="Delta's, of tables as they are made; null leaves one out that is set by default"
+    )
+    evolution: EvolutionText = Field(
+        default=EvolutionDocument(),
+        description="what becomes of targets when the table's schema changes (docs/evolution.md)",
+    )
+
+    def plain_values(self) -> tuple[tuple[str, Any], ...]:
+        """What was said of a table, as plain values."""
+        said = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
+        plain: dict[str, Callable[[Any], object]] = {
+            "table_properties": properties,
+            "key": tuple,
+            "evolution": said_of,
+        }
+        return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
+
+
+class HashDocument(Model):
+    """A column's hash."""
+
+    salt: SecretStr = Field(description="stands before the value in what is hashed; best a reference: ${env:NAME}")
+
+
+class ExcludeDocument(Model):
+    """Columns that are not wanted."""
+
+    exclude: list[_Name] = Field(min_length=1, description="columns that are not wanted")
+
+
+class TableDocument(TargetsDocument):
+    """What is made of some tables, and of their columns and rows."""
+
+    columns: list[_Name] | ExcludeDocument = Field(
+        default=[],
+        union_mode="left_to_right",
+        description="the columns that are wanted, or exclude: those that are not",
+    )
+    mask: dict[_Name, _Constant] = Field(default={}, description="column to a constant in the place of its values")
+    hash: dict[_Name, HashDocument] = Field(default={}, description="column whose SHA-256 is wanted, to its salt")
+    truncate: dict[_Name, _Characters] = Field(
+        default={}, description="column to the characters that stay of its texts"
+    )
+    compute: dict[_Name, _Expression] = Field(default={}, description="new column to its Spark SQL expression")
+    where: _Expression = Field(default="", description="Spark SQL expression that is true for the rows that are wanted")
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> TableDocument:
+        hashed = {name.lower() for name in self.hash}
+        for key in ("mask", "truncate"):
+            both = sorted(name for name in getattr(self, key) if name.lower() in hashed)
+            if both:
+                raise ValueError(f"expected one thing to be done to {', '.join(both)}, not hash and {key}")
+        return self
+
+    def said(self) -> tuple[tuple[str, Any], ...]:
+        """What is said, as the plain value."""
+        values = dict(self.plain_values())
+        for key in ("mask", "truncate", "compute"):
+            if key in self.model_fields_set:
+                values[key] = tuple(getattr(self, key).items())
+        if self.hash:
+            values["hash"] = tuple((name, Secret(said.salt.get_secret_value())) for name, said in self.hash.items())
+        if self.where:
+            values["where"] = self.where
+        if isinstance(self.columns, ExcludeDocument):
+            values["exclude"] = tuple(self.columns.exclude)
+        elif self.columns:
+            values["columns"] = tuple(self.columns)
+        return tuple(values.items())
