@@ -101,8 +101,6 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/decode_latency.py
 	@$(support) $(python) benchmarks/decode_memory.py
 	@$(support) $(python) benchmarks/lake.py
-	@$(support) $(python) benchmarks/lake_latency.py
-	@$(support) $(python) benchmarks/lake_memory.py
 	@$(support) $(python) benchmarks/encoding.py
 	@$(support) $(python) benchmarks/history.py
 

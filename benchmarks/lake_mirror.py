@@ -123,14 +123,11 @@ class Bench:
         """Seconds that the sink takes for the plan, whose chunks lie ready."""
         self.lab.clock += 1
         plan = self.lab.cut()
-        chunks = self.lab.frame(self.spark, plan).persist()
-        chunks.count()
-        self.lab.chunks[plan.number] = []
-        begin = time.perf_counter()
-        self.sink.write(plan, self.lab.timeline, chunks)
-        taken = time.perf_counter() - begin
-        chunks.unpersist()
-        return taken
+        with self.lab.delivered(plan) as chunks:
+            self.lab.chunks[plan.number] = []
+            begin = time.perf_counter()
+            self.sink.write(plan, self.lab.timeline, chunks)
+            return time.perf_counter() - begin
 
     def load(self, count: int) -> None:
         """Inserts that many rows, keys in order, some plans."""
@@ -258,7 +255,7 @@ source: {{type: mysql, host: {server.host}, port: {server.port}, user: {server.u
   server_id: 4711, tables: ["shop.*"]}}
 history: {{store: "sqlite:///{directory}/store.db"}}
 sinks: [{{type: delta, path: "{directory}/lake", changelog: null, mirror: "{{database}}_{{table}}"}}]
-run: {{checkpoint: "{directory}/checkpoint", trigger: "{chosen.trigger}"}}
+run: {{trigger: "{chosen.trigger}"}}
 """
         )
         _fill(server)
