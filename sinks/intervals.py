@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,14 +55,22 @@ class IntervalRows:
         self._added = added
         self._chunks: list[_Rows] = []
 
-    def add(self, chunk: Chunk, *, written: Snapshot, carried: Snapshot, first_offset: int) -> None:
-        """Adds the rows of a chunk, in any order of chunks; arguments as of :func:`sinks.rows.changelog_rows`."""
+    def add(
+        self,
+        chunk: Chunk,
+        *,
+        written: Snapshot,
+        carried: Snapshot,
+        first_offset: int,
+        wanted: pa.BooleanArray | None = None,
+    ) -> None:
+        """Adds the *wanted* rows of a chunk, in any order of chunks; other arguments as of :func:`sinks.rows.changelog_rows`."""
+        offsets = pa.array(np.arange(first_offset, first_offset + chunk.rows.num_rows))
+        if wanted is not None:
+            chunk, offsets = replace(chunk, rows=chunk.rows.filter(wanted)), offsets.filter(wanted)
         rows = project(chunk.rows, written, carried)
         count = rows.num_rows
-        system = {
-            "valid_from": rows.column("event_time"),
-            "from_offset": pa.array(np.arange(first_offset, first_offset + count)),
-        }
+        system = {"valid_from": rows.column("event_time"), "from_offset": offsets}
         data = {physical_name(c.id): rows.column(physical_name(c.id)) for c in carried.columns}
         shaped = in_schema({**system, **data}, self._schema, count)
         ops = rows.column("op").to_numpy()

@@ -110,9 +110,11 @@ class NetRows:
         self.fresh = np.zeros(0, bool)
         """For each row to put whether its key began with a +A; known of configured keys alone."""
 
-    def add(self, chunk: Chunk, written: Snapshot, blank: Collection[str] = ()) -> None:
-        """Adds the rows of a chunk, in any order of chunks; columns *blank* of the target are NULL in them."""
-        rows = project(chunk.rows, written, self._target)
+    def add(
+        self, chunk: Chunk, written: Snapshot, blank: Collection[str] = (), *, wanted: pa.BooleanArray | None = None
+    ) -> None:
+        """Adds the *wanted* rows of a chunk, in any order of chunks; columns *blank* of the target are NULL in them."""
+        rows = project(chunk.rows if wanted is None else chunk.rows.filter(wanted), written, self._target)
         for name in blank:
             at = rows.schema.get_field_index(name)
             if at >= 0:

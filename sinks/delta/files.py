@@ -24,6 +24,7 @@ from sinks.delta import faults
 from sinks.delta.kernel import DataFile
 from sinks.delta.statistics import file_statistics
 from sinks.intervals import Added, IntervalRows
+from sinks.key_ranges import KeyRanges
 from sinks.rows import NetRows, changelog_rows
 from sinks.storage import located
 from sinks.variant import fitted
@@ -46,6 +47,7 @@ __all__ = [
     "WrittenFile",
     "file_rows",
     "files_of",
+    "labelled",
     "write_files",
 ]
 
@@ -113,6 +115,7 @@ class Work:
         sorted: whether the mirror's rows are written in the order of their key.
         soft: whether deleted rows stay in the mirror.
         history: None: no rows of a history are wanted.
+        ranges: of the keys whose rows are wanted for mirror and history, and the number of the one; None: all are.
         labels: version to the names that columns have in targets, by those in chunks, where they are others.
         blanks: version to the names of columns that the mirror has and that are NULL in its rows.
     """
@@ -133,6 +136,7 @@ class Work:
     partial: bool = False
     moves: bool = False
     sorted: bool = False
+    ranges: tuple[KeyRanges, int] | None = None
     labels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     blanks: Mapping[int, Collection[str]] = field(default_factory=dict)
 
@@ -270,6 +274,15 @@ def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[Chunk]]
     return write
 
 
+def labelled(chunk: Chunk, work: Work) -> Chunk:
+    """*chunk* with its columns under the names that they have in targets."""
+    if chunk.version not in work.labels:
+        return chunk
+    labels = work.labels[chunk.version]
+    names = [labels.get(name, name) for name in chunk.rows.schema.names]
+    return replace(chunk, rows=chunk.rows.rename_columns(names))
+
+
 class _PartWriter:
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -308,10 +321,7 @@ class _PartWriter:
 
     def _write(self, chunk: Chunk) -> None:
         work = self._work
-        if chunk.version in work.labels:
-            labels = work.labels[chunk.version]
-            names = [labels.get(name, name) for name in chunk.rows.schema.names]
-            chunk = replace(chunk, rows=chunk.rows.rename_columns(names))
+        chunk = labelled(chunk, work)
         written, carried = work.written[chunk.version], work.carried[chunk.version]
         first_offset = work.offsets[chunk.sequence]
         if self._changelog is not None and work.changelog is not None:
@@ -325,10 +335,14 @@ class _PartWriter:
                     system_time_us=work.system_time_us,
                 )
             )
+        wanted = None
+        if work.ranges is not None:
+            ranges, number = work.ranges
+            wanted = pa.array(ranges.numbers(chunk.rows, written) == number)
         if self._net is not None:
-            self._net.add(chunk, written, work.blanks.get(chunk.version, ()))
+            self._net.add(chunk, written, work.blanks.get(chunk.version, ()), wanted=wanted)
         if self._intervals is not None:
-            self._intervals.add(chunk, written=written, carried=carried, first_offset=first_offset)
+            self._intervals.add(chunk, written=written, carried=carried, first_offset=first_offset, wanted=wanted)
 
     def _close(self) -> Iterator[tuple[str, list[DataFile]]]:
         if self._changelog is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,6 +38,10 @@ _KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 """Properties of tables whose rows must not be moved to another file as if they were new."""
 
 
+_STEP_BYTES = 32 << 20
+"""Files of a net change up to this size, a few times more in memory, are taken up at once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uptake:
     """*removed* files of a mirror are replaced by *files*; *passing*: files that were needed on the way."""
@@ -69,11 +73,64 @@ def taken_up(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles
             return None
         passing = _completed(spark, splice, rows, before, files)
         splice = replace(splice, put=(*splice.put, *(file.path for file in passing)))
-    touched = held if splice.everywhere else files_with(held, splice.keys())
-    if any(file.has_deletions for file in touched):
-        return None
-    uptake = _spliced(spark, splice, held, touched, [*net.whole, *passing], net)
-    return replace(uptake, passing=passing)
+    done = Uptake(removed=(), files=())
+    for step in _steps(net, passing):
+        now = replace(
+            splice,
+            put=tuple(file.path for file in step.whole),
+            gone=tuple(file.path for file in step.gone),
+            # All files were written anew by then.
+            filled={} if done.files else splice.filled,
+            deleted_at_us=None if done.files else splice.deleted_at_us,
+        )
+        present = _present(held, done)
+        touched = present if now.everywhere else files_with(present, now.keys())
+        if any(file.has_deletions for file in touched):
+            return None
+        done = _both(done, _spliced(spark, now, present, touched, step))
+    return replace(done, passing=(*done.passing, *passing))
+
+
+def _steps(net: NetFiles, completed: Sequence[DataFile]) -> Iterator[NetFiles]:
+    """*net* in parts that fit into memory, with the *completed* rows in the place of partial ones."""
+    if completed or net.fresh_rows or sum(file.size_bytes for file in net.files) <= _STEP_BYTES:
+        yield NetFiles(whole=[*completed, *net.whole], gone=net.gone, fresh_rows=net.fresh_rows)
+        return
+    for part in _groups_of(net.gone, _STEP_BYTES):
+        yield NetFiles(whole=(), gone=part)
+    for part in _groups_of(net.whole, _STEP_BYTES):
+        yield NetFiles(whole=part)
+
+
+def _groups_of(files: Sequence[DataFile], limit_bytes: int) -> Iterator[list[DataFile]]:
+    """*files* in order, in groups of at least one that have about that size at most."""
+    group: list[DataFile] = []
+    for file in files:
+        if group and sum(each.size_bytes for each in group) + file.size_bytes > limit_bytes:
+            yield group
+            group = []
+        group.append(file)
+    if group:
+        yield group
+
+
+def _present(held: Sequence[HeldFile], done: Uptake) -> list[HeldFile]:
+    gone = set(done.removed)
+    news = (
+        HeldFile(path=f.path, size_bytes=f.size_bytes, statistics=f.statistics, has_deletions=False) for f in done.files
+    )
+    return [*(file for file in held if file.path not in gone), *news]
+
+
+def _both(first: Uptake, then: Uptake) -> Uptake:
+    """What *first* and *then* behind it come to: what the first made and the second replaced is no file of the mirror's."""
+    replaced = set(then.removed)
+    made = {file.path for file in first.files}
+    return Uptake(
+        removed=[*first.removed, *(path for path in then.removed if path not in made)],
+        files=[*(file for file in first.files if file.path not in replaced), *then.files],
+        passing=[*first.passing, *(file for file in first.files if file.path in replaced)],
+    )
 
 
 def _spliced(
@@ -81,9 +138,9 @@ def _spliced(
     splice: Splice,
     held: Sequence[HeldFile],
     touched: Sequence[HeldFile],
-    put: Sequence[DataFile],
     net: NetFiles,
 ) -> Uptake:
+    put = net.whole
     net_bytes = sum(file.size_bytes for file in (*put, *net.gone))
     loose = _loose(held) if net_bytes <= rewrite.SMALL_BYTES else []
     small = {file.path for file in loose}

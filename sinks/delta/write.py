@@ -32,6 +32,7 @@ from sinks.delta.files import (
 )
 from sinks.delta.history import HistoryPart, prepare_history
 from sinks.delta.kernel import DataFile
+from sinks.delta.large import write_by_key
 from sinks.delta.mirror import prepare_mirror, write_mirror
 from sinks.delta.policy import check
 from sinks.delta.retract import write_retractions
@@ -124,7 +125,7 @@ class PlanWriter:
             changelogs = [replace(w, target=None, history=None) for w in works if w.changelog is not None]
             by_key = [replace(w, changelog=None) for w in works if w.target is not None or w.history is not None]
             files = write_files(chunks, changelogs)
-            files += write_files(chunks, by_key, by_table=True)
+            files += write_by_key(chunks, by_key)
         faults.reached("files_written", str(parts[0].index))
         for ready in prepared:
             with self._stopping(ready.part):
