@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
 from connectors.jvm import delta_jars
-from historian.changelog import Op, physical_name
+from historian.changelog import physical_name
 from historian.schema import ColumnType
 from sink_lab import INT, Lab, decimal, text
 from sinks.delta import DeltaSettings, DeltaSink
@@ -37,8 +37,9 @@ from sinks.session import spark_session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from historian.plans import Plan
     from pyspark.sql import SparkSession
+
+    from historian.plans import Plan
 
 COLUMNS = {
     "id": ColumnType(name="bigint"),

@@ -24,6 +24,7 @@ from sinks.delta.literals import initial_literal
 from sinks.delta.policy import check_whole
 from sinks.delta.retract import write_ends
 from sinks.delta.schema import DeltaSchema, history_schema
+from sinks.delta.side_by_side import own_session
 from sinks.delta.staged import BROADCAST_ROWS, quoted, staged
 from sinks.delta.target import Target
 from sinks.intervals import Added, close
@@ -105,6 +106,7 @@ class HistoryPart:
             target.commit(prepared, Commit(schema=schema, domains=self._domain(prepared)))
             faults.reached("history_prepared", f"{target.path} {self.part.index}")
         filled = self.part.transaction(Step.FILL)
+        spark = own_session(spark)
         if self.added and target.held < filled:
             target.run(filled, spark, self._fill(spark))
             faults.reached("history_filled", f"{target.path} {self.part.index}")

@@ -22,6 +22,7 @@ from sinks.delta.kernel import Commit, CommitConflict, DataFile
 from sinks.delta.policy import check_whole
 from sinks.delta.schema import DeltaSchema, mirror_schema
 from sinks.delta.settings import TableSettings
+from sinks.delta.side_by_side import own_session
 from sinks.delta.splice import Splice
 from sinks.delta.staged import NetFiles
 from sinks.delta.target import Target
@@ -165,6 +166,7 @@ def _merged(
 ) -> None:
     """Spark changes the mirror, step by step; steps that it holds are skipped."""
     last, snapshot = part.transaction(Step.ROWS), part.last
+    spark = own_session(spark)
     news = _news(schema, target)
     if news is not None:
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))

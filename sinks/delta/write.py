@@ -1,11 +1,16 @@
-"""Writes one plan: round by round, the n-th part of every table at once, so that one Spark job serves all of them."""
+"""Writes one plan: round by round, the n-th part of every table at once.
+
+One Spark job serves all of a round, and commits to different tables are made side by side.
+"""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -38,6 +43,7 @@ from sinks.delta.policy import check
 from sinks.delta.retract import write_retractions
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import DeltaSettings, TableSettings
+from sinks.delta.side_by_side import side_by_side
 from sinks.delta.staged import NetFiles
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target
@@ -100,6 +106,7 @@ class PlanWriter:
         self._settings = settings
         self._checked: set[str] = set()
         self._closed = dict(closed)
+        self._stops = threading.Lock()
 
     def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
         """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.
@@ -113,11 +120,8 @@ class PlanWriter:
             self._write_round([part for part in parts if part.index == index], chunks)
 
     def _write_round(self, parts: Sequence[Part], chunks: Chunks) -> None:
-        spark = self._spark
-        prepared: list[_Prepared] = []
-        for part in parts:
-            with self._stopping(part):
-                prepared.append(self._prepare(part, spark))
+        # No two parts of a round have a target in common.
+        prepared = [ready for found in side_by_side(self._prepared, parts) for ready in found]
         works = [work for work in map(self._work, prepared) if work is not None]
         if chunks.is_small:
             files = write_files(chunks, works)
@@ -127,11 +131,21 @@ class PlanWriter:
             files = write_files(chunks, changelogs)
             files += write_by_key(chunks, by_key)
         faults.reached("files_written", str(parts[0].index))
-        for ready in prepared:
-            with self._stopping(ready.part):
-                self._commit(ready, files, spark)
+        side_by_side(partial(self._committed, files), prepared)
 
-    def _prepare(self, part: Part, spark: SparkSession) -> _Prepared:
+    def _prepared(self, part: Part) -> list[_Prepared]:
+        """[] where the part's table is stopped."""
+        prepared: list[_Prepared] = []
+        with self._stopping(part):
+            prepared.append(self._prepare(part))
+        return prepared
+
+    def _committed(self, files: Sequence[WrittenFile], ready: _Prepared) -> None:
+        with self._stopping(ready.part):
+            self._commit(ready, files)
+
+    def _prepare(self, part: Part) -> _Prepared:
+        spark = self._spark
         for directory in part.home.directories:
             if directory in self._closed:
                 raise TableStopped(
@@ -228,7 +242,9 @@ class PlanWriter:
             ends=history.part.clears is None and not history.target.view.is_empty(),
         )
 
-    def _commit(self, ready: _Prepared, files: Sequence[WrittenFile], spark: SparkSession) -> None:
+    def _commit(self, ready: _Prepared, files: Sequence[WrittenFile]) -> None:
+        spark = self._spark
+
         def of(kind: str) -> list[DataFile]:
             mine = ready.part.home.table_id, ready.part.segment
             return [f.file for f in files if f.kind == kind and (f.table_id, f.segment) == mine]
@@ -258,5 +274,6 @@ class PlanWriter:
             yield
         except (TableStopped, ChainBroken) as error:
             _log.error("table %s is stopped: %s", part.home.name, error)
-            self._closed |= dict.fromkeys(part.home.directories, str(error))
-            self._state.stop(part.home.table_id, str(error), self._plan.number)
+            with self._stops:
+                self._closed |= dict.fromkeys(part.home.directories, str(error))
+                self._state.stop(part.home.table_id, str(error), self._plan.number)

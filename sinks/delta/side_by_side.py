@@ -1,0 +1,65 @@
+"""Threads that write different tables at once, each with a Spark session of its own where Spark must change one.
+
+Delta takes the transaction identifier of an UPDATE or MERGE from settings of the session that runs it, so that two at once
+need two sessions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["THREADS", "own_session", "side_by_side"]
+
+THREADS = 8
+"""So many tables at once: commits wait for storage and for Java far longer than they compute here."""
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_helper = threading.local()
+
+
+def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """What *work* gives for each of *items*, in their order; up to :data:`THREADS` are worked at at once.
+
+    Once one raises no other is begun; when those under way have ended, what the first of them in order raised is raised.
+    """
+    if len(items) < 2:
+        return [work(item) for item in items]
+    pool = ThreadPoolExecutor(min(THREADS, len(items)), "tables", _begin)
+    try:
+        futures = [pool.submit(work, item) for item in items]
+        wait(futures, return_when=FIRST_EXCEPTION)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    # They begin in order, so that none before the first that raised was cancelled.
+    return [future.result() for future in futures]
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session like *spark* whose settings no other thread of :func:`side_by_side` changes; elsewhere *spark* itself."""
+    if not hasattr(_helper, "sessions"):
+        return spark
+    sessions: dict[SparkSession, SparkSession] = _helper.sessions
+    if spark not in sessions:
+        sessions[spark] = _like(spark)
+    return sessions[spark]
+
+
+def _begin() -> None:
+    _helper.sessions = {}
+
+
+def _like(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    fresh = session.conf.getAll
+    for name, value in spark.conf.getAll.items():
+        if fresh.get(name) != value and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    return session
