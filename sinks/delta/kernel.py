@@ -128,7 +128,7 @@ class TableView:
                 statistics=_or(file.getStatsJson(), "{}"),
                 has_deletions=file.getDeletionVector().isPresent(),
             )
-            for file in self._files()
+            for file in self._files(statistics=True)
         ]
 
     def is_empty(self) -> bool:
@@ -164,14 +164,14 @@ class TableView:
     def _path(self, file: Any) -> str:
         return f"{self.path}/{unquote(file.getPath())}"
 
-    def _files(self, null_in: str | None = None) -> Iterator[Any]:
+    def _files(self, null_in: str | None = None, *, statistics: bool = False) -> Iterator[Any]:
         add = self._jvm.io.delta.kernel.internal.actions.AddFile
         scan = self._snapshot.getScanBuilder()
         if null_in is not None:
             name = next(f.name for f in self.schema().fields if f.physical == null_in)
             expressions = self._jvm.io.delta.kernel.expressions
             scan = scan.withFilter(expressions.Predicate("IS_NULL", expressions.Column(name)))
-        for batch in _closing(scan.build().getScanFiles(self._engine)):
+        for batch in _closing(scan.build().getScanFiles(self._engine, statistics)):
             for row in _closing(batch.getRows()):
                 yield add(row.getStruct(0))
 

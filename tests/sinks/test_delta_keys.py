@@ -12,13 +12,15 @@ import pytest
 from lake import Lake
 from sink_lab import INT, Lab, text
 from sinks.delta import mirror, rewrite, uptake
+from sinks.delta.pruning import files_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from sinks.delta.kernel import TableView
+    from sinks.delta.kernel import HeldFile, TableView
     from sinks.delta.splice import Splice
     from sinks.delta.staged import NetFiles
 
@@ -225,4 +227,29 @@ def test_files_that_an_optimize_replaces_meanwhile_are_read_anew(
     lake.cut()
 
     assert 2 == len(found)
+    lake.check(T)
+
+
+def test_a_change_leaves_files_alone_whose_range_has_none_of_its_keys(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta's statistics say so: such a file is not even opened."""
+    touched: list[int] = []
+
+    def found(held: Sequence[HeldFile], keys: pa.Table) -> list[HeldFile]:
+        files = files_with(held, keys)
+        touched.append(len(files))
+        return files
+
+    monkeypatch.setattr(uptake, "_loose", lambda held: [])  # noqa: ARG005 as of files that are too large to be joined
+    monkeypatch.setattr(uptake, "files_with", found)
+    lake = Lake(spark, tmp_path / "lake", Lab())
+    lake.lab.create(T, {"id": INT})
+    for low in (0, 100, 200):
+        lake.lab.insert(T, {"id": low}, {"id": low + 9})
+        lake.cut()
+    lake.lab.delete(T, {"id": 109})
+    lake.cut()
+
+    assert [0, 0, 1] == touched
     lake.check(T)
