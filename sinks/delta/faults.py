@@ -34,6 +34,7 @@ PLACES: Mapping[str, str] = {
     "history_committed": "the history holds the part",
     "changelog_committed": "the changelog holds it",
     "mirror_taken_up": "files have a mirror's rows with the net change; no table knows them",
+    "mirror_cleared": "a mirror with a change data feed has lost all rows, before new ones come",
     "mirror_schema_committed": "the schema of a mirror, before its merge",
     "mirror_filled": "old rows read the defaults of added columns",
     "mirror_committed": "the mirror holds it",

@@ -135,6 +135,10 @@ class TableView:
         """Whether the table holds no file."""
         return next(self._files(), None) is None
 
+    def has_change_feed(self) -> bool:
+        """Whether the table tells which rows each of its commits changes."""
+        return self.property("delta.enableChangeDataFeed") == "true"
+
     def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
         """Paths of the files, where they have no more than that and every row of theirs is there; else None.
 
@@ -143,7 +147,7 @@ class TableView:
         Args:
             null_in: physical name of a column; files that statistics say have no NULL there are left out.
         """
-        if self.property("delta.enableChangeDataFeed") == "true":
+        if self.has_change_feed():
             return None
         paths, size = [], 0
         for file in self._files(null_in):

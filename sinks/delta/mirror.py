@@ -118,6 +118,11 @@ def _begun(part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, cl
         raise missing_row(_first(net.partial[0], FROM))
     if part.counts and net.gone:
         raise missing_row(_first(net.gone[0], ""))
+    if clears and net.whole and not target.view.is_empty() and target.view.has_change_feed():
+        # Kernel knows no rows that go and rows that come in one commit of a table whose feed tells of both.
+        target.commit(part.transaction(Step.FILL), Commit(schema=_news(schema, target), clear=True))
+        faults.reached("mirror_cleared", f"{target.path} {part.index}")
+        clears = False
     target.commit(part.transaction(Step.ROWS), Commit(schema=_news(schema, target), clear=clears, files=net.whole))
     faults.reached("mirror_committed", f"{target.path} {part.index}")
     return net.gone

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from crashes import Crashes
 from historian.errors import ConfigError
 from historian.schema import ColumnType
 from lake import Lake
@@ -59,6 +60,26 @@ def _feed(lake: Lake, first: int, last: int) -> list[tuple[Any, ...]]:
     rows = feed.option("startingVersion", first).option("endingVersion", last).load(str(lake.path / "shop_t"))
     names = [name for name in rows.columns if not name.startswith("_")]
     return sorted((row["_change_type"], *(row[name] for name in names)) for row in rows.collect())
+
+
+def test_rows_come_behind_a_truncate_into_a_mirror_with_a_feed(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where a crash comes between the commit that takes all rows and the one that brings new ones."""
+    lake = Lake(spark, tmp_path / "lake", Lab(), table_properties=FEED)
+    lab = lake.lab
+    lab.create("shop.t", {"id": INT, "a": text()})
+    lab.insert("shop.t", {"id": 1, "a": "x"}, {"id": 2, "a": "x"})
+    lake.cut()
+    held = lake.versions("shop_t")
+    lab.add("shop.t", "b", INT, initial="7")
+    lab.truncate("shop.t")
+    lab.insert("shop.t", {"id": 2, "a": "y", "b": 1}, {"id": 3, "a": "y", "b": 1})
+    crashes = Crashes(at=["mirror_cleared"])
+    crashes.write(lake, lab.cut())
+
+    assert crashes.count == 1
+    lake.check_all()
+    assert _feed(lake, held + 2, held + 2) == [("insert", 2, "y", 1), ("insert", 3, "y", 1)]
+    assert [row[:3] for row in _feed(lake, held + 1, held + 1)] == [("delete", 1, "x"), ("delete", 2, "x")]
 
 
 def test_delta_rs_reads_what_spark_does_where_features_that_it_refuses_are_left_off(
