@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,35 +25,46 @@ if TYPE_CHECKING:
 FLAVORS = {"mysql": ("mysql9", "mysql8", "mysql57"), "mariadb": ("mariadb105", "mariadb1011", "mariadb118")}
 RUNS = 4
 PRESETS = ("strict", "lenient", "evolve")
+LOOKS = 4
+"""Moments at which the server's rows are noted, to compare the history as of then with them."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds((11, 12, 13)))
+@pytest.mark.parametrize("seed", seeds((12, 13, 14)))
 @pytest.mark.parametrize("flavor", FLAVORS)
 def test_lake_equals_source(
     flavor: str, seed: int, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Each seed has one of the presets.
+    """Three seeds from a multiple of three on have all presets; nine, all presets on all servers.
 
     Odd seeds: the connector runs live beside the writers. Even ones: it begins when all is done. Both are restarted.
+    Where the preset is lenient, columns get types too that no lake's column follows; on MariaDB the lake then is one that
+    delta-rs reads, and no type widens.
     """
     names = FLAVORS[flavor]
     server = fresh_server(names[seed % len(names)])
-    print(f"seed {seed} on {server.flavor} {server.version}")
-    preset = PRESETS[seed % len(PRESETS)]
-    print(f"evolution {preset}")
-    replica = Replica(server, tmp_path / "replica", history="history_{database}_{table}", evolution=preset)
+    preset = PRESETS[(seed + seed // 3) % len(PRESETS)]
+    print(f"seed {seed} on {server.flavor} {server.version}, evolution {preset}")
+    plain = preset == "lenient" and flavor == "mariadb"
+    history = "history_{database}_{table}"
+    replica = Replica(server, tmp_path / "replica", history=history, evolution=preset, plain=plain)
+    workload = partial(Workload, server, seed, looks=LOOKS, conversions=preset == "lenient", widenings=not plain)
     if seed % 2:
-        recorded = _record_beside(server, seed, replica, spark)
+        recorded = _record_beside(workload, replica, spark)
     else:
-        recorded = Workload(server, seed).run()
+        recorded = workload().run()
         for until in _quarters(recorded, server):
             _run(replica, spark, until=until)
         _run(replica, spark)
     assert recorded.change_count >= 20_000
     assert recorded.ddl_count >= 40
+    assert len(recorded.looks) == LOOKS
+    converted = sum(t.ddl is not None and t.ddl.kind == "convert" for t in recorded.transactions)
+    assert (converted > 0) == (preset == "lenient")
     assert_notes_fold_to_final(recorded)
     replica.assert_equals(recorded, spark)
+    if plain:
+        replica.assert_delta_rs_reads_the_same(spark)
 
 
 def _run(replica: Replica, spark: SparkSession, *, until: str | None = None) -> None:
@@ -67,7 +79,7 @@ def _run(replica: Replica, spark: SparkSession, *, until: str | None = None) -> 
         replica.evolve_by(preset)
 
 
-def _record_beside(server: Server, seed: int, replica: Replica, spark: SparkSession) -> Recorded:
+def _record_beside(made: Callable[..., Workload], replica: Replica, spark: SparkSession) -> Recorded:
     """Runs the workload with the connector started and stopped beside it; the writers wait for it now and then."""
     runs = 0
     turn = threading.Condition()
@@ -76,7 +88,7 @@ def _record_beside(server: Server, seed: int, replica: Replica, spark: SparkSess
         with turn:
             turn.wait_for(lambda: share <= (runs + 1) / RUNS, timeout=120)
 
-    workload = Workload(server, seed, pace=pace)
+    workload = made(pace=pace)
     result: list[Recorded | BaseException] = []
 
     def write() -> None:

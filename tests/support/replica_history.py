@@ -21,6 +21,7 @@ class LoggedRow:
     offset: int
     op: Op
     time: datetime
+    version: int
     by_id: Mapping[int, Any]
     key: tuple[Any, ...]
 
@@ -36,27 +37,36 @@ class Interval:
     by_id: Mapping[int, Any]
 
 
-def assert_history(log: Sequence[LoggedRow], history: Sequence[Interval], where: str) -> None:
+def assert_history(
+    log: Sequence[LoggedRow], history: Sequence[Interval], where: str, known_since: Mapping[int, int]
+) -> None:
     """Each row that begins in the changelog is in the history once, and ends where the changelog ends it.
 
     At its beginning it reads what the log says, and at its end what the log then says it read: the image before the
     change, which the server wrote, with the defaults of columns that were added meanwhile.
+
+    Args:
+        known_since: the versions that brought columns of which earlier rows have NULL, whatever the server then read.
     """
     begun = {interval.from_offset: interval for interval in history}
     assert len(begun) == len(history), f"{where}: two rows begin at one offset"
-    opened: dict[tuple[Any, ...], int] = {}
+    opened: dict[tuple[Any, ...], LoggedRow] = {}
     for row in log:
         if row.op in (Op.APPEND, Op.CORRECT_TO):
             interval = begun[row.offset]
-            opened[row.key] = row.offset
+            opened[row.key] = first = row
             assert interval.valid_from == row.time, f"{where}: {interval}, {row}"
         else:
-            interval = begun.pop(opened.pop(row.key))
+            first = opened.pop(row.key)
+            interval = begun.pop(first.offset)
             assert (interval.to_offset, interval.valid_to) == (row.offset, row.time), f"{where}: {interval}, {row}"
         read = {i: interval.by_id.get(i, _NO_COLUMN) for i in row.by_id}
-        differing = {i: (value, read[i]) for i, value in row.by_id.items() if value != read[i]}
+        known = {i: value if known_since.get(i, 0) <= first.version else None for i, value in row.by_id.items()}
+        differing = {i: (value, read[i]) for i, value in known.items() if value != read[i]}
         assert not differing, f"{where}: {row.op.sign} at {row.offset}, the log and the history: {differing}"
-    assert set(begun) == set(opened.values()), f"{where}: rows are open in the history or in the log only"
+    assert set(begun) == {row.offset for row in opened.values()}, (
+        f"{where}: rows are open in the history or in the log only"
+    )
     assert all((row.to_offset, row.valid_to) == (None, None) for row in begun.values()), where
 
 

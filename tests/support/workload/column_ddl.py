@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workload.definer import Work
 from workload.shapes import ColumnShape, quoted
-from workload.tables import ADDED, WIDENINGS
+from workload.tables import ADDED, CONVERSIONS, WIDENINGS
 
 __all__ = [
     "add_first",
@@ -13,6 +13,8 @@ __all__ = [
     "add_zero",
     "append_member",
     "change",
+    "convert",
+    "convertible",
     "drop",
     "drop_then_add",
     "droppable",
@@ -136,6 +138,17 @@ def change(work: Work) -> None:
     work.alter(
         "change", f"CHANGE COLUMN {quoted(column.name)} {new} {_restated(column, wider)} {work.place_behind(column)}"
     )
+
+
+def convertible(work: Work) -> list[ColumnShape]:
+    return [column for column in movable(work) if column.free and column.type in CONVERSIONS]
+
+
+def convert(work: Work) -> None:
+    """Another type, which no lake's column follows."""
+    column = work.rng.choice(convertible(work))
+    sql_type = CONVERSIONS[column.type]
+    work.alter("convert", f"MODIFY {quoted(column.name)} {_restated(column, sql_type)}")
 
 
 def move(work: Work) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "Effect",
     "ExpectedRow",
     "FinalTable",
+    "Look",
     "NotedChange",
     "NotedDdl",
     "NotedTransaction",
@@ -77,6 +78,14 @@ class FinalTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """All tables as the server held them at one moment on the way, when it had committed *gtids*."""
+
+    gtids: str
+    tables: Mapping[TableName, tuple[Row, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     """A whole workload. ``transactions`` stand in the order of the log, as the server itself lists it."""
 
@@ -85,6 +94,7 @@ class Recorded:
     transactions: tuple[NotedTransaction, ...]
     final: Mapping[TableName, FinalTable]
     discarded: Mapping[str, int]
+    looks: tuple[Look, ...] = ()
 
     @property
     def change_count(self) -> int:

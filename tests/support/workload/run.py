@@ -11,14 +11,14 @@ import pymysql
 
 from historian.schema import TableName
 from servers import Server
-from workload.ddl import KINDS, Kind
+from workload.ddl import CONVERSIONS, KINDS, WIDENINGS, Kind
 from workload.definer import Definer, Work
 from workload.dml import Writer
-from workload.notes import FinalTable, NotedTransaction, Recorded, walk_lineages
+from workload.notes import FinalTable, Look, NotedTransaction, Recorded, walk_lineages
 from workload.order import gtids_behind, log_end
 from workload.registry import Tables
 from workload.session import Session
-from workload.shapes import Shape, shape_of
+from workload.shapes import Shape, quoted, shape_of
 
 __all__ = ["Workload", "record"]
 
@@ -41,6 +41,9 @@ class Workload:
         changes, ddls: how many row changes and DDL statements at least.
         writers: connections that write at once; each runs DDL too, when its turn comes.
         databases: two that the workload creates.
+        looks: how often all tables are looked at on the way, while nobody writes.
+        widenings: whether columns get wider types.
+        conversions: whether columns get types that the server makes other values for.
         pace: called with the share of the work done, by any writer, outside transactions; may block, and may raise.
     """
 
@@ -53,6 +56,9 @@ class Workload:
         ddls: int = 56,
         writers: int = 4,
         databases: tuple[str, str] = ("shop", "archive"),
+        looks: int = 0,
+        widenings: bool = True,
+        conversions: bool = False,
         pace: Callable[[float], None] = lambda _: None,
     ) -> None:
         self.server = server
@@ -60,7 +66,10 @@ class Workload:
         self.changes = changes
         self.ddls = ddls
         self.writers = writers
+        self.looks = looks
         self.pace = pace
+        others = tuple(kind for kind in KINDS if widenings or kind not in WIDENINGS)
+        self._kinds_of_ddl = (*others, *(CONVERSIONS if conversions else ()))
         self._start = log_end(server)
         # 5.7 has no RENAME COLUMN, and with GTIDs no CREATE TABLE ... SELECT.
         old = server.version.startswith("5.")
@@ -68,6 +77,7 @@ class Workload:
         self.definer = Definer(self.tables, random.Random(f"{seed}-ddl"), databases, create_select=not old)
         self._kinds = self._schedule()
         self._noted: list[NotedTransaction] = []
+        self._looks: list[Look] = []
         self._done = 0
         self._discarded: Counter[str] = Counter()
         self._defining = threading.Lock()
@@ -97,9 +107,12 @@ class Workload:
             writer = Writer(session, random.Random(f"{self.seed}-{number}"), number, self.writers)
             while self._failure is None and self._share() < 1:
                 self.pace(self._share())
-                if self._ddl_due() and self._defining.acquire(blocking=False):
+                if (self._look_due() or self._ddl_due()) and self._defining.acquire(blocking=False):
                     try:
-                        self._define(session)
+                        if self._look_due():
+                            self._look(session)
+                        else:
+                            self._define(session)
                     finally:
                         self._defining.release()
                 else:
@@ -113,6 +126,9 @@ class Workload:
 
     def _ddl_due(self) -> bool:
         return len(self.definer.noted) / self.ddls <= self._done / self.changes
+
+    def _look_due(self) -> bool:
+        return self._share() * (self.looks + 1) > len(self._looks) + 1 and len(self._looks) < self.looks
 
     def _transaction(self, session: Session, writer: Writer) -> None:
         changes = []
@@ -161,12 +177,12 @@ class Workload:
     def _schedule(self) -> list[Kind]:
         """Every kind once, then any, in random order; the first stands last."""
         rng = random.Random(f"{self.seed}-kinds")
-        every = rng.sample(KINDS, len(KINDS))
-        return [*rng.choices(KINDS, k=self.ddls * 2), *every]
+        every = rng.sample(self._kinds_of_ddl, len(self._kinds_of_ddl))
+        return [*rng.choices(self._kinds_of_ddl, k=self.ddls * 2), *every]
 
     def _define(self, session: Session) -> None:
         rng = self.definer.rng
-        kind = self._kinds.pop() if self._kinds else rng.choice(KINDS)
+        kind = self._kinds.pop() if self._kinds else rng.choice(self._kinds_of_ddl)
         names = self.tables.names()
         for name in rng.sample(names, len(names)):
             if self.tables.is_narrow(name) and not kind.narrow:
@@ -192,6 +208,21 @@ class Workload:
                     return
         raise AssertionError(f"{kind.run.__name__} found no moment in {DDL_TRIES} tries")
 
+    def _look(self, session: Session) -> None:
+        """Reads all tables while nobody can write to them; whoever wrote has committed before."""
+        names = {name: f"{quoted(name.database)}.{quoted(name.table)}" for name in self.tables.names()}
+        gtids = "@@GLOBAL.gtid_binlog_pos" if session.mariadb else "@@GLOBAL.gtid_executed"
+        try:
+            session.run("LOCK TABLES " + ", ".join(f"{sql} READ" for sql in names.values()))
+            found = {name: tuple(session.rows(f"SELECT * FROM {sql}")) for name, sql in names.items()}
+            self._looks.append(Look(gtids=str(session.one(f"SELECT {gtids}")).replace("\n", ""), tables=found))
+        except pymysql.MySQLError as error:
+            if error.args[0] not in {1205, 1213}:
+                raise
+            self._discard(f"look {error.args[0]}")
+        finally:
+            session.run("UNLOCK TABLES")
+
     # -- at the end --------------------------------------------------------------------------------------------------
 
     def _recorded(self) -> Recorded:
@@ -214,4 +245,5 @@ class Workload:
             transactions=transactions,
             final=final,
             discarded=dict(self._discarded),
+            looks=tuple(self._looks),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["ADDED", "TABLES", "WIDENINGS", "AddedColumn", "InitialTable"]
+__all__ = ["ADDED", "CONVERSIONS", "TABLES", "WIDENINGS", "AddedColumn", "InitialTable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +120,12 @@ WIDENINGS: dict[str, tuple[str, ...]] = {
     "varchar": ("VARCHAR(400)", "TEXT"),
 }
 """What a column may become so that every value stays itself and a lake's column can follow."""
+
+CONVERSIONS: dict[str, str] = {
+    "smallint": "VARCHAR(30)",
+    "int": "VARCHAR(30)",
+    "bigint": "VARCHAR(30)",
+    "decimal": "VARCHAR(60)",
+    "date": "DATETIME(3)",
+}
+"""What a column may become so that its values become others, and none is too great."""
