@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectors.check import require
@@ -21,6 +22,7 @@ from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkCon
 from connectors.decoding import PlannedLog, decoded
 from connectors.failures import error_behind
 from connectors.lakes import check_made_here
+from connectors.pacing import pause
 from connectors.sources import make_tracker
 from historian.changelog import column_id
 from historian.errors import HistorianError
@@ -184,7 +186,7 @@ class Pipeline:
             raise error_behind(failure) from failure
 
     def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
-        """The plans behind what the sinks hold; between two of them at least the trigger's time, unless the log is behind."""
+        """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
         tracker, settings, number = self._tracker, self._config.run, self._held
         if once and not stopping.is_set():
             tracker.stop_at_present_end()
@@ -195,11 +197,15 @@ class Pipeline:
                 yield PlannedLog.of(plan, tracker.reader)
                 number = plan.number
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
-                    stopping.wait(begun_s + settings.trigger_s - time.monotonic())
+                    pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
             elif once or until is not None:
                 return
             else:
                 tracker.reader.wait(tracker.end_of(number), _POLL_S)
+
+    def _is_enough(self, plan: Plan) -> bool:
+        """Whether as much log stands behind *plan* as a plan is made of before its time."""
+        return self._tracker.reader.waiting_bytes(plan.end) >= self._config.run.batch_bytes
 
     def _write(self, planned: PlannedLog) -> None:
         plan = planned.plan

@@ -26,7 +26,8 @@ class Recovered:
 class TargetStatus:
     """Where one target stands: the last plan it holds, its rows' last position, and why it stopped, if it did.
 
-    ``made_us``: when that plan was made, UTC; 0 where it holds none.
+    ``made_us``: when that plan was made, UTC; 0 where it holds none. ``writer``: who writes its rows, and why, where that was
+    not chosen; "" where there is no choice.
     """
 
     table: str
@@ -36,6 +37,7 @@ class TargetStatus:
     position: str
     stopped: str | None = None
     made_us: int = 0
+    writer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

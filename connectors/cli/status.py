@@ -227,7 +227,7 @@ def _print(found: dict[str, Any]) -> None:
     console.print(facts)
     if isinstance(found["targets"], list):
         console.print()
-        headings = ("table", "target", "kind", "plan", "made", "behind", "stopped")
+        headings = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
         targets = columns(*headings)
         for row in found["targets"]:
             targets.add_row(*(Text("" if row[heading] is None else str(row[heading])) for heading in headings))

@@ -18,6 +18,7 @@ from pydantic import (
 
 from connectors.config import settings, values
 from connectors.config.choices import TypesDocument
+from connectors.config.compaction import compaction_of
 from connectors.config.evolution import refuse_misfits, said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
@@ -305,6 +306,8 @@ class DeltaDocument(TargetsDocument):
             cluster=self.cluster,
             table_properties=properties(self.table_properties),
             evolution=said_of(self.evolution.model_dump()),
+            compact=compaction_of(self.compact),
+            writer=self.writer,
             tables=tuple((pattern, said.said()) for pattern, said in self.tables.items()),
         )
 
@@ -337,6 +340,16 @@ class RunDocument(Model):
     checkpoint: str | None = Field(default=None, description="of earlier releases; nothing is kept there any more")
     trigger: _Trigger = Field(default=2.0, description="time between plans; once: up to the log's end")
     max_batch_bytes: _Bytes = Field(default=256_000_000, description="of log in one plan, such as 256 MB")
+    batch_bytes: _Bytes | None = Field(
+        default=None,
+        description="of log for which a plan is made before the trigger's time; by default max_batch_bytes",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> RunDocument:
+        if self.batch_bytes is not None and self.batch_bytes > self.max_batch_bytes:
+            raise ValueError("expected a batch_bytes of max_batch_bytes at most")
+        return self
 
     def plain(self) -> settings.RunConfig:
         """The plain value."""
@@ -345,6 +358,7 @@ class RunDocument(Model):
             once=once,
             trigger_s=0.0 if once else cast("float", self.trigger),
             max_batch_bytes=self.max_batch_bytes,
+            batch_bytes=self.batch_bytes or self.max_batch_bytes,
         )
 
 

@@ -108,6 +108,8 @@ class DeltaSinkConfig:
         cluster: whether mirrors are clustered by their key.
         table_properties: Delta's, name and value, for tables as they are made; None leaves one out that we choose.
         evolution: what becomes of targets when a table's schema changes.
+        compact: so many small files of a target are joined to ones of that size in bytes; None: none are.
+        writer: who writes targets, "native" or "spark".
         tables: globs on ``database.table`` with what of this is otherwise for the tables that they match.
     """
 
@@ -123,6 +125,8 @@ class DeltaSinkConfig:
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
     evolution: Said = EVOLVE
+    compact: tuple[int, int] | None = (50, 128_000_000)
+    writer: Literal["native", "spark"] = "native"
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
 
@@ -155,11 +159,13 @@ class RunConfig:
         once: end at what the log holds at the start.
         trigger_s: seconds from the start of one plan to that of the next, unless the log goes on behind a full one.
         max_batch_bytes: of log in one plan; the transaction that crosses it is still part of it.
+        batch_bytes: of log for which a plan is made before the trigger's time.
     """
 
     once: bool = False
     trigger_s: float = 2.0
     max_batch_bytes: int = 256_000_000
+    batch_bytes: int = 256_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

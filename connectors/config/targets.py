@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema, model_validator
 
+from connectors.config.compaction import CompactDocument, compaction_of
 from connectors.config.evolution import EvolutionDocument, EvolutionText, said_of
 from connectors.config.model import Model
 from historian.secret import Secret
@@ -74,6 +75,13 @@ class TargetsDocument(Model):
         default=EvolutionDocument(),
         description="what becomes of targets when the table's schema changes (docs/evolution.md)",
     )
+    compact: CompactDocument | None = Field(
+        default=CompactDocument(), description="small files of targets are joined between plans; null: never"
+    )
+
+    writer: Literal["native", "spark"] = Field(
+        default="native", description="who writes a table's targets: files of ours and a commit, or Spark's own writer"
+    )
 
     def plain_values(self) -> tuple[tuple[str, Any], ...]:
         """What was said of a table, as plain values."""
@@ -82,6 +90,7 @@ class TargetsDocument(Model):
             "table_properties": properties,
             "key": tuple,
             "evolution": said_of,
+            "compact": compaction_of,
         }
         return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
 

@@ -224,6 +224,9 @@ class Reader(Protocol):
     def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, where the last scan read so little that it kept it; else None."""
 
+    def waiting_bytes(self, position: LogPosition) -> int:
+        """How much log stands behind *position* now, about; 0 where that is not known, as on another server. Cheap. Retryable."""
+
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when the log may hold more behind *position*, after *timeout_s* at the latest."""
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken
 from sinks.delta import faults
 from sinks.delta.kernel import Commit, DataFile, TableView
 from sinks.delta.schema import DeltaSchema, changelog_schema
+from sinks.delta.side_by_side import own_session
+from sinks.delta.spark_writer import put
 from sinks.delta.target import Target
 from sinks.parts import Part, Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["ChangelogPart", "changelog_after", "held_keys", "prepare_changelog"]
 
@@ -34,19 +40,31 @@ class ChangelogPart:
     first_offset: int
     keys: frozenset[tuple[int, ...]]
 
-    def commit(self, files: Sequence[DataFile]) -> None:
-        """Adds the part's rows, its schema and the next offset in one commit."""
-        rows = sum(file.rows for file in files)
-        current = self.target.view.schema()
-        self.target.commit(
-            self.part.transaction(Step.ROWS),
-            Commit(
-                schema=None if self.schema.same_as(current) else self.schema,
-                files=files,
-                domains={_DOMAIN: _domain(self.first_offset + rows, self.keys)},
-            ),
-        )
-        faults.reached("changelog_committed", f"{self.target.path} {self.part.index}")
+    def commit(self, spark: SparkSession, files: Sequence[DataFile]) -> Sequence[DataFile]:
+        """Adds the part's rows, its schema and the next offset in one commit; the files to which nothing refers any more.
+
+        Spark's writer cannot set the offset, so it is set before, with the schema; until the rows are there it says where
+        the part began.
+        """
+        target, last = self.target, self.part.transaction(Step.ROWS)
+        schema = None if self.schema.same_as(target.view.schema()) else self.schema
+        following = self.first_offset + sum(file.rows for file in files)
+        if not (target.by_spark and files):
+            domains = {_DOMAIN: _domain(following, self.keys)}
+            target.commit(last, Commit(schema=schema, files=files, domains=domains))
+            faults.reached("changelog_committed", f"{target.path} {self.part.index}")
+            return ()
+        prepared = self.part.transaction(Step.SCHEMA)
+        if target.held < prepared:
+            domains = {_DOMAIN: _domain(following, self.keys, at=prepared, first_offset=self.first_offset)}
+            target.commit(prepared, Commit(schema=schema, domains=domains))
+            faults.reached("changelog_prepared", f"{target.path} {self.part.index}")
+        spark = own_session(spark)
+        target.run(last, spark, put(spark, target, self.schema, files))
+        if target.held < last:
+            raise ChainBroken("rows were appended without the plan's number", where=target.path, expected=str(last))
+        faults.reached("changelog_committed", f"{target.path} {self.part.index}")
+        return files
 
 
 def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
@@ -55,12 +73,14 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
         return None
     exists = target.exists
     # One that was made and holds nothing has the schema that the part leads to, not the one that it comes from.
-    schema = changelog_after(part, target.view.schema() if target.held else None)
+    before = target.view.schema() if target.held else None
+    prepared = target.held >= part.transaction(Step.SCHEMA)
+    schema = before if prepared else changelog_after(part, before)
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:
         target.create(schema, {_DOMAIN: _domain(0, frozenset())})
-    first_offset, keys = _held(target)
+    first_offset, keys = _held(part, target)
     return ChangelogPart(
         part=part,
         target=target,
@@ -97,12 +117,14 @@ def held_keys(view: TableView) -> frozenset[tuple[int, ...]] | None:
     return None if text is None else frozenset(map(tuple, json.loads(text)["keys"]))
 
 
-def _domain(next_offset: int, keys: frozenset[tuple[int, ...]]) -> str:
-    return json.dumps({"next_offset": next_offset, "keys": sorted(keys)})
+def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: int) -> str:
+    return json.dumps({"next_offset": next_offset, "keys": sorted(keys), **prepared})
 
 
-def _held(target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
+def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
     text, keys = target.view.domain(_DOMAIN), held_keys(target.view)
     if text is None or keys is None:
         raise ChainBroken("a changelog does not say its next offset", where=target.path, expected=f"domain {_DOMAIN}")
-    return int(json.loads(text)["next_offset"]), keys
+    said = json.loads(text)
+    begun = said.get("at") == part.transaction(Step.SCHEMA)
+    return int(said["first_offset" if begun else "next_offset"]), keys

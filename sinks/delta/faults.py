@@ -32,6 +32,7 @@ PLACES: Mapping[str, str] = {
     "history_prepared": "schema and offsets of a history, before its merge",
     "history_filled": "open rows read the defaults of added columns",
     "history_committed": "the history holds the part",
+    "changelog_prepared": "schema and offsets of a changelog, before Spark appends to it",
     "changelog_committed": "the changelog holds it",
     "mirror_taken_up": "files have a mirror's rows with the net change; no table knows them",
     "mirror_cleared": "a mirror with a change data feed has lost all rows, before new ones come",
@@ -39,6 +40,9 @@ PLACES: Mapping[str, str] = {
     "mirror_filled": "old rows read the defaults of added columns",
     "mirror_committed": "the mirror holds it",
     # Behind all of them.
+    "compaction_written": "files have the rows of small ones; no table knows them",
+    "compaction_committed": "they took the place of those",
+    "compaction_optimized": "OPTIMIZE joined small files, nobody has looked at it",
     "catalog_changed": "a table of the catalog was made or renamed",
     "plan_written": "every target holds the plan",
 }

@@ -89,8 +89,8 @@ class HistoryPart:
         ends = [*self.taken_back, *ended]
         last = self.part.transaction(Step.ROWS)
         schema = None if self.schema.same_as(view.schema()) else self.schema
-        held = view.small_files(rewrite.SMALL_BYTES, null_in="to_offset")
-        if held == [] or not (ends or self.added):
+        held = None if target.by_spark else view.small_files(rewrite.SMALL_BYTES, null_in="to_offset")
+        if held == [] or not (ends or self.added or target.by_spark):
             # No row is open, or none ends or is filled.
             target.commit(last, Commit(schema=schema, files=opened, domains=self._domain(last)))
             faults.reached("history_committed", f"{target.path} {self.part.index}")

@@ -21,11 +21,17 @@ from sinks.storage import share_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Commit", "CommitConflict", "DataFile", "HeldFile", "Kernel", "TableView"]
+__all__ = ["KEEPS_ROWS", "REARRANGED", "Commit", "CommitConflict", "DataFile", "HeldFile", "Kernel", "TableView"]
 
 _NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
 _NOT_KEPT = ("io.delta.kernel.exceptions.KernelException", "io.delta.kernel.exceptions.InvalidTableException")
 """What Kernel raises for a version whose log is cleaned away, in part or whole."""
+KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
+"""Properties of tables whose rows must not be moved to another file as if they were new."""
+
+REARRANGED = "compaction/"
+"""Stands before the signature of a commit that changed no row."""
+
 _CONFLICTS = (
     "ConcurrentWriteException",
     "ConcurrentTransactionException",
@@ -71,6 +77,7 @@ class Commit:
         removed: paths of those that go, where not all do; a commit is refused where one of them is gone already.
         files: that are added.
         domains: domain metadata, name to text, that is set.
+        same_rows: whether *files* hold the rows of *removed* and no others: for readers of changes nothing happened.
     """
 
     schema: DeltaSchema | None = None
@@ -78,6 +85,7 @@ class Commit:
     removed: Sequence[str] = ()
     files: Sequence[DataFile] = ()
     domains: Mapping[str, str] = field(default_factory=dict)
+    same_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +150,13 @@ class TableView:
     def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
         """Paths of the files, where they have no more than that and every row of theirs is there; else None.
 
-        None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted.
+        None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted; and where
+        rows have an identity (row tracking), which a file of ours would not carry on.
 
         Args:
             null_in: physical name of a column; files that statistics say have no NULL there are left out.
         """
-        if self.has_change_feed():
+        if any(self.property(name) == "true" for name in KEEPS_ROWS):
             return None
         paths, size = [], 0
         for file in self._files(null_in):
@@ -157,13 +166,13 @@ class TableView:
             paths.append(self._path(file))
         return paths
 
-    def removals(self, paths: Collection[str] | None = None) -> list[Any]:
-        """Kernel's actions that take the files of *paths* out of the table; None: every file."""
+    def removals(self, paths: Collection[str] | None = None, *, change: bool = True) -> list[Any]:
+        """Kernel's actions that take the files of *paths* out of the table; None: every file. *change*: with their rows."""
         single = self._jvm.io.delta.kernel.internal.actions.SingleAction
         now = self._jvm.java.util.Optional.of(int(time.time() * 1000))
         wanted = None if paths is None else set(paths)
         files = (f for f in self._files() if wanted is None or self._path(f) in wanted)
-        return [single.createRemoveFileSingleAction(f.toRemoveFileRow(True, now)) for f in files]
+        return [single.createRemoveFileSingleAction(f.toRemoveFileRow(change, now)) for f in files]
 
     def _path(self, file: Any) -> str:
         return f"{self.path}/{unquote(file.getPath())}"
@@ -250,7 +259,7 @@ class Kernel:
             raise _failed("a Delta table cannot be created", path, error) from error
 
     def commit(self, view: TableView, application: str, version: int, commit: Commit) -> TableView:
-        """The table after *commit*, which stands directly on *view* and carries the transaction identifier.
+        """The table after *commit*, which stands directly on *view* and carries the transaction identifier; "": none.
 
         Raises:
             CommitConflict: the table has a newer version than *view*, or holds that identifier already, or lacks a file
@@ -262,8 +271,11 @@ class Kernel:
         rows = commit.files or commit.clear or commit.removed
         kind = operation.WRITE if rows else operation.MANUAL_UPDATE
         try:
-            builder = view._snapshot.buildUpdateTableTransaction(self._signature, kind)  # noqa: SLF001 our own class
-            builder = builder.withTransactionId(application, version).withMaxRetries(0)
+            engine = f"{REARRANGED}{self._signature}" if commit.same_rows else self._signature
+            builder = view._snapshot.buildUpdateTableTransaction(engine, kind)  # noqa: SLF001 our own class
+            builder = builder.withMaxRetries(0)
+            if application:
+                builder = builder.withTransactionId(application, version)
             if commit.schema is not None:
                 builder = builder.withUpdatedSchema(self._struct(commit.schema.json()))
                 clustering = view.clustering()
@@ -272,12 +284,14 @@ class Kernel:
                     columns = [self._kernel.expressions.Column(name) for name in left]
                     builder = builder.withClusteringColumns(columns)
             transaction = builder.build(self._engine)
-            actions = view.removals(None if commit.clear else commit.removed) if commit.clear or commit.removed else []
+            actions: list[Any] = []
+            if commit.clear or commit.removed:
+                actions = view.removals(None if commit.clear else commit.removed, change=not commit.same_rows)
             if not commit.clear and len(actions) < len(commit.removed):
                 raise CommitConflict("files that a commit replaces are gone", where=view.path)
             schema = commit.schema or (view.schema() if commit.files else None)
             if schema is not None:
-                actions += self._additions(view, transaction, schema, commit.files)
+                actions += self._additions(view, transaction, schema, commit.files, change=not commit.same_rows)
             return self._finish(view.path, view.version + 1, transaction, actions, commit.domains)
         except Py4JJavaError as error:
             raise _failed("a Delta table cannot be committed to", view.path, error) from error
@@ -331,7 +345,7 @@ class Kernel:
         return self._view(path, after)
 
     def _additions(
-        self, view: TableView, transaction: Any, schema: DeltaSchema, files: Sequence[DataFile]
+        self, view: TableView, transaction: Any, schema: DeltaSchema, files: Sequence[DataFile], *, change: bool
     ) -> list[Any]:
         if not files:
             return []
@@ -340,15 +354,28 @@ class Kernel:
         now = int(time.time() * 1000)
         # Kernel knows a file as the table's own only under the root as it writes it itself: with a scheme.
         root = view._snapshot.getDataPath().toString()  # noqa: SLF001 our own class
-        written = self._jvm.java.util.ArrayList()
+        written = []
         for file in files:
             parsed = statistics.deserializeFromJson(file.statistics, physical)
             path = root + file.path.removeprefix(view.path)
-            written.add(utils.DataFileStatus(path, file.size_bytes, now, parsed))
+            written.append(utils.DataFileStatus(path, file.size_bytes, now, parsed))
+        if not change:
+            return self._moved(view, physical, written)
         state = transaction.getTransactionState(self._engine)
         api = self._kernel.Transaction
         context = api.getWriteContext(self._engine, state, {})
         return list(_closing(api.generateAppendActions(self._engine, state, self._iterator(written), context)))
+
+    def _moved(self, view: TableView, physical: Any, written: Sequence[Any]) -> list[Any]:
+        """Actions that add files without a change of rows, for which Kernel's public door has none."""
+        actions = self._kernel.internal.actions
+        root = view._snapshot.getDataPath().toUri()  # noqa: SLF001 our own class
+        none, of_none = self._jvm.java.util.Optional.empty(), self._jvm.java.util.HashMap()
+        added = (
+            actions.AddFile.convertDataFileStatus(physical, root, file, of_none, False, of_none, none, none, none)
+            for file in written
+        )
+        return [actions.SingleAction.createAddFileSingleAction(file.toRow()) for file in added]
 
     def _iterator(self, rows: Any) -> Any:
         listed = self._jvm.java.util.ArrayList()

@@ -23,6 +23,7 @@ from sinks.delta.policy import check_whole
 from sinks.delta.schema import DeltaSchema, mirror_schema
 from sinks.delta.settings import TableSettings
 from sinks.delta.side_by_side import own_session
+from sinks.delta.spark_writer import put
 from sinks.delta.splice import Splice
 from sinks.delta.staged import NetFiles
 from sinks.delta.target import Target
@@ -104,7 +105,7 @@ def write_mirror(
             break
         try:
             if clears or target.view.is_empty():
-                return _begun(part, target, schema, net, clears=clears)
+                return _begun(spark, part, target, schema, net, clears=clears)
             return _changed(spark, part, target, schema, net)
         except CommitConflict:
             if tried == _TRIES - 1:
@@ -112,20 +113,36 @@ def write_mirror(
     return net.files
 
 
-def _begun(part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, clears: bool) -> Sequence[DataFile]:
+def _begun(
+    spark: SparkSession, part: Part, target: Target, schema: DeltaSchema, net: NetFiles, *, clears: bool
+) -> Sequence[DataFile]:
     """The rows to put are all that the mirror holds."""
     if net.partial:
         raise missing_row(_first(net.partial[0], FROM))
     if part.counts and net.gone:
         raise missing_row(_first(net.gone[0], ""))
-    if clears and net.whole and not target.view.is_empty() and target.view.has_change_feed():
-        # Kernel knows no rows that go and rows that come in one commit of a table whose feed tells of both.
-        target.commit(part.transaction(Step.FILL), Commit(schema=_news(schema, target), clear=True))
-        faults.reached("mirror_cleared", f"{target.path} {part.index}")
-        clears = False
-    target.commit(part.transaction(Step.ROWS), Commit(schema=_news(schema, target), clear=clears, files=net.whole))
+    last = part.transaction(Step.ROWS)
+    if not target.by_spark:
+        if clears and net.whole and not target.view.is_empty() and target.view.has_change_feed():
+            # Kernel knows no rows that go and rows that come in one commit of a table whose feed tells of both.
+            target.commit(part.transaction(Step.FILL), Commit(schema=_news(schema, target), clear=True))
+            faults.reached("mirror_cleared", f"{target.path} {part.index}")
+            clears = False
+        target.commit(last, Commit(schema=_news(schema, target), clear=clears, files=net.whole))
+        faults.reached("mirror_committed", f"{target.path} {part.index}")
+        return net.gone
+    news = _news(schema, target)
+    if news is not None:
+        # Rows from before need not fit the schema that comes, so they go with the one that they have.
+        target.commit(part.transaction(Step.SCHEMA), Commit(schema=news, clear=clears))
+        faults.reached("mirror_schema_committed", f"{target.path} {part.index}")
+    if net.whole or (clears and news is None):
+        spark = own_session(spark)
+        target.run(last, spark, put(spark, target, schema, net.whole, clear=clears and news is None))
+    if target.held < last:
+        target.commit(last, Commit())
     faults.reached("mirror_committed", f"{target.path} {part.index}")
-    return net.gone
+    return net.files
 
 
 def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchema, net: NetFiles) -> Sequence[DataFile]:
@@ -148,7 +165,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
         filled={physical_name(column.id): initial_scalar(column) for column in filled},
         deleted_at_us=deleted_at_us,
     )
-    uptake = taken_up(spark, target.view, splice, net)
+    uptake = None if target.by_spark else taken_up(spark, target.view, splice, net)
     if uptake is None and part.counts:
         raise TableStopped(
             "a mirror of a table without a key cannot be merged by Spark",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from sinks.delta.kernel import Kernel, TableView
+from sinks.delta.kernel import REARRANGED, Kernel, TableView
 from sinks.delta.target import MAINTENANCE
 
 __all__ = ["first_version", "version_holding"]
@@ -49,6 +50,10 @@ def version_holding(kernel: Kernel, newest: TableView, application: str, link: i
     if view is None or view.transaction(application) != link:
         return None
     # What compaction wrote anew stays readable longer than what it replaced.
-    while first < newest.version and (kernel.commit_info(newest.path, first + 1) or {}).get("operation") in MAINTENANCE:
+    while first < newest.version and _changes_no_row(kernel.commit_info(newest.path, first + 1) or {}):
         first += 1
     return first
+
+
+def _changes_no_row(info: Mapping[str, Any]) -> bool:
+    return info.get("operation") in MAINTENANCE or f"/{REARRANGED}" in str(info.get("engineInfo", ""))

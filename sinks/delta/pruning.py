@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from sinks.delta.kernel import HeldFile
 
-__all__ = ["files_with"]
+__all__ = ["bounds_in", "files_with"]
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -36,7 +36,7 @@ def files_with(files: Sequence[HeldFile], keys: pa.Table) -> list[HeldFile]:
     def holds(said: Mapping[str, Any]) -> bool:
         if count < len(values) and _has_null(said, first):
             return True
-        bounds = _bounds(said, first, values.type)
+        bounds = bounds_in(said, first, values.type)
         low, high = 0, count
         if bounds is not None:
             low = bisect_left(range(count), bounds[0], key=lambda at: values[at].as_py())
@@ -47,7 +47,7 @@ def files_with(files: Sequence[HeldFile], keys: pa.Table) -> list[HeldFile]:
 
 
 def _meets(said: Mapping[str, Any], name: str, values: pa.ChunkedArray) -> bool:
-    bounds = _bounds(said, name, values.type)
+    bounds = bounds_in(said, name, values.type)
     if bounds is None or (values.null_count and _has_null(said, name)):
         return True
     ends = pc.min_max(values).as_py()
@@ -58,7 +58,7 @@ def _has_null(said: Mapping[str, Any], name: str) -> bool:
     return bool(said.get("nullCount", {}).get(name, 1))
 
 
-def _bounds(said: Mapping[str, Any], name: str, kind: pa.DataType) -> tuple[Any, Any] | None:
+def bounds_in(said: Mapping[str, Any], name: str, kind: pa.DataType) -> tuple[Any, Any] | None:
     """The least and the greatest value that a file can have in a column; None: it does not say."""
     low, high = (said.get(side, {}).get(name) for side in ("minValues", "maxValues"))
     form = _form(kind)

@@ -15,7 +15,7 @@ from historian.secret import Secret
 from sinks.shaping.rules import Rules
 from sinks.tables import tells_apart
 
-__all__ = ["KINDS", "DeltaSettings", "TableSettings"]
+__all__ = ["KINDS", "Compaction", "DeltaSettings", "TableSettings"]
 
 KINDS = ("changelog", "mirror", "history")
 """The kinds of tables that a source's table can have in the lake."""
@@ -23,6 +23,19 @@ KINDS = ("changelog", "mirror", "history")
 
 _OURS = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId", "delta.feature.domainMetadata")
 """Without these a target could not follow its source: columns by their ids, offsets beside the rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """When small files are joined.
+
+    Attributes:
+        files: so many that are worth it are waited for.
+        target_bytes: of a file; one of half that size is not small any more.
+    """
+
+    files: int
+    target_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +56,9 @@ class TableSettings:
         cluster: whether mirrors are clustered by their key, and what is written to them is sorted by it.
         table_properties: Delta's, name and value, that a table's targets are made with. They win over those that we choose;
             None leaves one of ours out.
+        compact: so many small files of a target are joined, between plans, to ones of that size in bytes, see
+            :class:`Compaction`; None: none are. May change from run to run.
+        writer: "native": files are written and committed by us; "spark": by Spark's own writer. May change from run to run.
         columns, exclude, mask, hash, truncate, compute, where: see :class:`sinks.shaping.rules.Rules`.
         evolution: what becomes of targets when the table's schema changes; may change from run to run.
     """
@@ -56,6 +72,8 @@ class TableSettings:
     keyless: Literal["changelog", "rows"] = "changelog"
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
+    compact: tuple[int, int] | None = (50, 128_000_000)
+    writer: Literal["native", "spark"] = "native"
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     mask: tuple[tuple[str, str | None], ...] = ()
@@ -69,6 +87,11 @@ class TableSettings:
     def rules(self) -> Rules:
         """What is done to columns and rows."""
         return Rules(**{f.name: getattr(self, f.name) for f in fields(Rules)})
+
+    @property
+    def compaction(self) -> Compaction | None:
+        """When small files are joined; None: never."""
+        return None if self.compact is None else Compaction(files=self.compact[0], target_bytes=self.compact[1])
 
     @property
     def shape(self) -> str:
@@ -107,6 +130,12 @@ class TableSettings:
         ]
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
+        if self.writer == "spark" and self.keyless == "rows":
+            problems.append(
+                "expected native, where keyless is rows: a MERGE does not count rows @ $.writer (got spark)"
+            )
+        if self.compact is not None and (self.compact[0] < 2 or self.compact[1] < 1):
+            problems.append(f"expected two files or more, and a size @ $.compact (got {self.compact})")
         if len(set(self.key)) < len(self.key):
             problems.append(f"expected each column once @ $.key (got {', '.join(self.key)})")
         if self.keyless == "rows" and self.mirror_deletes == "soft":

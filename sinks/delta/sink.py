@@ -13,9 +13,11 @@ from sinks.chain import check_connector, check_follows
 from sinks.chunks import Chunks
 from sinks.delta import faults
 from sinks.delta.catalog import CatalogTables, catalog_names
+from sinks.delta.compaction import Compactor
 from sinks.delta.kernel import Kernel
 from sinks.delta.letters import DEAD_LETTERS, record_letters
 from sinks.delta.settings import DeltaSettings
+from sinks.delta.spark_writer import writer_of
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["DeltaSink"]
+
+_PLANS = 100
+"""So many are written between two looks at the files that they are recorded in."""
 
 
 class DeltaSink:
@@ -45,6 +50,7 @@ class DeltaSink:
             self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
         self._state: LakeState | None = None
         self._targets: dict[str, Target] = {}
+        self._compactor = Compactor(spark, settings)
         self._shaper = Shaper(spark, settings.rules_of)
 
     def recover(self) -> Recovered | None:
@@ -113,6 +119,9 @@ class DeltaSink:
         self._align(state)
         state.advance()
         faults.reached("plan_written")
+        self._compactor.tidy(self._targets, state.homes, plan.number)
+        if plan.number % _PLANS == 0:
+            state.compact()
 
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""
@@ -164,7 +173,9 @@ class DeltaSink:
         former = {d: home for home in homes for d in home.former}
         plans: dict[int, tuple[str, int]] = {0: ("", 0)}
         for directory, home in (targets | former).items():
-            held = state.held(directory)
+            view = state.kernel.view(state.path(directory))
+            held = 0 if view is None else view.transaction(f"{state.connector}/{directory}")
+            wanted = self._settings.for_table(home.came_as).writer
             number = held // STEPS
             is_written = directory not in former and home.why_stopped is None
             if state.last is not None and held >= links.get(directory, 0) and is_written:
@@ -179,5 +190,6 @@ class DeltaSink:
                 plan=number,
                 position=plans[number][0],
                 made_us=plans[number][1],
+                writer=wanted if view is None else writer_of(view, home.kind(directory), wanted),
                 stopped=home.former_why if directory in former else home.why_stopped,
             )

@@ -20,12 +20,13 @@ from historian.errors import ChainBroken, SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered
+from sinks.delta.compaction import joined
 from sinks.delta.evolution import evolved_homes
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
 from sinks.delta.past import first_version
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.settings import DeltaSettings
+from sinks.delta.settings import Compaction, DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
@@ -38,7 +39,7 @@ _OWNER = "historian.connector"
 _KINDS = "historian.kinds"
 _AS_OF = "historian.tables"
 _REWRITES = "historian.rewrites"
-_MANY_FILES = 200
+_MANY_FILES = Compaction(files=200, target_bytes=128_000_000)
 
 
 class LakeState:
@@ -90,7 +91,7 @@ class LakeState:
         self._read_homes()
         self._check_shapes()
         self._drop_unplanned_changes()
-        self._compact()
+        self.compact()
         if self.last is not None and int(self._views[TABLES].domain(_AS_OF) or 0) < self.last.number:
             # What the last plan made of them follows from the plan; where it changed nothing, nothing is written.
             self.record_homes(self.assigned(self.last), self.last.number)
@@ -292,11 +293,15 @@ class LakeState:
         if planned.num_rows < changes.num_rows:
             self._replace(CHANGES, planned)
 
-    def _compact(self) -> None:
-        """A plan is a file of its own at first; many of them make the next start slow."""
+    def compact(self) -> None:
+        """Joins files: a plan is one of its own at first, and many of them make every start and checkpoint slow."""
         for name in (PLANS, CHANGES):
-            if len(self._views[name].files()) > _MANY_FILES:
-                self._replace(name, self._read(name, *STATE_SCHEMAS[name].names()))
+            commit = joined(self._views[name], _MANY_FILES)
+            if commit is not None:
+                try:
+                    self._views[name] = self.kernel.commit(self._views[name], "", 0, commit)
+                except CommitConflict:
+                    self._views[name] = self._refreshed(name)
 
     def _replace(self, name: str, rows: pa.Table) -> None:
         self._commit(

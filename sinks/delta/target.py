@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from historian.errors import ChainBroken, TableStopped
 from sinks.delta import faults
-from sinks.delta.kernel import Commit, CommitConflict, Kernel, TableView
+from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
 from sinks.delta.schema import DeltaSchema
 from sinks.parts import STEPS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MAINTENANCE", "Target", "signature"]
+__all__ = ["MAINTENANCE", "Target", "session_settings", "signature"]
 
 _OWNER = "historian.connector"
 _KIND = "historian.kind"
@@ -63,6 +63,7 @@ class Target:
         path: the same, absolute.
         kind: "changelog", "mirror" or "history".
         properties: of the table, where it is made; they win over ours, and None leaves one of ours out.
+        by_spark: whether Spark's own writer puts and changes its rows.
     """
 
     def __init__(
@@ -73,12 +74,15 @@ class Target:
         path: str,
         kind: str,
         properties: Sequence[tuple[str, str | None]] = (),
+        *,
+        by_spark: bool = False,
     ) -> None:
         self._kernel = kernel
         self._connector = connector
         self.directory = directory
         self.path = path
         self.kind = kind
+        self.by_spark = by_spark
         self._properties = {**_PROPERTIES, **dict(properties)}
         self.application = f"{connector}/{directory}"
         self._view: TableView | None = None
@@ -169,6 +173,19 @@ class Target:
             self._view = self._kernel.commit(self.view, self.application, version, commit)
         self._seen = self._view.version
 
+    def rearrange(self, removed: Sequence[str], files: Sequence[DataFile]) -> bool:
+        """Puts *files* with the same rows in the place of others; no step of a plan.
+
+        False where another commit came first: then the files may be the table's or not, and stay.
+        """
+        try:
+            commit = Commit(removed=removed, files=files, same_rows=True)
+            self._view = self._kernel.commit(self.view, "", 0, commit)
+        except CommitConflict:
+            return False
+        self._seen = self._view.version
+        return True
+
     def run(self, version: int, spark: SparkSession, statement: Callable[[], Any]) -> None:
         """Runs an INSERT, UPDATE, DELETE or MERGE with the transaction identifier of *version* in its commit."""
         settings = {
@@ -176,7 +193,7 @@ class Target:
             _VERSION: str(version),
             _METADATA: f"{signature(self._connector)} plan {version // STEPS}",
         }
-        with _session_settings(spark, settings):
+        with session_settings(spark, settings):
             faults.reached("statement_begun", f"{self.path} {version}")
             statement()
         faults.reached("statement_done", f"{self.path} {version}")
@@ -234,7 +251,7 @@ _ANEW = "restore the target as it was, or start the table anew in another lake"
 
 
 @contextmanager
-def _session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of this session only; what it had of them before does not come from it, so it is not put back."""
     try:
         for name, value in settings.items():

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from historian.partial_fold import FROM, completed, missing_row
 from sinks.delta import rewrite
 from sinks.delta.files import FileWriter
-from sinks.delta.kernel import DataFile, HeldFile, TableView
+from sinks.delta.kernel import KEEPS_ROWS, DataFile, HeldFile, TableView
 from sinks.delta.pruning import files_with
 from sinks.delta.splice import Splice, Spliced, found, joined, spliced
 from sinks.delta.staged import NetFiles
@@ -33,10 +33,6 @@ _LOOSE_FILES = 8
 
 _FILES, _FILE_BYTES = 64, 128 << 20
 """So many files are enough, until they are that large."""
-
-_KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
-"""Properties of tables whose rows must not be moved to another file as if they were new."""
-
 
 _STEP_BYTES = 32 << 20
 """Files of a net change up to this size, a few times more in memory, are taken up at once."""
@@ -60,7 +56,7 @@ def taken_up(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles
     held = view.held_files()
     share = sum(file.size_bytes for file in held) // _FILES
     splice = replace(splice, file_bytes=min(max(splice.file_bytes, share), _FILE_BYTES))
-    if any(view.property(name) == "true" for name in _KEEPS_ROWS):
+    if any(view.property(name) == "true" for name in KEEPS_ROWS):
         return None
     passing: Sequence[DataFile] = ()
     if net.partial:

@@ -191,9 +191,15 @@ class PlanWriter:
             return
         if directory not in self._targets:
             kind, path = part.home.kind(directory), self._state.path(directory)
-            properties = self._settings.for_table(part.home.came_as).table_properties
+            said = self._settings.for_table(part.home.came_as)
             self._targets[directory] = Target(
-                self._state.kernel, self._plan.connector, directory, path, kind, properties
+                self._state.kernel,
+                self._plan.connector,
+                directory,
+                path,
+                kind,
+                said.table_properties,
+                by_spark=said.writer == "spark",
             )
         target = self._targets[directory]
         target.refresh()
@@ -254,7 +260,8 @@ class PlanWriter:
         if ready.history is not None:
             self._state.kernel.delete_files([file.path for file in ready.history.commit(spark, of(OPENED), of(ENDED))])
         if ready.changelog is not None:
-            ready.changelog.commit([*ready.retractions, *of(CHANGELOG)])
+            passed = ready.changelog.commit(spark, [*ready.retractions, *of(CHANGELOG)])
+            self._state.kernel.delete_files([file.path for file in passed])
         if ready.mirror is None or ready.mirror_schema is None:
             return
         net = NetFiles(

@@ -92,6 +92,28 @@ def _source(directory: Path, text: str, **environment: str) -> Any:
     return _load(directory, f"name: shop\nsource: {text}\n", **environment).source
 
 
+def test_small_files_are_joined_unless_a_table_says_otherwise(tmp_path: Path) -> None:
+    tables = "{'a.*': {compact: null, writer: spark}, 'b.*': {compact: {files: 9}}}"
+    sink = f"{{type: delta, path: lake, compact: {{target: 64 MB}}, tables: {tables}}}"
+    delta = _load(tmp_path, f"name: shop\nsource: {SOURCE}\nsinks: [{sink}]").sinks[0]
+    assert isinstance(delta, DeltaSinkConfig)
+    assert (delta.compact, delta.writer) == ((50, 64_000_000), "native")
+    assert delta.tables == (
+        ("a.*", (("compact", None), ("writer", "spark"))),
+        ("b.*", (("compact", (9, 128_000_000)),)),
+    )
+    with pytest.raises(ConfigError, match=r"expected a number from 2 @ \$\.sinks\[0\]\.compact\.files"):
+        _load(tmp_path, f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: lake, compact: {{files: 1}}}}]")
+
+
+def test_a_plan_before_its_time_takes_no_more_than_a_plan_may(tmp_path: Path) -> None:
+    run = _load(tmp_path, f"name: shop\nsource: {SOURCE}\nrun: {{batch_bytes: 1 MB, max_batch_bytes: 2 MB}}").run
+    assert (run.batch_bytes, run.max_batch_bytes) == (1_000_000, 2_000_000)
+    assert _load(tmp_path, f"name: shop\nsource: {SOURCE}\nrun: {{max_batch_bytes: 3 MB}}").run.batch_bytes == 3_000_000
+    with pytest.raises(ConfigError, match="expected a batch_bytes of max_batch_bytes at most"):
+        _load(tmp_path, f"name: shop\nsource: {SOURCE}\nrun: {{batch_bytes: 3 MB, max_batch_bytes: 2 MB}}")
+
+
 def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
     config = _load(tmp_path, SHOP, SHOP_DB_PASSWORD="s3cret")
 

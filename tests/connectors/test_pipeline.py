@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -36,13 +36,21 @@ def _config(tmp_path: Path, *files: str, run: str = "{}") -> PipelineConfig:
     return load_config(path)
 
 
-def _run(config: PipelineConfig, *, stop_behind: int | None = None, until: str | None = None) -> list[Plan]:
+def _run(
+    config: PipelineConfig,
+    *,
+    stop_behind: int | None = None,
+    until: str | None = None,
+    behind_first: Callable[[], object] = lambda: None,
+) -> list[Plan]:
     """A run's plans: up to the log's end, or live until the plan of that number is written."""
     plans: list[Plan] = []
     stopping = threading.Event()
 
     def report(plan: Plan, _: Mapping[str, str]) -> None:
         plans.append(plan)
+        if plan.number == 1:
+            behind_first()
         if plan.number == stop_behind:
             stopping.set()
 
@@ -77,6 +85,21 @@ def test_a_log_that_is_ahead_is_followed_without_a_pause(tmp_path: Path) -> None
     thread.join(ENDS_S)
 
     assert [plan.number for plan in done] == [1, 2, 3]
+
+
+def test_a_plan_is_made_before_its_time_where_enough_of_the_log_waits(tmp_path: Path) -> None:
+    first, second = sorted(path.name for path in (SHOP / "binlog").iterdir())[:2]
+    config = _config(tmp_path, first, run=f"{{trigger: {10 * ENDS_S} seconds, batch_bytes: 1 KB}}")
+    done: list[Plan] = []
+
+    thread = threading.Thread(
+        target=lambda: done.extend(_run(config, stop_behind=2, behind_first=lambda: _config(tmp_path, second))),
+        daemon=True,
+    )
+    thread.start()
+    thread.join(ENDS_S)
+
+    assert [(plan.number, plan.end.file) for plan in done] == [(1, first), (2, second)]
 
 
 def test_a_run_that_is_stopped_before_it_begins_writes_nothing(tmp_path: Path) -> None:

@@ -233,6 +233,14 @@ def test_from_the_end_nothing_comes(log: Log, reader: BinlogReader) -> None:
     assert scanned(reader, reader.end()) == []
 
 
+def test_as_much_waits_as_the_files_hold(log: Log, reader: BinlogReader) -> None:
+    start = own(log, reader)
+    sizes = [int(size) for file, size, *_ in log.server.sql("SHOW BINARY LOGS") if file >= start.file]
+    assert reader.waiting_bytes(start) == sum(sizes) - start.offset > 0
+    assert reader.waiting_bytes(reader.end()) == 0
+    assert reader.waiting_bytes(replace(start, server="another")) == 0
+
+
 def test_a_bound_stands_before_each_other_item(log: Log, reader: BinlogReader) -> None:
     before: LogPosition | None = own(log, reader)
     gtids: set[str] = set()

@@ -13,6 +13,7 @@ from historian.errors import ChainBroken, SinkError
 from lake import Lake
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink, faults, mirror
+from sinks.delta.settings import Compaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,14 +200,16 @@ def test_schema_changes_of_a_plan_that_never_came_are_dropped(lake: Lake) -> Non
 
 def test_the_lakes_own_tables_are_compacted_at_a_start(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     _go_on(lake)
-    monkeypatch.setattr("sinks.delta.state._MANY_FILES", 1)
+    lake.lab.insert("shop.t", {"id": 30, "a": 3})
+    lake.cut()
+    monkeypatch.setattr("sinks.delta.state._MANY_FILES", Compaction(files=2, target_bytes=1_000_000))
     lake.reopen()
     plans = lake.spark.read.format("delta").load(f"{lake.path}/historian_plans")
     assert 1 == len(plans.inputFiles())
     lake.lab.insert("shop.t", {"id": 3, "a": 3})
     lake.cut()
 
-    assert [1, 2, 3] == [row.plan for row in plans.orderBy("plan").collect()]
+    assert [1, 2, 3, 4] == [row.plan for row in plans.orderBy("plan").collect()]
     recovered = lake.sink.recover()
     assert recovered is not None
     assert lake.lab.plans == list(recovered.plans)

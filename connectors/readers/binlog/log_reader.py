@@ -72,6 +72,10 @@ class BinlogReader(ABC):
         """Names of the log's files, oldest first."""
 
     @abstractmethod
+    def _sizes(self, file: str) -> Sequence[int]:
+        """Sizes of *file* and those behind it, up to what is committed; [] where the log has no such file."""
+
+    @abstractmethod
     def _gtids_before(self, file: str) -> Gtids:
         """GTIDs of all transactions before *file*."""
 
@@ -279,6 +283,13 @@ class BinlogReader(ABC):
     def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
         return None if self._keeper is None else self._keeper.kept(planned)
+
+    def waiting_bytes(self, position: LogPosition) -> int:
+        """How much log stands behind *position*, see :class:`connectors.readers.base.Reader`."""
+        if position.server not in ("", self._server()):
+            return 0
+        sizes = self._sizes(position.file)
+        return sum(sizes) - position.offset if sizes else 0
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:  # noqa: ARG002 - a server can tell
         """Returns after *timeout_s*, see :class:`connectors.readers.base.Reader`."""

@@ -84,6 +84,10 @@ class BinlogFilesReader(BinlogReader):
     def _files(self) -> Sequence[str]:
         return [file.name for file in self._log_files()]
 
+    def _sizes(self, file: str) -> Sequence[int]:
+        sizes = {each.name: each.path.stat().st_size for each in self._log_files()}
+        return list(sizes.values())[list(sizes).index(file) :] if file in sizes else []
+
     def _gtids_before(self, file: str) -> Gtids:
         head, flavor = self._head(self._named(file)), self.flavor
         if head.format.flavor != flavor:
@@ -252,6 +256,13 @@ class BinlogServerReader(BinlogReader):
 
     def _files(self) -> Sequence[str]:
         return [str(row[0]) for row in self._ask("SHOW BINARY LOGS")]
+
+    def _sizes(self, file: str) -> Sequence[int]:
+        newest, offset = self._status()
+        if newest == file:
+            return [offset]
+        sizes = {str(name): int(size) for name, size, *_ in self._ask("SHOW BINARY LOGS")}
+        return list(sizes.values())[list(sizes).index(file) :] if file in sizes else []
 
     def _gtids_before(self, file: str) -> Gtids:
         for row in self._ask("SHOW BINLOG EVENTS IN %s LIMIT 4", file):
