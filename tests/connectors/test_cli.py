@@ -208,6 +208,7 @@ def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatc
         "plan": 4,
         "stopped": None,
         "made_us": 1_700_000_000_000_000,
+        "writer": "spark (row tracking)",
     }
     positions = [str(end), "", str(end.gtid_set)[: len(str(end)) - 1]]
     targets = [{**target, "position": position} for position in positions]
@@ -223,7 +224,9 @@ def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatc
     assert [row["behind"] for row in found["targets"]][:2] == [0, None]
     assert found["targets"][2]["behind"] > 0
     assert {row["made"] for row in found["targets"]} == {"2023-11-14T22:13:20Z"}
-    assert "its store is not there" in _run("status", file).stdout
+    shown = _run("status", file).stdout
+    assert "its store is not there" in shown
+    assert "spark (row tracking)" in shown
 
 
 def test_a_store_that_has_not_made_what_targets_hold_is_refused(tmp_path: Path) -> None:
