@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
+from historian.errors import SinkError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_s3", "located", "share_settings"]
+__all__ = ["is_s3", "located", "reading", "share_settings", "writing"]
 
 _VARIABLE = "HISTORIAN_S3A"
 _PREFIX = "fs.s3a."
@@ -64,6 +67,34 @@ def located(path: str) -> tuple[pafs.FileSystem, str]:
         return found
     bucket, _, key = path.partition("://")[2].partition("/")
     return _s3(os.environ.get(_VARIABLE, "{}"), bucket), f"{bucket}/{key}".rstrip("/")
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Raises :class:`SinkError` where what is done inside cannot write at *path*: no rights, no space, no such place."""
+    with _accessing("a file cannot be written", path, "write to"):
+        yield
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raises :class:`SinkError` where what is done inside cannot read at *path*."""
+    with _accessing("a file cannot be read", path, "read"):
+        yield
+
+
+@contextmanager
+def _accessing(what: str, path: str, do: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SinkError(
+            what,
+            where=path,
+            expected=f"a path that the driver and every executor may {do}",
+            found=f"{type(error).__name__}: {error}",
+            next_step="mend the path, its rights or its space; the next run goes on where this one ended",
+        ) from error
 
 
 def _setting(hadoop: Any, bucket: str, name: str) -> str:

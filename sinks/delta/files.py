@@ -26,7 +26,7 @@ from sinks.delta.statistics import file_statistics
 from sinks.intervals import Added, IntervalRows
 from sinks.key_ranges import KeyRanges
 from sinks.rows import NetRows, changelog_rows
-from sinks.storage import located
+from sinks.storage import located, writing
 from sinks.variant import fitted
 
 __all__ = [
@@ -165,11 +165,11 @@ class FileWriter:
         self._buffered_bytes = 0
         self._writer: Any = None
         self._stream: Any = None
-        self._name = ""
+        self._path = ""
         self._files: list[DataFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds rows, in order."""
+        """Adds rows, in order. Raises :class:`historian.errors.SinkError` where they cannot be written."""
         if batch.num_rows:
             self._buffer.append(batch)
             self._buffered_bytes += batch.nbytes
@@ -192,36 +192,41 @@ class FileWriter:
             return
         if self._writer is None:
             self._open()
-        self._writer.write_table(pa.Table.from_batches(self._buffer, self._schema))
+        with writing(self._path):
+            self._writer.write_table(pa.Table.from_batches(self._buffer, self._schema))
+            size = self._stream.tell()
         self._buffer, self._buffered_bytes = [], 0
-        if self._stream.tell() >= self._file_bytes:
+        if size >= self._file_bytes:
             self._finish()
 
     def _open(self) -> None:
-        self._name = f"part-{uuid.uuid4()}.zstd.parquet"
-        self._stream = self._system.open_output_stream(f"{self._root}/{self._name}")
+        name = f"part-{uuid.uuid4()}.zstd.parquet"
+        self._path = f"{self._directory}/{name}"
         self._footers: list[pq.FileMetaData] = []
-        # Decimals up to 18 digits as integers, as Spark's own files have them.
-        self._writer = pq.ParquetWriter(
-            self._stream,
-            self._schema,
-            compression="zstd",
-            dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            store_decimal_as_integer=True,
-            metadata_collector=self._footers,
-        )
+        with writing(self._path):
+            self._stream = self._system.open_output_stream(f"{self._root}/{name}")
+            # Decimals up to 18 digits as integers, as Spark's own files have them.
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                self._schema,
+                compression="zstd",
+                dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                store_decimal_as_integer=True,
+                metadata_collector=self._footers,
+            )
 
     def _finish(self) -> None:
         if self._writer is None:
             return
-        self._writer.close()
-        size = self._stream.tell()
-        self._stream.close()
+        with writing(self._path):
+            self._writer.close()
+            size = self._stream.tell()
+            self._stream.close()
         self._writer = None
         footer = self._footers[0]
         self._files.append(
             DataFile(
-                path=f"{self._directory}/{self._name}",
+                path=self._path,
                 size_bytes=size,
                 rows=footer.num_rows,
                 statistics=file_statistics(footer, self._schema),

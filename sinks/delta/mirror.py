@@ -29,7 +29,7 @@ from sinks.delta.staged import NetFiles
 from sinks.delta.target import Target
 from sinks.delta.uptake import taken_up
 from sinks.parts import Part, Step
-from sinks.storage import located
+from sinks.storage import located, reading
 from sinks.variant import is_variant
 
 if TYPE_CHECKING:
@@ -226,4 +226,5 @@ def _first(file: DataFile, prefix: str) -> str:
 
 def _rows(file: DataFile) -> pa.Table:
     system, place = located(file.path)
-    return pq.ParquetFile(system.open_input_file(place)).read()
+    with reading(file.path):
+        return pq.ParquetFile(system.open_input_file(place)).read()

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from historian.types import MAX_DECIMAL_DIGITS
-from sinks.storage import located
+from sinks.storage import located, reading
 from sinks.variant import fitted
 
 __all__ = ["SMALL_BYTES", "groups", "read"]
@@ -26,11 +26,15 @@ def read(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar] | None 
 def groups(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> Iterator[pa.Table]:
     """The same, one row group of the file after the other."""
     system, place = located(path)
-    with system.open_input_file(place) as stream:
+    with reading(path):
+        stream = system.open_input_file(place)
         file = pq.ParquetFile(stream)
+    with stream:
         held = [name for name in schema.names if name in file.schema_arrow.names]
         for number in range(file.num_row_groups):
-            yield _fitted(file.read_row_group(number, held), schema, defaults)
+            with reading(path):
+                rows = file.read_row_group(number, held)
+            yield _fitted(rows, schema, defaults)
 
 
 def _fitted(rows: pa.Table, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> pa.Table:

@@ -30,7 +30,7 @@ from sinks.delta.settings import Compaction, DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
-from sinks.storage import located
+from sinks.storage import located, reading
 from sinks.tables import Home, Homes
 
 __all__ = ["LakeState"]
@@ -343,18 +343,8 @@ class LakeState:
 
     def _write(self, name: str, rows: pa.Table) -> list[DataFile]:
         writer = FileWriter(self.path(name), rows.schema)
-        try:
-            for batch in rows.to_batches():
-                writer.write(batch)
-            return writer.close()
-        except OSError as error:
-            raise SinkError(
-                "the lake cannot be written",
-                where=self.path(name),
-                expected="a path that this process may write to",
-                found=error,
-                next_step="mend the path, its rights or its space; the next run goes on where this one ended",
-            ) from error
+        writer.write_table(rows)
+        return writer.close()
 
     def _read(self, name: str, *columns: str, filters: Any = None, view: TableView | None = None) -> pa.Table:
         files = (view or self._views[name]).files()
@@ -362,4 +352,5 @@ class LakeState:
             return self._table(name, []).select(list(columns))
         system, _ = located(self._root)
         paths = [located(file)[1] for file in files]
-        return pq.read_table(paths, columns=list(columns), filesystem=system, filters=filters)
+        with reading(self.path(name)):
+            return pq.read_table(paths, columns=list(columns), filesystem=system, filters=filters)

@@ -20,7 +20,7 @@ from sinks.delta.splice import Splice, Spliced, found, joined, spliced
 from sinks.delta.staged import NetFiles
 from sinks.delta.tasks import run_tasks
 from sinks.rows import two_rows
-from sinks.storage import located
+from sinks.storage import located, reading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -244,4 +244,5 @@ def _found_bytes(splice: Splice, keys: pa.Table, paths: Sequence[str]) -> bytes:
 
 def _file(path: str) -> pa.Table:
     system, place = located(path)
-    return pq.ParquetFile(system.open_input_file(place)).read()
+    with reading(path):
+        return pq.ParquetFile(system.open_input_file(place)).read()

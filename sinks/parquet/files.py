@@ -29,7 +29,7 @@ from historian.schema import Snapshot
 from historian.types import arrow_type
 from sinks.chunks import Chunks
 from sinks.rows import changelog_rows
-from sinks.storage import located
+from sinks.storage import located, reading, writing
 
 __all__ = ["Retraction", "Work", "write_chunks", "write_retractions"]
 
@@ -142,30 +142,34 @@ class _File:
 
     def __init__(self, directory: str, first_offset: int, version: int, schema: pa.Schema) -> None:
         self._system, root = located(directory)
-        self._system.create_dir(root, recursive=True)
         name = f"{first_offset:016d}-v{version}.parquet"
+        self._path = f"{directory}/{name}"
         self._draft, self._final = f"{root}/_{name}", f"{root}/{name}"
         self._rows = 0
-        self._stream = self._system.open_output_stream(self._draft)
-        self._writer = pq.ParquetWriter(
-            self._stream,
-            schema,
-            compression="zstd",
-            use_dictionary=[field.name for field in schema if field.name != "offset"],
-            column_encoding={"offset": "DELTA_BINARY_PACKED"},
-            store_decimal_as_integer=True,
-        )
+        with writing(self._path):
+            self._system.create_dir(root, recursive=True)
+            self._stream = self._system.open_output_stream(self._draft)
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                schema,
+                compression="zstd",
+                use_dictionary=[field.name for field in schema if field.name != "offset"],
+                column_encoding={"offset": "DELTA_BINARY_PACKED"},
+                store_decimal_as_integer=True,
+            )
 
     def write(self, rows: pa.Table) -> None:
         """Adds rows, in order."""
         self._rows += rows.num_rows
-        self._writer.write_table(rows)
+        with writing(self._path):
+            self._writer.write_table(rows)
 
     def close(self) -> int:
         """Puts the file in place; says how many rows it has."""
-        self._writer.close()
-        self._stream.close()
-        self._system.move(self._draft, self._final)
+        with writing(self._path):
+            self._writer.close()
+            self._stream.close()
+            self._system.move(self._draft, self._final)
         return self._rows
 
 
@@ -199,7 +203,8 @@ def _paths(work: Retraction) -> Iterator[tuple[pafs.FileSystem, str]]:
 
 
 def _open(system: pafs.FileSystem, path: str) -> tuple[pq.ParquetFile, Snapshot]:
-    file = pq.ParquetFile(system.open_input_file(path))
+    with reading(path):
+        file = pq.ParquetFile(system.open_input_file(path))
     return file, codec.load(Snapshot, file.schema_arrow.metadata[_SNAPSHOT])
 
 

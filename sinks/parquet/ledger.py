@@ -15,7 +15,7 @@ from historian import codec
 from historian.errors import SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
-from sinks.storage import located
+from sinks.storage import located, reading, writing
 from sinks.tables import Home
 
 __all__ = ["HeldPlan", "Ledger", "Log"]
@@ -69,7 +69,7 @@ class Ledger:
 
     def read(self, number: int) -> HeldPlan:
         """The plan of that number. Raises :class:`SinkError` where its file is damaged."""
-        with self._system.open_input_file(self._path(number)) as file:
+        with reading(self.where), self._system.open_input_file(self._path(number)) as file:
             text = file.read()
         try:
             return codec.load(HeldPlan, text)
@@ -80,12 +80,13 @@ class Ledger:
 
     def append(self, held: HeldPlan) -> None:
         """Puts the file of a plan in place."""
-        self._system.create_dir(self._directory, recursive=True)
         final = self._path(held.plan.number)
         draft = self._path(held.plan.number, "_")
-        with self._system.open_output_stream(draft) as file:
-            file.write(codec.dump(HeldPlan, held).encode())
-        self._system.move(draft, final)
+        with writing(self.where):
+            self._system.create_dir(self._directory, recursive=True)
+            with self._system.open_output_stream(draft) as file:
+                file.write(codec.dump(HeldPlan, held).encode())
+            self._system.move(draft, final)
 
     def _path(self, number: int, mark: str = "") -> str:
         return f"{self._directory}/{mark}{number:012d}.json"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +13,9 @@ import pytest
 from historian.errors import ChainBroken, SinkError
 from lake import Lake
 from sink_lab import INT
-from sinks.delta import DeltaSettings, DeltaSink
-from sinks.delta.files import FileWriter
+from sinks.delta import DeltaSettings, DeltaSink, files
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -64,14 +64,20 @@ def test_a_path_that_cannot_be_made_is_said(spark: SparkSession, tmp_path: Path)
         DeltaSink(spark, DeltaSettings(path=str(path))).open("shop")
 
 
-def test_a_path_that_can_be_written_no_more_is_said(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(self: FileWriter, batch: pa.RecordBatch) -> None:
-        raise OSError(30, "Read-only file system")
-
+@pytest.mark.parametrize("directory", ["historian_plans", "shop_t", "shop_t_changes"])
+def test_a_path_without_space_is_said(lake: Lake, monkeypatch: pytest.MonkeyPatch, directory: str) -> None:
+    numbers = count()
+    for number in range(20):
+        (lake.path / directory / f"part-full{number}.zstd.parquet").symlink_to("/dev/full")
+    lake.lab.insert("shop.t", {"id": 2, "a": 2})
     plan = lake.lab.cut()
     with monkeypatch.context() as broken:
-        broken.setattr(FileWriter, "write", write)
-        with pytest.raises(SinkError, match=r"the lake cannot be written \(.*historian_plans\).*Read-only file system"):
+        broken.setattr(files, "uuid", SimpleNamespace(uuid4=lambda: f"full{next(numbers)}"))
+        where = rf"\({lake.path}/{directory}/part-full.*\)"
+        with pytest.raises(
+            SinkError,
+            match=rf"a file cannot be written {where}; expected .* found OSError: .*No space left.*Next: mend",
+        ):
             lake.write(plan)
     lake.catch_up()
     lake.check("shop.t")

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
+from historian.errors import SinkError
 from sinks import storage
-from sinks.storage import located, share_settings
+from sinks.storage import located, reading, share_settings, writing
 
 SECRETS = {"access.key": "key", "secret.key": "secret"}
 OF_SECRETS = {"access_key": "key", "secret_key": "secret"}
@@ -75,3 +76,14 @@ def test_a_path_on_a_disk_needs_no_settings(tmp_path: Path) -> None:
     system, place = located(str(tmp_path / "a b"))
     assert isinstance(system, pafs.LocalFileSystem)
     assert place == str(tmp_path / "a b")
+
+
+@pytest.mark.parametrize("access,what", [(writing, "written"), (reading, "read")])
+def test_a_path_that_cannot_be_reached_is_said(tmp_path: Path, access: Any, what: str) -> None:
+    (tmp_path / "file").write_text("")
+    path = str(tmp_path / "file" / "part.parquet")
+    system, place = located(path)
+
+    said = f"a file cannot be {what} .*{path}.*expected a path .*Next: mend the path"
+    with pytest.raises(SinkError, match=said), access(path):
+        (system.open_output_stream if access is writing else system.open_input_file)(place)
