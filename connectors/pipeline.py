@@ -214,9 +214,9 @@ class Pipeline:
             with decoded(planned, self._tracker.reader, self._spark) as chunks:
                 for sink in self._sinks:
                     sink.write(plan, self._timeline(plan), chunks)
-                amounts = _zero_dates(chunks.heads)
+                amounts = _nulled(chunks.heads)
             if amounts:
-                self._store.count_zero_dates(plan.number, amounts)
+                self._store.count_nulled(plan.number, amounts)
         self._tracker.done_with(_STREAM, plan.number)
         self._report(plan, self.stopped())
 
@@ -233,11 +233,11 @@ def _is_full(plan: Plan, limit_bytes: int) -> bool:
     return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes
 
 
-def _zero_dates(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
-    """How many zero dates became NULL, by table id and column id."""
+def _nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
+    """How many values became NULL that cannot be represented, by table id and column id."""
     amounts: dict[tuple[int, int], int] = {}
     for head in heads:
-        for name, count in json.loads(head.zero_dates or "{}").items():
+        for name, count in json.loads(head.nulled or "{}").items():
             key = (head.table_id, column_id(name))
             amounts[key] = amounts.get(key, 0) + count
     return amounts

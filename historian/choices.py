@@ -13,70 +13,51 @@ from historian.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable
 from historian.globs import matches
 from historian.interruptions import ResumeTable
 from historian.plans import Plan
+from historian.policies import POLICIES, REASONS, is_possible
 from historian.schema import Column, ColumnType, Snapshot, TableName
 from historian.versions import Version
 
-__all__ = [
-    "CHOICES",
-    "DEAD_LETTER",
-    "HOLDS_ALL",
-    "NO_CHOICES",
-    "NULL",
-    "REASONS",
-    "TypeChoices",
-    "TypeRule",
-    "choice_of",
-    "forms_of",
-]
-
-DEAD_LETTER = "dead_letter"
-"""The form of columns whose values go to the dead letters where they cannot be represented."""
-
-NULL = "null"
-"""The form of columns whose values become NULL, counted, where they cannot be represented, and by default do not."""
+__all__ = ["CHOICES", "NO_CHOICES", "TypeChoices", "TypeRule", "choices_of", "forms_of"]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "bigint_unsigned": {"decimal": "", "int64": "int64", "text": "text"},
     "tinyint1": {"int8": "", "boolean": "boolean"},
     "bit1": {"boolean": "", "binary": "binary"},
     "time": {"microseconds": "", "text": "text"},
-    "zero_dates": {"null": "", "text": "text", "dead_letter": DEAD_LETTER, "error": "error"},
-    "invalid_text": {"error": "", "null": NULL, "dead_letter": DEAD_LETTER},
     "json": {"text": "", "variant": "variant"},
+    **POLICIES,
+    "zero_dates": {**POLICIES["zero_dates"], "text": "text"},
 }
-"""A choice's name to its values, the default one first, and the form of each."""
-
-REASONS: Mapping[str, str] = {
-    "zero_dates": "a date that the calendar does not have",
-    "invalid_text": "bytes that are no text",
-}
-"""Choices by which values become dead letters, and why their values do."""
-
-HOLDS_ALL: Mapping[str, str] = {"zero_dates": "text"}
-"""Of such a choice the form that holds every value, where there is one."""
+"""A choice's name to its values, the default one first, and the word of each in a form; a shape's stands first in it."""
 
 _DATES = frozenset(("date", "datetime", "timestamp"))
 _TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"))
+_BYTES = frozenset(("varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _Formed = Callable[[int, ColumnType], ColumnType]
-_SHAPELESS = frozenset(("", "error", NULL, DEAD_LETTER))
-"""Forms that leave a column's Arrow type as it is by default."""
+_CHOICES_OF = {
+    **dict.fromkeys(_DATES, ("zero_dates",)),
+    **dict.fromkeys(_TEXTS, ("invalid_text", "invalid_compressed")),
+    **dict.fromkeys(_BYTES, ("invalid_compressed",)),
+    **dict.fromkeys(("enum", "set"), ("invalid_member",)),
+    "char": ("invalid_text",),
+    "time": ("time",),
+    "json": ("json", "invalid_variant", "invalid_json"),
+}
 
 
-def choice_of(kind: ColumnType) -> str | None:
-    """The choice that there is for columns of that type; None where there is none.
+def choices_of(kind: ColumnType) -> tuple[str, ...]:
+    """The choices that there are for columns of that type; the one of a shape first.
 
-    >>> choice_of(ColumnType(name="bigint", unsigned=True)), choice_of(ColumnType(name="bigint"))
-    ('bigint_unsigned', None)
+    >>> choices_of(ColumnType(name="bigint", unsigned=True)), choices_of(ColumnType(name="bigint"))
+    (('bigint_unsigned', 'int64_overflow'), ())
     """
     if kind.name == "bigint" and kind.unsigned:
-        return "bigint_unsigned"
+        return "bigint_unsigned", "int64_overflow"
     if kind.name == "tinyint" and kind.length == 1 and not kind.unsigned:
-        return "tinyint1"
+        return "tinyint1", "invalid_boolean"
     if kind.name == "bit" and kind.length in (None, 1):
-        return "bit1"
-    if kind.name in _TEXTS:
-        return "invalid_text"
-    return kind.name if kind.name in ("time", "json") else "zero_dates" if kind.name in _DATES else None
+        return ("bit1",)
+    return _CHOICES_OF.get(kind.name, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +97,21 @@ class TypeChoices:
 
     def form(self, table: TableName, column: str, kind: ColumnType) -> str:
         """The form of a column of that type and those names."""
-        choice = choice_of(kind)
+        words: list[str] = []
+        for choice in choices_of(kind):
+            word = self._word(choice, (*table, column))
+            if word and (choice not in REASONS or is_possible(choice, words[0] if words else "")):
+                words.append(word)
+        return " ".join(words)
+
+    def _word(self, choice: str, names: tuple[str, ...]) -> str:
         found, depth = "", -1
-        for rule in self.rules if choice is not None else ():
-            value = dict(rule.values).get(choice or "")
+        for rule in self.rules:
+            value = dict(rule.values).get(choice)
             parts = rule.parts
-            if value is not None and len(parts) >= depth and matches(parts, (*table, column)):
+            if value is not None and len(parts) >= depth and matches(parts, names):
                 found, depth = value, len(parts)
-        return CHOICES[choice][found] if choice is not None and found else ""
+        return CHOICES[choice][found] if found else ""
 
     def applied(self, versions: Sequence[Version]) -> list[Version]:
         """*versions*, all of one table's in order, with the forms of its columns."""
@@ -161,15 +149,14 @@ NO_CHOICES = TypeChoices()
 
 
 def forms_of(plan: Plan) -> dict[str, str]:
-    """What of the choices decides the shape of targets: column id and choice, such as ``7 time``, to the form in *plan*."""
+    """What of the choices decides the shape of targets: column id and choice, such as ``7 time``, to the shape in *plan*."""
     found: dict[str, str] = {}
     for table in plan.tables:
         for version in table.versions:
             for column in () if version.snapshot is None else version.snapshot.columns:
-                choice = choice_of(column.type)
-                if choice is not None and not _SHAPELESS.issuperset(CHOICES[choice].values()):
-                    form = column.type.form
-                    found[f"{column.id} {choice}"] = "" if form in _SHAPELESS else form
+                for choice in choices_of(column.type):
+                    if not set(CHOICES[choice].values()) <= set(POLICIES.get(choice, {}).values()):
+                        found[f"{column.id} {choice}"] = column.type.shape
     return found
 
 

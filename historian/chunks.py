@@ -15,7 +15,7 @@ from historian.changelog import column_id
 __all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "ipc_stream", "letters", "positions"]
 
 _UUID_LENGTH = 36
-_NO_ATTRIBUTES = ("sources", "row_count", "zero_dates", "partial", "letters", "rows")
+_NO_ATTRIBUTES = ("sources", "row_count", "nulled", "partial", "letters", "rows")
 
 CHUNK_STREAM = pa.schema(
     [
@@ -28,7 +28,7 @@ CHUNK_STREAM = pa.schema(
         pa.field("last_position", pa.string(), nullable=False),
         pa.field("sources", pa.string(), nullable=False),
         pa.field("row_count", pa.int64(), nullable=False),
-        pa.field("zero_dates", pa.string(), nullable=False),
+        pa.field("nulled", pa.string(), nullable=False),
         pa.field("stopped", pa.string(), nullable=False),
         pa.field("partial", pa.bool_(), nullable=False),
         pa.field("letters", pa.string(), nullable=False),
@@ -37,8 +37,9 @@ CHUNK_STREAM = pa.schema(
 )
 """A chunk as one row of a many-table stream.
 
-``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``zero_dates`` what its schema metadata says
-under that key: a JSON object from a column's physical name to how many zero dates became NULL; "" where there are none.
+``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``nulled`` what its schema metadata says
+under that key: a JSON object from a column's physical name to how many values became NULL, since they cannot be
+represented (:mod:`historian.policies`); "" where there are none.
 ``partial`` says whether rows have absent columns (:mod:`historian.absence`). ``letters`` is a JSON array of values that no
 column could hold (see :func:`letters`); "" where there are none.
 """
@@ -89,7 +90,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         chunk.last_position,
         json.dumps(chunk.sources),
         chunk.rows.num_rows,
-        (chunk.rows.schema.metadata or {}).get(b"zero_dates", b"").decode(),
+        (chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         chunk.stopped,
         ABSENT in chunk.rows.schema.names,
         letters(chunk),
@@ -103,10 +104,10 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
 
 
 def letters(chunk: Chunk) -> str:
-    """The dead letters of a chunk's rows, whose schema metadata names row, column, bytes and text of each.
+    """The dead letters of a chunk's rows, whose schema metadata names row, column, bytes, text and reason of each.
 
     Each is an object of ``column`` (its id), ``raw`` (the log's bytes in hexadecimal digits), ``text`` (as the server prints
-    it), and of its row ``position``, ``ordinal``, ``op`` and ``event_time_us``.
+    it), ``reason`` (of :data:`historian.policies.REASONS`), and of its row ``position``, ``ordinal``, ``op`` and ``event_time_us``.
     """
     held = (chunk.rows.schema.metadata or {}).get(b"letters")
     if held is None:
@@ -119,12 +120,13 @@ def letters(chunk: Chunk) -> str:
                 "column": column_id(name),
                 "raw": raw,
                 "text": text,
+                "reason": reason,
                 "position": places[row].as_py(),
                 "ordinal": chunk.rows.column("ordinal")[row].as_py(),
                 "op": chunk.rows.column("op")[row].as_py(),
                 "event_time_us": times[row].as_py(),
             }
-            for row, name, raw, text in json.loads(held)
+            for row, name, raw, text, reason in json.loads(held)
         ]
     )
 

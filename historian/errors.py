@@ -191,7 +191,18 @@ class TableStopped(HistorianError):
 
 
 class ValueUnrepresentable(HistorianError):
-    """The target type cannot hold a value."""
+    """The target type cannot hold a value.
+
+    Attributes:
+        reason: of :data:`historian.policies.REASONS`; "" where there is no policy for it.
+    """
+
+    reason: str = ""
+
+    def because(self, reason: str) -> ValueUnrepresentable:
+        """This error, with its reason."""
+        self.reason = reason
+        return self
 
 
 class RowCorrupt(HistorianError):

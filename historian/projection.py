@@ -100,14 +100,14 @@ def _comparable(held: ColumnType, wanted: ColumnType) -> bool:
         return True
     if held.name == wanted.name == "bit":
         return _bit_bytes(held) == _bit_bytes(wanted)
-    if held.form == wanted.form == "text":
+    if held.shape == wanted.shape == "text":
         return (held.name, held.fraction) == (wanted.name, wanted.fraction)
     return held.name == wanted.name
 
 
 def _bit_bytes(kind: ColumnType) -> int:
     length = kind.length or 1
-    return 0 if length == 1 and kind.form != "binary" else (length + 7) // 8
+    return 0 if length == 1 and kind.shape != "binary" else (length + 7) // 8
 
 
 def _lossy(where: str, held: Column, column: Column, found: object) -> ValueUnrepresentable:

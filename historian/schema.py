@@ -38,6 +38,8 @@ GEOMETRIES = (
 )
 """Types of shapes in the order of their numbers; MySQL 5.7 and MariaDB call the last one ``geometrycollection``."""
 
+_SHAPES = frozenset(("int64", "boolean", "binary", "text", "variant"))
+
 
 class TableName(NamedTuple):
     """A table's database and name; prints as ``database.table``."""
@@ -61,7 +63,8 @@ class ColumnType:
         fraction: fractional digits of TIME, DATETIME and TIMESTAMP.
         members: of ENUM and SET, in order.
         charset, collation: of character types (CHAR, VARCHAR, TEXTs, ENUM, SET); None for all others.
-        form: how values are carried, in plans alone and where the user chose it (:mod:`historian.choices`); "" by default.
+        form: how values are carried, in plans alone and where the user chose it (:mod:`historian.choices`): words of which
+            the first may be a shape; others are policies (:mod:`historian.policies`). "" by default.
     """
 
     name: str
@@ -75,6 +78,16 @@ class ColumnType:
     charset: str | None = None
     collation: str | None = None
     form: str = ""
+
+    @property
+    def shape(self) -> str:
+        """The shape that values have instead of the default one; "" where they have that.
+
+        >>> ColumnType(name="date", form="text").shape, ColumnType(name="date", form="error").shape
+        ('text', '')
+        """
+        first = self.form.partition(" ")[0]
+        return first if first in _SHAPES else ""
 
     def __str__(self) -> str:
         if self.members:

@@ -7,6 +7,7 @@ events, the key changes, or the server computes values that the log does not hol
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from historian.choices import NO_CHOICES, TypeChoices
@@ -52,7 +53,7 @@ def carries(old: ColumnType, new: ColumnType) -> bool:
 
     Text counts as what it says, whatever charset stores it; ENUM and SET values as their members' text.
     """
-    if old == new:
+    if replace(old, form=old.shape) == replace(new, form=new.shape):
         return True
     for family in (_forms, _integers, _decimals, _floats, _texts, _bytes, _members, _temporals, _bits, _shapes):
         verdict = family(old, new)
@@ -65,13 +66,13 @@ def _forms(old: ColumnType, new: ColumnType) -> bool | None:
     """Types whose values are carried otherwise than by default, where that makes them others."""
     a, b = _shown(old), _shown(new)
     if not a and not b:
-        return True if old.name == new.name == "date" else None
+        return None
     # Text shows every fractional digit that its type has.
     return a == b and (old.name, old.unsigned, old.fraction) == (new.name, new.unsigned, new.fraction)
 
 
 def _shown(kind: ColumnType) -> str:
-    return kind.form if kind.form in ("text", "boolean") else ""
+    return kind.shape if kind.shape in ("text", "boolean") else ""
 
 
 def _integers(old: ColumnType, new: ColumnType) -> bool | None:
@@ -164,7 +165,7 @@ def _bits(old: ColumnType, new: ColumnType) -> bool | None:
     if old.name != "bit" or new.name != "bit":
         return None
     a, b = old.length or 1, new.length or 1
-    return (a > 1 or old.form == "binary") and a <= b and (a + 7) // 8 == (b + 7) // 8
+    return (a > 1 or old.shape == "binary") and a <= b and (a + 7) // 8 == (b + 7) // 8
 
 
 def _shapes(old: ColumnType, new: ColumnType) -> bool | None:

@@ -50,8 +50,8 @@ _ARROW: dict[str, Callable[[ColumnType], pa.DataType]] = {
 }
 
 
-_FORMS = {"int64": pa.int64(), "text": pa.string(), "boolean": pa.bool_(), "binary": pa.binary()}
-"""By the form that a user chose; others leave the type as it is by default."""
+_SHAPES = {"int64": pa.int64(), "text": pa.string(), "boolean": pa.bool_(), "binary": pa.binary()}
+"""By the shape that a user chose; others leave the type as it is by default."""
 
 
 def is_readable(kind: ColumnType) -> bool:
@@ -73,4 +73,4 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     make = _ARROW.get(kind.name)
     if make is None:
         raise ValueUnrepresentable("a column type that is not read yet", where=str(kind), expected=sorted(_ARROW))
-    return _FORMS.get(kind.form) or make(kind)
+    return _SHAPES.get(kind.shape) or make(kind)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from historian.ddl.defaults import implied_value
 from historian.errors import ValueUnrepresentable
+from historian.policies import ERROR, policy_of
 from historian.schema import Column, ColumnType
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
@@ -33,7 +34,7 @@ def initial_value(column: Column) -> Value:
     """What rows written before *column* was added read in it, for Arrow's type of the column.
 
     TIME is microseconds; BIT big-endian bytes, BIT(1) a boolean; TIMESTAMP in UTC; a zero date None, as when
-    decoded.
+    decoded, and so is what a policy makes NULL (:mod:`historian.policies`).
 
     Raises:
         ValueUnrepresentable: only the server knows the value, or its text is none of the column's type.
@@ -46,7 +47,7 @@ def initial_value(column: Column) -> Value:
         )
     if column.initial is None:
         return None
-    read = _READ_FORMS.get(column.type.form) or _READ.get(column.type.name, _text)
+    read = _READ_SHAPES.get(column.type.shape) or _READ.get(column.type.name, _text)
     try:
         return read(column.initial, column.type)
     except (ValueError, KeyError, InvalidOperation, OverflowError) as error:
@@ -136,19 +137,20 @@ def _unsigned_or_signed(text: str, kind: ColumnType) -> int | Decimal:
     return Decimal(int(text)) if kind.unsigned else int(text)
 
 
-def _boolean(text: str, _: ColumnType) -> bool:
-    return {"0": False, "1": True}[text]
+def _int64(text: str, kind: ColumnType) -> int | None:
+    number = int(text)
+    return None if number >= 1 << 63 and policy_of(kind, "int64_overflow") != ERROR else number
+
+
+def _boolean(text: str, kind: ColumnType) -> bool | None:
+    value = {"0": False, "1": True}.get(text)
+    if value is None and policy_of(kind, "invalid_boolean") == ERROR:
+        raise ValueError(text)
+    return value
 
 
 def _byte_text(text: str, kind: ColumnType) -> bytes:
     return bytes((int(bool(_bit(text, kind))),))
-
-
-def _no_zero_date(text: str, kind: ColumnType) -> Value:
-    value = _READ[kind.name](text, kind)
-    if value is None:
-        raise ValueError(text)
-    return value
 
 
 def _decimal(text: str, kind: ColumnType) -> Decimal | str:
@@ -173,12 +175,20 @@ def _bit(text: str, kind: ColumnType) -> bool | bytes:
     return bool(number) if length == 1 else number.to_bytes((length + 7) // 8, "big")
 
 
-def _date(text: str, _: ColumnType) -> date | None:
+def _check_zero_date(text: str, kind: ColumnType) -> None:
+    if policy_of(kind, "zero_dates") == ERROR:
+        raise ValueError(text)
+
+
+def _date(text: str, kind: ColumnType) -> date | None:
     match = _DATE.fullmatch(text)
     if match is None:
         raise ValueError(text)
     year, month, day = map(int, match.groups())
-    return date(year, month, day) if year and month and day else None
+    if year and month and day:
+        return date(year, month, day)
+    _check_zero_date(text, kind)
+    return None
 
 
 def _datetime(text: str, kind: ColumnType) -> datetime | None:
@@ -187,6 +197,7 @@ def _datetime(text: str, kind: ColumnType) -> datetime | None:
         raise ValueError(text)
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     if not (year and month and day):
+        _check_zero_date(text, kind)
         return None
     zone = timezone.utc if kind.name == "timestamp" else None
     return datetime(year, month, day, hour, minute, second, _micros(match[7]), zone)
@@ -249,11 +260,10 @@ _READ: dict[str, Callable[[str, ColumnType], Value]] = {
     "inet4": _inet4,
     "inet6": _inet6,
 }
-_READ_FORMS: dict[str, Callable[[str, ColumnType], Value]] = {
-    "int64": _integer,
+_READ_SHAPES: dict[str, Callable[[str, ColumnType], Value]] = {
+    "int64": _int64,
     "text": lambda text, kind: str(int(text)) if kind.name == "bigint" else text,
     "boolean": _boolean,
     "binary": _byte_text,
-    "error": _no_zero_date,
 }
-"""By the form that a user chose, see :mod:`historian.choices`."""
+"""By the shape that a user chose, see :mod:`historian.choices`."""

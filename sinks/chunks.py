@@ -32,7 +32,7 @@ class ChunkHead:
     sequence: int
     row_count: int
     size_bytes: int
-    zero_dates: str
+    nulled: str
     stopped: str
     partial: bool
     letters: str
@@ -73,7 +73,7 @@ def head_of(chunk: Chunk) -> ChunkHead:
         sequence=chunk.sequence,
         row_count=chunk.rows.num_rows,
         size_bytes=chunk.rows.nbytes,
-        zero_dates=(chunk.rows.schema.metadata or {}).get(b"zero_dates", b"").decode(),
+        nulled=(chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         stopped=chunk.stopped,
         partial=ABSENT in chunk.rows.schema.names,
         letters=letters(chunk),

@@ -30,7 +30,7 @@ def replay_dead_letters(
         str | None, typer.Option("--table", metavar="TABLE", help="Of this table alone, as database.table.")
     ] = None,
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="CHOICE", help="zero_dates or invalid_text; by default all.")
+        str | None, typer.Option("--reason", metavar="CHOICE", help="Such as zero_dates; by default all.")
     ] = None,
 ) -> None:
     """Bring dead letters into the targets, where the configuration now has a form that holds their values.
@@ -54,7 +54,7 @@ def replay_dead_letters(
 
 
 def _letters(config: PipelineConfig, table: str | None, reason: str | None) -> Sequence[LetteredColumn]:
-    from historian.choices import REASONS
+    from historian.policies import REASONS
     from sinks.delta import DeltaSink
     from sinks.delta.letters import lettered_columns
 
@@ -69,9 +69,9 @@ def _letters(config: PipelineConfig, table: str | None, reason: str | None) -> S
 
 def _is_held(tracker: Tracker, letters: LetteredColumn) -> bool:
     """Whether the column's present form holds every value of its type."""
-    from historian.choices import HOLDS_ALL
+    from historian.policies import holds_all
 
     versions = tracker.choices.applied(tracker.history.versions_of(letters.table_id))
     columns = (v.snapshot.column_by_id(letters.column_id) for v in reversed(versions) if v.snapshot is not None)
     column = next((column for column in columns if column is not None), None)
-    return column is not None and column.type.form == HOLDS_ALL.get(letters.choice)
+    return column is not None and holds_all(column.type, letters.choice)

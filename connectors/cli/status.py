@@ -14,6 +14,7 @@ from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ExitCode, ending
 from connectors.cli.terminal import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
+from historian.policies import ERROR
 from historian.positions import GtidSet, LogPosition, parse_position
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
             {"table": str(each.table), "position": each.position, "reason": each.reason}
             for each in stopped_tables(store)
         ],
-        "zero_dates": _zero_dates(store, history),
-        "zero_defaults": [] if plan is None else list(_zero_defaults(config, store, history, plan.version)),
+        "nulled": _nulled(store, history),
+        "nulled_defaults": [] if plan is None else list(_nulled_defaults(config, store, history, plan.version)),
     }
 
 
@@ -101,7 +102,7 @@ def _lost(config: PipelineConfig) -> dict[str, Any]:
         "lag": _or_reason(lambda: _lag(config, None)),
         "schema_versions": 0,
         "stopped": [],
-        "zero_dates": [],
+        "nulled": [],
     }
 
 
@@ -162,10 +163,10 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     return lag
 
 
-def _zero_dates(store: Store, history: History) -> list[dict[str, Any]]:
-    """Values like 0000-00-00, or bytes that are no text, that stand as NULL in the targets, by column."""
+def _nulled(store: Store, history: History) -> list[dict[str, Any]]:
+    """Values that cannot be represented and stand as NULL in the targets, such as 0000-00-00, by column."""
     found = []
-    for (table_id, column_id), count in sorted(store.zero_dates().items()):
+    for (table_id, column_id), count in sorted(store.nulled().items()):
         snapshots = [v.snapshot for v in history.versions_of(table_id) if v.snapshot is not None]
         holding = [s for s in snapshots if s.column_by_id(column_id) is not None]
         column = holding[-1].column_by_id(column_id) if holding else None
@@ -174,14 +175,14 @@ def _zero_dates(store: Store, history: History) -> list[dict[str, Any]]:
     return found
 
 
-def _zero_defaults(config: PipelineConfig, store: Store, history: History, last: int) -> Iterator[dict[str, str]]:
-    """Defaults like 0000-00-00 that columns were added with, up to entry *last*: old rows have NULL in their place.
+def _nulled_defaults(config: PipelineConfig, store: Store, history: History, last: int) -> Iterator[dict[str, str]]:
+    """Defaults that cannot be represented, such as 0000-00-00, up to entry *last*: rows from before have NULL in their place.
 
     The log does not say how many rows there were.
     """
     from historian.edits import AddColumn
 
-    for number in store.columns_added("-00"):
+    for number in store.columns_added('"initial":"' if _may_null_numbers(config) else "-00"):
         for table_id in [version.table_id for version in history.versions_by(number) if number <= last]:
             # A column's form depends on its first name, and so on all versions.
             chain = config.types.applied(history.versions_of(table_id))
@@ -194,6 +195,12 @@ def _zero_defaults(config: PipelineConfig, store: Store, history: History, last:
                         "default": column.initial or "",
                         "statement": version.entry.statement,
                     }
+
+
+def _may_null_numbers(config: PipelineConfig) -> bool:
+    """Whether other defaults than dates may be NULL."""
+    values = [dict(rule.values) for rule in config.types.rules]
+    return any(each.get(reason, ERROR) != ERROR for each in values for reason in ("int64_overflow", "invalid_boolean"))
 
 
 def _became_null(column: Column) -> bool:
@@ -234,9 +241,9 @@ def _print(found: dict[str, Any]) -> None:
         console.print(targets)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
-    for row in found["zero_dates"]:
+    for row in found["nulled"]:
         console.print(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
-    for row in found["zero_defaults"]:
+    for row in found["nulled_defaults"]:
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
         console.print(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
 

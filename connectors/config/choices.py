@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -22,16 +22,27 @@ def _column_pattern(text: str) -> str:
     return text
 
 
+_Policy = Annotated[Literal["error", "null", "dead_letter"] | None, BeforeValidator(_null)]
+
+
+def _policy(what: str) -> Any:
+    return Field(
+        default=None,
+        description=f"{what}; error by default: they stop the table. null: NULL, counted; dead_letter: NULL, and each is told "
+        "of in the lake's historian_dead_letters",
+    )
+
+
 class ChoicesDocument(Model):
     """How values of some columns are carried."""
 
     bigint_unsigned: Literal["decimal", "int64", "text"] | None = Field(
         default=None,
-        description="BIGINT UNSIGNED; decimal(20,0) by default. A number that int64 cannot hold stops its table",
+        description="BIGINT UNSIGNED; decimal(20,0) by default. What becomes of a number that int64 cannot hold: int64_overflow",
     )
     tinyint1: Literal["int8", "boolean"] | None = Field(
         default=None,
-        description="TINYINT(1); int8 by default. A number other than 0 and 1 is no boolean and stops its table",
+        description="TINYINT(1); int8 by default. What becomes of a number other than 0 and 1: invalid_boolean",
     )
     bit1: Literal["boolean", "binary"] | None = Field(default=None, description="BIT(1); boolean by default")
     time: Literal["microseconds", "text"] | None = Field(default=None, description="TIME; microseconds by default")
@@ -40,11 +51,13 @@ class ChoicesDocument(Model):
         description="dates that the calendar does not have; null by default, counted. text: all of a column; dead_letter: NULL, "
         "and each is told of in the lake's historian_dead_letters; error: stops the table",
     )
-    invalid_text: Annotated[Literal["error", "null", "dead_letter"] | None, BeforeValidator(_null)] = Field(
-        default=None,
-        description="bytes that are no text of their column's character set; error by default: they stop the table. null: NULL, "
-        "counted; dead_letter: NULL, and each is told of in the lake's historian_dead_letters",
-    )
+    invalid_text: _Policy = _policy("bytes that are no text of their column's character set")
+    int64_overflow: _Policy = _policy("numbers above 2^63 - 1 where bigint_unsigned is int64")
+    invalid_boolean: _Policy = _policy("numbers other than 0 and 1 where tinyint1 is boolean")
+    invalid_variant: _Policy = _policy("JSON documents that VARIANT does not hold where json is variant")
+    invalid_json: _Policy = _policy("JSON documents that the log holds in an unknown form")
+    invalid_member: _Policy = _policy("numbers of ENUM and SET that stand for no member")
+    invalid_compressed: _Policy = _policy("values of COMPRESSED columns that cannot be unpacked")
     json_: Literal["text", "variant"] | None = Field(
         default=None,
         alias="json",

@@ -23,10 +23,10 @@ from connectors.config.evolution import refuse_misfits, said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
 from connectors.config.targets import TableDocument, TargetName, TargetsDocument, properties
-from historian.choices import DEAD_LETTER
 from historian.errors import PositionError
 from historian.evolution import TARGETS
 from historian.online_changes import TOOLS, OnlineChanges
+from historian.policies import DEAD_LETTER, REASONS
 from historian.positions import parse_position
 
 __all__ = [
@@ -379,7 +379,7 @@ class Document(Model):
     @model_validator(mode="after")
     def _keeps_letters(self) -> Document:
         chosen = (self.types, *self.types.columns.values())
-        for key in ("zero_dates", "invalid_text"):
+        for key in REASONS:
             wanted = any(getattr(choices, key) == DEAD_LETTER for choices in chosen)
             if wanted and any(sink.type == "parquet" for sink in self.sinks):
                 raise ValueError(

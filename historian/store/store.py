@@ -333,8 +333,8 @@ class Store:
         """What :meth:`remember_log` kept last."""
         return self._transactions.read(lambda connection: fact(connection, "log"))
 
-    def count_zero_dates(self, plan: int, amounts: Mapping[tuple[int, int], int]) -> None:
-        """Notes how many zero dates a plan met, by table id and column id. A plan run again replaces its counts."""
+    def count_nulled(self, plan: int, amounts: Mapping[tuple[int, int], int]) -> None:
+        """Notes how many values became NULL in a plan that cannot be represented, by table id and column id. A plan run again replaces its counts."""
 
         def work(connection: Connection) -> None:
             connection.execute(delete(counts).where(counts.c.plan == plan))
@@ -350,8 +350,8 @@ class Store:
         rows = self._transactions.read(lambda connection: connection.execute(query).all())
         return tuple(dict.fromkeys(int(number) for number, body in rows if text in loosened(body)))
 
-    def zero_dates(self) -> dict[tuple[int, int], int]:
-        """How many zero dates became NULL so far, by table id and column id."""
+    def nulled(self) -> dict[tuple[int, int], int]:
+        """How many values became NULL so far that cannot be represented, by table id and column id."""
         query = select(counts.c.table_id, counts.c.column_id, func.sum(counts.c.amount)).group_by(
             counts.c.table_id, counts.c.column_id
         )

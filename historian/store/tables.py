@@ -126,7 +126,7 @@ counts = Table(
     Column("column_id", BigInteger, primary_key=True, autoincrement=False),
     Column("amount", BigInteger, nullable=False),
 )
-"""Zero dates that became NULL, by plan, so that a plan run again counts once."""
+"""Values that became NULL, zero dates and others, by plan, so that a plan run again counts once."""
 
 leases = Table(
     "historian_leases",

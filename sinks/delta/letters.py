@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from historian.choices import DEAD_LETTER, REASONS, choice_of
 from historian.plans import Plan
+from historian.policies import REASONS, may_letter
 from sinks.chunks import ChunkHead, Chunks
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, CommitConflict, Kernel
@@ -98,7 +98,7 @@ def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -> Non
         chunks: of the plan.
     """
     versions = [version.snapshot for table in plan.tables for version in table.versions]
-    if not any(column.type.form == DEAD_LETTER for found in versions if found is not None for column in found.columns):
+    if not any(may_letter(column.type) for found in versions if found is not None for column in found.columns):
         return
     rows = [row for head in chunks.heads if head.letters for row in _rows(plan, head)]
     if not rows:
@@ -140,7 +140,7 @@ def _rows(plan: Plan, head: ChunkHead) -> Iterator[dict[str, Any]]:
             "ordinal": letter["ordinal"],
             "op": letter["op"],
             "event_time": _EPOCH + timedelta(microseconds=letter["event_time_us"]),
-            "reason": "" if column is None else REASONS[choice_of(column.type) or ""],
+            "reason": REASONS[letter["reason"]],
             "text": letter["text"],
             "raw": bytes.fromhex(letter["raw"]),
         }

@@ -7,10 +7,11 @@ from historian.errors import TableStopped, ValueUnrepresentable
 from historian.evolution import STOPS
 from historian.plans import PlannedVersion
 from historian.values import initial_scalar
+from historian.variant import encoded
 from sinks.decisions import Decisions
 from sinks.delta.changes import Change, changes
 from sinks.parts import Part
-from sinks.variant import encoded, is_variant
+from sinks.variant import is_variant
 
 __all__ = ["check", "check_whole"]
 

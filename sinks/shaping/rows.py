@@ -99,16 +99,16 @@ def _batch(arrays: Mapping[str, pa.Array], schema: pa.Schema, metadata: Mapping[
 def _metadata(rows: pa.RecordBatch, shape: TableShape, stays: np.ndarray) -> dict[str, str]:
     held = rows.schema.metadata or {}
     found = {}
-    if b"zero_dates" in held:
-        counts = json.loads(held[b"zero_dates"])
-        found["zero_dates"] = json.dumps({n: c for n, c in counts.items() if _kind(n, shape) != "left out"})
+    if b"nulled" in held:
+        counts = json.loads(held[b"nulled"])
+        found["nulled"] = json.dumps({n: c for n, c in counts.items() if _kind(n, shape) != "left out"})
     if b"letters" in held:
         places = np.cumsum(stays) - 1
         letters = []
-        for row, name, raw, text in json.loads(held[b"letters"]):
+        for row, name, raw, text, reason in json.loads(held[b"letters"]):
             kind = _kind(name, shape)
             if stays[row] and kind != "left out":
-                letters.append([int(places[row]), name, "" if kind else raw, "" if kind else text])
+                letters.append([int(places[row]), name, "" if kind else raw, "" if kind else text, reason])
         if letters:
             found["letters"] = json.dumps(letters)
     return found

@@ -245,7 +245,7 @@ def test_status_tells_of_zero_dates_that_columns_were_added_with(tmp_path: Path)
     plain = _run("status", file, "--no-targets", "--json")
 
     at = [statement.decode() for statement in statements]
-    assert json.loads(plain.stdout)["zero_defaults"] == [
+    assert json.loads(plain.stdout)["nulled_defaults"] == [
         {"table": "db.t", "column": "day", "default": "0000-00-00", "statement": at[3]},
         {"table": "db.t", "column": "made", "default": "0000-00-00 00:00:00.000", "statement": at[4]},
     ]

@@ -409,7 +409,7 @@ types:
   columns:
     "old.*": {zero_dates: text, time: text}
     "shop.orders.id": {bigint_unsigned: int64}
-    "shop.docs": {json: variant}
+    "shop.docs": {json: variant, invalid_variant: dead_letter, invalid_json: null}
     "shop.empty": {}
 """
     )
@@ -418,7 +418,7 @@ types:
         ("", {"tinyint1": "boolean", "zero_dates": "null"}),
         ("old.*", {"time": "text", "zero_dates": "text"}),
         ("shop.orders.id", {"bigint_unsigned": "int64"}),
-        ("shop.docs", {"json": "variant"}),
+        ("shop.docs", {"invalid_json": "null", "invalid_variant": "dead_letter", "json": "variant"}),
     ]
 
 
@@ -427,6 +427,7 @@ types:
     [
         ("{bigint_unsigned: int32}", "$.types.bigint_unsigned"),
         ("{zero_dates: never}", "$.types.zero_dates"),
+        ("{invalid_member: text}", "$.types.invalid_member"),
         ("{json: struct}", "$.types.json"),
         ("{json_: variant}", "$.types.json_"),
         ("{tinyint: boolean}", "$.types.tinyint"),

@@ -79,7 +79,7 @@ def test_a_new_store_is_empty(store: Store) -> None:
         store.plans(),
         store.quarantines(),
         store.gaps(),
-        store.zero_dates(),
+        store.nulled(),
     )
 
 
@@ -233,12 +233,12 @@ def test_a_stream_keeps_its_schema(store: Store) -> None:
         store.remember_stream("orders", "[]")
 
 
-def test_zero_dates_of_a_plan_run_again_count_once(store: Store) -> None:
-    store.count_zero_dates(1, {(1, 2): 3, (1, 4): 1})
-    store.count_zero_dates(2, {(1, 2): 4})
-    store.count_zero_dates(1, {(1, 2): 5})
+def test_values_that_became_null_in_a_plan_run_again_count_once(store: Store) -> None:
+    store.count_nulled(1, {(1, 2): 3, (1, 4): 1})
+    store.count_nulled(2, {(1, 2): 4})
+    store.count_nulled(1, {(1, 2): 5})
 
-    assert {(1, 2): 9} == store.zero_dates()
+    assert {(1, 2): 9} == store.nulled()
 
 
 def test_a_lost_store_is_rebuilt_from_what_a_sink_holds(store: Store) -> None:
@@ -294,7 +294,7 @@ def test_a_store_that_is_opened_again_holds_everything(url: str) -> None:
         store.append_plan(a_plan(1, tables=3))
         store.quarantine(0, table("x"), STOP)
         store.remember_stream("s", "{}")
-        store.count_zero_dates(1, {(1, 2): 3})
+        store.count_nulled(1, {(1, 2): 3})
         store.note_progress("", 1)
         history = store.history()
 
@@ -304,7 +304,7 @@ def test_a_store_that_is_opened_again_holds_everything(url: str) -> None:
         assert [(1, "t"), (2, "t"), (3, "t"), (0, "x")] == [
             (table_id, name.table) for table_id, name, _ in store.stopped()
         ]
-        assert {(1, 2): 3} == store.zero_dates()
+        assert {(1, 2): 3} == store.nulled()
         again = store.history()
         assert (history.catalog, history.gaps) == (again.catalog, again.gaps)
         assert 2 == len(again.catalog.tables)

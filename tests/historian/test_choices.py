@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ddl_text import MYSQL, after, shop
-from historian.choices import CHOICES, NO_CHOICES, TypeChoices, TypeRule, choice_of, forms_of
+from historian.choices import CHOICES, NO_CHOICES, TypeChoices, TypeRule, choices_of, forms_of
 from historian.ddl import resolve
 from historian.edits import apply_all
 from historian.errors import ValueUnrepresentable
 from historian.history import History
 from historian.plans import Plan, PlannedTable
+from historian.policies import REASONS, holds_all, is_possible, may_letter, policy_of
 from historian.positions import LogPosition
 from historian.schema import Column, ColumnType, TableName
 from historian.segments import carries, planned_tables
@@ -44,23 +47,82 @@ def test_the_narrowest_rule_wins_and_of_equals_the_last(rules: tuple[TypeRule, .
     assert TypeChoices(rules).form(ORDERS, "id", UNSIGNED) == expected
 
 
+@pytest.mark.parametrize(
+    "kind,chosen,form",
+    [
+        (UNSIGNED, {"bigint_unsigned": "int64", "int64_overflow": "null"}, "int64 int64_overflow=null"),
+        (UNSIGNED, {"int64_overflow": "null"}, ""),
+        (UNSIGNED, {"bigint_unsigned": "int64", "int64_overflow": "error"}, "int64"),
+        (FLAG, {"tinyint1": "boolean", "invalid_boolean": "dead_letter"}, "boolean invalid_boolean=dead_letter"),
+        (
+            ColumnType(name="json"),
+            {"json": "variant", "invalid_variant": "null", "invalid_json": "dead_letter"},
+            "variant invalid_variant=null invalid_json=dead_letter",
+        ),
+        (ColumnType(name="json"), {"invalid_variant": "null", "invalid_json": "null"}, "invalid_json=null"),
+        (ColumnType(name="date"), {"zero_dates": "error", "invalid_text": "null"}, "error"),
+        (
+            ColumnType(name="text"),
+            {"invalid_text": "dead_letter", "invalid_compressed": "null"},
+            "dead_letter invalid_compressed=null",
+        ),
+    ],
+)
+def test_a_policy_is_a_word_of_the_form_where_there_are_such_values(
+    kind: ColumnType, chosen: dict[str, str], form: str
+) -> None:
+    assert TypeChoices((rule(**chosen),)).form(ORDERS, "c", kind) == form
+    formed = replace(kind, form=form)
+    assert formed.shape == (form.partition(" ")[0] if form.startswith(("int64", "boolean", "variant")) else "")
+    for reason in REASONS:
+        wanted = chosen.get(reason, next(iter(CHOICES[reason])))
+        if reason in choices_of(kind) and is_possible(reason, formed.shape):
+            assert policy_of(formed, reason) == wanted
+    assert may_letter(formed) == ("dead_letter" in form)
+    assert carries(formed, replace(kind, form=formed.shape))
+
+
+@pytest.mark.parametrize(
+    "kind,reason,shape,held",
+    [
+        (ColumnType(name="date"), "zero_dates", "text", True),
+        (ColumnType(name="date"), "zero_dates", "", False),
+        (UNSIGNED, "int64_overflow", "int64", False),
+        (UNSIGNED, "int64_overflow", "", True),
+        (UNSIGNED, "int64_overflow", "text", True),
+        (FLAG, "invalid_boolean", "boolean", False),
+        (FLAG, "invalid_boolean", "", True),
+        (ColumnType(name="json"), "invalid_variant", "", True),
+        (ColumnType(name="json"), "invalid_json", "", False),
+        (ColumnType(name="enum"), "invalid_member", "", False),
+    ],
+)
+def test_a_shape_that_holds_what_another_does_not_is_known(
+    kind: ColumnType, reason: str, shape: str, *, held: bool
+) -> None:
+    assert holds_all(replace(kind, form=shape), reason) == held
+
+
 def test_a_choice_is_for_its_types_alone() -> None:
     kinds = {
-        "bigint_unsigned": [UNSIGNED],
-        "tinyint1": [FLAG],
-        "bit1": [ColumnType(name="bit", length=1)],
-        "time": [ColumnType(name="time", fraction=3)],
-        "zero_dates": [ColumnType(name=name) for name in ("date", "datetime", "timestamp")],
-        None: [
+        ("bigint_unsigned", "int64_overflow"): [UNSIGNED],
+        ("tinyint1", "invalid_boolean"): [FLAG],
+        ("bit1",): [ColumnType(name="bit", length=1)],
+        ("time",): [ColumnType(name="time", fraction=3)],
+        ("zero_dates",): [ColumnType(name=name) for name in ("date", "datetime", "timestamp")],
+        (): [
             *(ColumnType(name="bigint"), ColumnType(name="tinyint"), ColumnType(name="bit", length=2)),
-            *(ColumnType(name="year"), ColumnType(name="varbinary", length=3), ColumnType(name="enum")),
+            *(ColumnType(name="year"), ColumnType(name="binary", length=3), ColumnType(name="decimal")),
         ],
-        "invalid_text": [ColumnType(name="longtext"), ColumnType(name="varchar", length=3)],
-        "json": [ColumnType(name="json")],
+        ("invalid_text",): [ColumnType(name="char", length=3)],
+        ("invalid_text", "invalid_compressed"): [ColumnType(name="longtext"), ColumnType(name="varchar", length=3)],
+        ("invalid_compressed",): [ColumnType(name="blob"), ColumnType(name="varbinary", length=3)],
+        ("invalid_member",): [ColumnType(name="enum"), ColumnType(name="set")],
+        ("json", "invalid_variant", "invalid_json"): [ColumnType(name="json")],
     }
-    assert set(CHOICES) == set(kinds) - {None}
-    for choice, each in kinds.items():
-        assert [choice] * len(each) == [choice_of(kind) for kind in each]
+    assert set(CHOICES) == {choice for choices in kinds for choice in choices}
+    for choices, each in kinds.items():
+        assert [choices] * len(each) == [choices_of(kind) for kind in each]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +233,7 @@ def test_values_in_other_forms_are_other_values(old: ColumnType, new: ColumnType
         (ColumnType(name="bigint", unsigned=True, form="int64"), str(2**63), None),
         (ColumnType(name="tinyint", length=1, form="boolean"), "2", None),
         (ColumnType(name="date", form="error"), "0000-00-00", None),
+        (ColumnType(name="datetime", form="error"), "0000-00-00 00:00:00", None),
     ],
 )
 def test_what_old_rows_read_in_an_added_column_has_its_form(kind: ColumnType, initial: str, expected: object) -> None:
@@ -180,6 +243,18 @@ def test_what_old_rows_read_in_an_added_column_has_its_form(kind: ColumnType, in
             initial_scalar(column)
     else:
         assert initial_scalar(column).as_py() == expected
+
+
+@pytest.mark.parametrize(
+    "kind,initial",
+    [
+        (ColumnType(name="bigint", unsigned=True, form="int64 int64_overflow=null"), str(2**63)),
+        (ColumnType(name="tinyint", length=1, form="boolean invalid_boolean=dead_letter"), "2"),
+        (ColumnType(name="date", form="dead_letter"), "0000-00-00"),
+    ],
+)
+def test_a_default_that_cannot_be_represented_is_null_where_the_policy_lets_it(kind: ColumnType, initial: str) -> None:
+    assert initial_scalar(Column(id=1, name="c", type=kind, initial=initial)).as_py() is None
 
 
 def test_the_history_knows_no_forms() -> None:

@@ -15,7 +15,7 @@ WHEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 
 def a_chunk(
-    sources: tuple[str, ...], transactions: list[tuple[int, int]], *, table_id: int = 1, zero_dates: str = ""
+    sources: tuple[str, ...], transactions: list[tuple[int, int]], *, table_id: int = 1, nulled: str = ""
 ) -> Chunk:
     """Rows of *transactions*, each (index of its source, number)."""
     count = len(transactions)
@@ -29,7 +29,7 @@ def a_chunk(
     ]
     fields = [*CHUNK_COLUMNS, pa.field("h1", pa.int32())]
     arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
-    metadata = {"zero_dates": zero_dates} if zero_dates else None
+    metadata = {"nulled": nulled} if nulled else None
     return Chunk(
         table_id=table_id,
         version=2**40,
@@ -44,16 +44,16 @@ def a_chunk(
 
 
 def test_a_chunk_travels_as_a_row() -> None:
-    chunks = [a_chunk((A,), [(0, 1), (0, 2)]), a_chunk((), [], table_id=7, zero_dates='{"h1":3}')]
+    chunks = [a_chunk((A,), [(0, 1), (0, 2)]), a_chunk((), [], table_id=7, nulled='{"h1":3}')]
 
     row = pa.Table.from_batches([chunk_row(chunk) for chunk in chunks]).combine_chunks().to_batches()[0]
 
     assert CHUNK_STREAM == row.schema
     assert [(2, ""), (0, '{"h1":3}')] == list(
-        zip(row.column("row_count").to_pylist(), row.column("zero_dates").to_pylist(), strict=True)
+        zip(row.column("row_count").to_pylist(), row.column("nulled").to_pylist(), strict=True)
     )
     assert chunks == list(chunks_of(row))
-    assert [None, {b"zero_dates": b'{"h1":3}'}] == [chunk.rows.schema.metadata for chunk in chunks_of(row)]
+    assert [None, {b"nulled": b'{"h1":3}'}] == [chunk.rows.schema.metadata for chunk in chunks_of(row)]
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def _check_status(found: dict[str, Any], end: str) -> None:
     assert [(each["table"], "TRUNCATE PARTITION" in each["reason"]) for each in found["stopped"]] == [
         ("tail_it.p", True)
     ]
-    assert found["zero_dates"] == [{"table": "tail_it.o", "column": "b", "values": 1}]
+    assert found["nulled"] == [{"table": "tail_it.o", "column": "b", "values": 1}]
     assert sorted((t["target"], t["kind"], t["plan"]) for t in found["targets"] if t["table"] == "tail_it.o") == [
         ("tail_it_o", "mirror", found["last_plan"]["number"]),
         ("tail_it_o_changes", "changelog", found["last_plan"]["number"]),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql.variant_utils import VariantUtils
 
 from historian.errors import ValueUnrepresentable
-from sinks.variant import MAX_BYTES, VARIANT, encoded, fitted
+from historian.variant import MAX_BYTES, encoded
+from sinks.variant import VARIANT, fitted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

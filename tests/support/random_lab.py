@@ -8,8 +8,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from historian.choices import DEAD_LETTER
 from historian.plans import Plan
+from historian.policies import DEAD_LETTER
 from historian.schema import ColumnType
 from sink_lab import INT, Lab, text
 
@@ -135,7 +135,7 @@ class RandomLab:
     def _write_letters(self, plan: Plan) -> None:
         """The first row of the table without a key had a date that is none."""
         bag = self.lab.catalog.tables[_table(self.lab, "shop.bag")]
-        told = json.dumps([[0, f"h{bag.columns[1].id}", "0000", "0000-00-00"]])
+        told = json.dumps([[0, f"h{bag.columns[1].id}", "0000", "0000-00-00", "zero_dates"]])
         chunks = self.lab.chunks[plan.number]
         for at, chunk in enumerate(chunks):
             if chunk.table_id == bag.table_id:

@@ -162,4 +162,4 @@ def _unrepresentable(cells: Cells, row: int, piece: bytes, charset: str) -> Valu
         expected=charset,
         found=f"bytes {piece[:64].hex()}",
         next_step="mend the value at the source, or declare the column as VARBINARY or BLOB",
-    )
+    ).because("invalid_text")

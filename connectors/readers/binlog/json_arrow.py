@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -39,20 +41,14 @@ def json_finish(*, bare: bool) -> Finish:
                     "a JSON document that the log holds in an unknown form",
                     where=cells.place(row),
                     found=f"bytes {bytes(data[offsets[row] : offsets[row + 1]])[:64].hex()}",
-                )
+                ).because("invalid_json")
             text.resize(2 * text.size + 6 * int(offsets[row + 1] - offsets[row]), shrink_to_fit=False)
         used = int(np.frombuffer(results, np.int32)[-1])
         text.resize(used)
-        return utf8(
-            Cells(
-                arrow=pa.string(),
-                rows=cells.rows,
-                validity=cells.validity,
-                nulls=cells.nulls,
-                values=results,
-                data=text,
-                place=cells.place,
-            )
-        )
+        printed = replace(cells, values=results, data=text)
+        try:
+            return utf8(printed)
+        except ValueUnrepresentable as error:
+            raise error.because("invalid_json") from None
 
     return finish

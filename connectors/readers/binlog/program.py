@@ -13,16 +13,19 @@ from connectors.readers.binlog import rows_arrow as arrow
 from connectors.readers.binlog import rows_forms as forms
 from connectors.readers.binlog.charsets import text_finish
 from connectors.readers.binlog.json_arrow import json_finish
+from connectors.readers.binlog.json_variant import within_variant
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.rows_arrow import Finish
 from connectors.readers.binlog.rows_compressed import unpacked
 from connectors.readers.binlog.rows_fixed import FIXED_TEXTS, fixed_text
 from connectors.readers.binlog.rows_lenient import lenient
 from connectors.readers.binlog.rows_letters import lettered
+from connectors.readers.binlog.rows_members import enum, flags
 from connectors.readers.binlog.rows_old_temporal import old_temporal, old_temporal_text, old_width
 from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
-from historian.choices import DEAD_LETTER, NULL
+from historian.choices import choices_of
 from historian.errors import ValueUnrepresentable
+from historian.policies import DEAD_LETTER, ERROR, policy_of
 from historian.schema import Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
@@ -71,9 +74,6 @@ _INTEGERS = {
 }
 
 
-_NUMBER_FORMS = {"int64": forms.signed, "text": forms.unsigned_text, "boolean": forms.truth}
-
-
 class _Case(NamedTuple):
     """A column to be decoded: the snapshot's type, the TABLE_MAP's, how values are wanted, and whether the key has it."""
 
@@ -85,16 +85,29 @@ class _Case(NamedTuple):
     @property
     def as_text(self) -> bool:
         """Whether the server's own text is wanted of a temporal column."""
-        return self.style.as_text or self.type.form == "text"
+        return self.style.as_text or self.type.shape == "text"
+
+    def policy(self, reason: str) -> str:
+        """What becomes of values that cannot be represented; in a primary key NULL would make one row of two."""
+        return ERROR if self.in_key else policy_of(self.type, reason)
+
+    def policies(self, *reasons: str) -> dict[str, str]:
+        """By reason those that are not ``error``."""
+        found = {reason: self.policy(reason) for reason in reasons}
+        return {reason: policy for reason, policy in found.items() if policy != ERROR}
 
 
 def _integer(case: _Case) -> Step:
     size, signed, unsigned = _INTEGERS[case.type.name]
-    kind, width = unsigned if case.type.unsigned else signed
-    finish = _NUMBER_FORMS.get(case.type.form)
-    if finish is not None:
-        kind, width = signed
-    return Step(kind=kind, size=size, width=width, arrow=arrow_type(case.type), finish=finish or arrow.plain)
+    kind, width = signed if case.type.shape or not case.type.unsigned else unsigned
+    finish: Finish = arrow.plain
+    if case.type.shape == "int64":
+        finish = forms.signed(case.policy("int64_overflow"))
+    elif case.type.shape == "boolean":
+        finish = forms.truth(case.policy("invalid_boolean"))
+    elif case.type.shape == "text":
+        finish = forms.unsigned_text
+    return Step(kind=kind, size=size, width=width, arrow=arrow_type(case.type), finish=finish)
 
 
 def _float(case: _Case) -> Step:
@@ -126,7 +139,7 @@ def _decimal(case: _Case) -> Step:
 
 def _bit(case: _Case) -> Step:
     bits = (case.wire.metadata & 0xFF) + 8 * (case.wire.metadata >> 8)
-    if bits == 1 and case.type.form != "binary":
+    if bits == 1 and case.type.shape != "binary":
         return Step(kind=at.COPY_1, size=1, width=1, arrow=pa.bool_(), finish=arrow.bits)
     return Step(kind=at.BYTES_FIXED, size=(bits + 7) // 8, width=0, arrow=pa.binary(), finish=arrow.plain)
 
@@ -151,7 +164,7 @@ def _temporal(case: _Case) -> Step:
         return Step(
             kind=kind, size=size + fraction, width=8, arrow=pa.string(), finish=arrow.temporal_text(name, digits)
         )
-    if case.type.form == DEAD_LETTER and not case.in_key:
+    if case.policy("zero_dates") == DEAD_LETTER:
         kind = at.WORD if name == "date" else at.BIG_WORD
         finish = lettered(name, arrow.temporal_text(name, digits), size + fraction, is_big=kind == at.BIG_WORD)
         return Step(kind=kind, size=size + fraction, width=8, arrow=arrow_type(case.type), finish=finish)
@@ -165,7 +178,7 @@ def _old_temporal(case: _Case) -> Step:
     kind, size = old_width(name, digits)
     if case.as_text:
         return Step(kind=kind, size=size, width=8, arrow=pa.string(), finish=old_temporal_text(name, digits))
-    if case.type.form == DEAD_LETTER and not case.in_key:
+    if case.policy("zero_dates") == DEAD_LETTER:
         finish = lettered(name, old_temporal_text(name, digits), size, is_big=kind == at.BIG_WORD)
     else:
         finish = _dated(case, old_temporal(name, digits))
@@ -174,8 +187,8 @@ def _old_temporal(case: _Case) -> Step:
 
 def _dated(case: _Case, finish: Finish) -> Finish:
     """Zero dates become NULL, unless the user or the key does not let them."""
-    if case.type.form == "error":
-        why, mend = "none, as types.zero_dates says", "choose null or text for the column"
+    if policy_of(case.type, "zero_dates") == ERROR:
+        why, mend = "none, as types.zero_dates says", "choose null, dead_letter or text for the column"
         return forms.no_missing_dates(finish, why, f"mend the value at the source, or {mend}, for new targets")
     if case.in_key:
         why = "none in a primary key, where NULL would make one row of two"
@@ -195,6 +208,9 @@ def _prefix(wire: MappedColumn) -> tuple[int, int]:
     return (1 if longest < 256 else 2), longest
 
 
+_VARYING = ("invalid_text", "invalid_compressed", "invalid_json", "invalid_variant")
+
+
 def _varying(case: _Case) -> Step:
     """Text, bytes, JSON, geometry and the like: a length prefix and data."""
     name, kind = case.type.name, arrow_type(case.type)
@@ -209,17 +225,21 @@ def _varying(case: _Case) -> Step:
         finish = text_finish(case.type.charset or ("utf8mb4" if name == "json" else "binary"))
     if case.wire.type in COMPRESSED:
         finish = unpacked(finish)
-    if case.type.form in (DEAD_LETTER, NULL) and case.wire.type != _C.JSON and not case.in_key:
-        finish = lenient(finish, letters=case.type.form == DEAD_LETTER)
+    policies = case.policies(*(reason for reason in _VARYING if reason in choices_of(case.type)))
+    if policies:
+        finish = lenient(finish, policies)
+        if "invalid_variant" in policies:
+            finish = within_variant(finish, policies["invalid_variant"])
     # Zero bytes at the end of these stay out of the log.
     padded = longest if name == "binary" or name in FIXED_TEXTS else 0
     return Step(kind=at.TEXT, size=size, meta=padded, width=0, arrow=kind, finish=finish)
 
 
 def _members(case: _Case) -> Step:
-    name = case.type.name
-    finish = (arrow.enum if name == "enum" else arrow.flags)(case.type.members)
-    return Step(kind=at.WORD, size=case.wire.metadata & 0xFF, width=8, arrow=pa.string(), finish=finish)
+    size = case.wire.metadata & 0xFF
+    make = enum if case.type.name == "enum" else flags
+    finish = make(case.type.members, size, case.policy("invalid_member"))
+    return Step(kind=at.WORD, size=size, width=8, arrow=pa.string(), finish=finish)
 
 
 _MAKERS: dict[str, Callable[[_Case], Step]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,6 @@ __all__ = [
     "Finish",
     "bits",
     "dates",
-    "enum",
-    "flags",
     "is_ascii",
     "plain",
     "temporal_text",
@@ -41,9 +39,10 @@ class Cells:
         rows: their number.
         validity: Arrow's bitmap; None: no NULLs. ``nulls``: how many.
         values: of fixed width, else the int32 offsets, one more than rows; ``data``: what the offsets point into.
-        unrepresentable: dates without an Arrow value, set by a finish; ``first_unrepresentable``: the row of the first.
+        unrepresentable: values that became NULL, set by a finish; ``first_unrepresentable``: the row of the first.
         place: table, column and position of a row, for errors.
-        letters: rows whose values became dead letters, with the bytes of the log and the server's text; set by a finish.
+        letters: rows whose values became dead letters, with the bytes of the log, the server's text and the reason; set by
+            a finish.
     """
 
     arrow: pa.DataType
@@ -55,7 +54,7 @@ class Cells:
     place: Callable[[int], str]
     unrepresentable: int = 0
     first_unrepresentable: int = 0
-    letters: tuple[tuple[int, bytes, str], ...] = ()
+    letters: tuple[tuple[int, bytes, str, str], ...] = ()
 
     @property
     def offsets(self) -> NDArray[np.int32]:
@@ -120,7 +119,7 @@ def utf8(cells: Cells) -> pa.Array:
                     expected="UTF-8, as the column's charset says",
                     found=f"bytes {error.object[error.start : error.end].hex()} at byte {error.start} of the value",
                     next_step="mend the value at the source, or declare the column as VARBINARY or BLOB",
-                ) from None
+                ).because("invalid_text") from None
         raise
     return array
 
@@ -175,53 +174,5 @@ def wide_decimal(digits: int, scale: int) -> Finish:
         return text_array(
             None if piece is None else wide_decimal_text(piece, digits, scale) for piece in cells.pieces()
         )
-
-    return finish
-
-
-def enum(members: Sequence[str]) -> Finish:
-    """ENUM's numbers as texts; number 0, the error value, is the empty text."""
-    texts = text_array(["", *members])
-
-    def finish(cells: Cells) -> pa.Array:
-        numbers = cells.words
-        if cells.rows and int(numbers.max()) > len(members):
-            row = int(numbers.argmax())
-            raise ValueUnrepresentable(
-                "an ENUM number without a member",
-                where=cells.place(row),
-                expected=f"at most {len(members)}",
-                found=int(numbers[row]),
-                next_step="capture the table's schema anew",
-            )
-        return texts.take(pa.Array.from_buffers(pa.int64(), cells.rows, [cells.validity, cells.values], cells.nulls))
-
-    return finish
-
-
-def flags(members: Sequence[str]) -> Finish:
-    """SET's bits as members in their order, separated by commas."""
-
-    def text(mask: int, cells: Cells, row: int) -> str:
-        if mask >> len(members):
-            raise ValueUnrepresentable(
-                "a SET bit without a member",
-                where=cells.place(row),
-                expected=f"{len(members)} bits",
-                found=bin(mask),
-                next_step="capture the table's schema anew",
-            )
-        return ",".join(member for bit, member in enumerate(members) if mask >> bit & 1)
-
-    def finish(cells: Cells) -> pa.Array:
-        masks, first, which = np.unique(cells.words, return_index=True, return_inverse=True)
-        texts = [
-            text(mask & 0xFFFFFFFFFFFFFFFF, cells, row)
-            for mask, row in zip(masks.tolist(), first.tolist())  # noqa: B905 - one length
-        ]
-        indices = pa.Array.from_buffers(
-            pa.int64(), cells.rows, [cells.validity, pa.py_buffer(np.ascontiguousarray(which, np.int64))], cells.nulls
-        )
-        return text_array(texts).take(indices)
 
     return finish

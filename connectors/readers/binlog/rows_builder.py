@@ -185,8 +185,8 @@ class TableBuilder:
             for field, buffer in zip(CHUNK_COLUMNS, changelog)  # noqa: B905 - one length
         ]
         fields = list(CHUNK_COLUMNS)
-        zero_dates: dict[str, int] = {}
-        letters: list[tuple[int, str, str, str]] = []
+        nulled: dict[str, int] = {}
+        letters: list[tuple[int, str, str, str, str]] = []
         flags, inserted = self._image_flags(changelog)
         for index, (column, step) in enumerate(zip(self.snapshot.columns, self._steps)):  # noqa: B905 - one length
 
@@ -212,18 +212,18 @@ class TableBuilder:
             if flags is None:
                 arrays.append(step.finish(cells))
             else:
-                array = step.finish(flags.documents(cells, index))
-                arrays.append(flags.with_defaults(array, column, index, inserted))
+                cells = flags.documents(cells, index)
+                arrays.append(flags.with_defaults(step.finish(cells), column, index, inserted))
             fields.append(pa.field(name, step.arrow))
             if cells.unrepresentable:
-                zero_dates[name] = cells.unrepresentable
-            letters += [(row, name, raw.hex(), text) for row, raw, text in cells.letters]
+                nulled[name] = cells.unrepresentable
+            letters += [(row, name, raw.hex(), text, reason) for row, raw, text, reason in cells.letters]
         for name, bitmaps in ({} if flags is None else flags.columns()).items():
             arrays.append(bitmaps)
             fields.append(pa.field(name, bitmaps.type))
         self._wanted_rows = max(rows, _FIRST_ROWS)
         self.clear()
-        told = (("zero_dates", zero_dates), ("letters", letters))
+        told = (("nulled", nulled), ("letters", letters))
         metadata = {what.encode(): json.dumps(value).encode() for what, value in told if value}
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata or None))
 

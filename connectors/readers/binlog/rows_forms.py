@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from connectors.readers.binlog.rows_arrow import Cells, Finish, bits, plain
+from connectors.readers.binlog.rows_lenient import without
 from historian.errors import ValueUnrepresentable
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["no_missing_dates", "signed", "truth", "unsigned_text"]
 
+_OTHERS = "null or dead_letter as"
 
-def signed(cells: Cells) -> pa.Array:
-    """BIGINT UNSIGNED as int64. Raises :class:`ValueUnrepresentable` for one above 2**63 - 1."""
-    row = _first(cells, cells.words < 0)
-    if row is not None:
-        raise ValueUnrepresentable(
-            "a number that int64 cannot hold",
-            where=cells.place(row),
-            expected=f"at most {2**63 - 1}, as types.bigint_unsigned says",
-            found=int(cells.words[row]) + 2**64,
-            next_step="choose decimal or text for the column, for new targets",
-        )
-    return plain(cells)
+
+def signed(policy: str) -> Finish:
+    """BIGINT UNSIGNED as int64; *policy* is for numbers above 2**63 - 1."""
+
+    def finish(cells: Cells) -> pa.Array:
+        def shown(row: int) -> tuple[bytes, str]:
+            number = int(cells.words[row]) + 2**64
+            return number.to_bytes(8, "little"), str(number)
+
+        def refusal(row: int) -> ValueUnrepresentable:
+            return ValueUnrepresentable(
+                "a number that int64 cannot hold",
+                where=cells.place(row),
+                expected=f"at most {2**63 - 1}, as types.bigint_unsigned says",
+                found=shown(row)[1],
+                next_step=f"choose {_OTHERS} types.int64_overflow, or decimal or text for the column, for new targets",
+            )
+
+        wrong = cells.words < 0
+        return plain(without(cells, wrong, reason="int64_overflow", policy=policy, shown=shown, refusal=refusal))
+
+    return finish
 
 
 def unsigned_text(cells: Cells) -> pa.Array:
@@ -36,19 +43,28 @@ def unsigned_text(cells: Cells) -> pa.Array:
     return numbers.cast(pa.string())
 
 
-def truth(cells: Cells) -> pa.Array:
-    """TINYINT(1) as a boolean. Raises :class:`ValueUnrepresentable` for a number other than 0 and 1."""
-    numbers = np.frombuffer(cells.values, np.int8, cells.rows)
-    row = _first(cells, (numbers < 0) | (numbers > 1))
-    if row is not None:
-        raise ValueUnrepresentable(
-            "a number that is no boolean",
-            where=cells.place(row),
-            expected="0 or 1, as types.tinyint1 says",
-            found=int(numbers[row]),
-            next_step="choose int8 for the column, for new targets",
-        )
-    return bits(cells)
+def truth(policy: str) -> Finish:
+    """TINYINT(1) as a boolean; *policy* is for numbers other than 0 and 1."""
+
+    def finish(cells: Cells) -> pa.Array:
+        numbers = np.frombuffer(cells.values, np.int8, cells.rows)
+
+        def shown(row: int) -> tuple[bytes, str]:
+            return numbers[row].tobytes(), str(numbers[row])
+
+        def refusal(row: int) -> ValueUnrepresentable:
+            return ValueUnrepresentable(
+                "a number that is no boolean",
+                where=cells.place(row),
+                expected="0 or 1, as types.tinyint1 says",
+                found=shown(row)[1],
+                next_step=f"choose {_OTHERS} types.invalid_boolean, or int8 for the column, for new targets",
+            )
+
+        wrong = (numbers < 0) | (numbers > 1)
+        return bits(without(cells, wrong, reason="invalid_boolean", policy=policy, shown=shown, refusal=refusal))
+
+    return finish
 
 
 def no_missing_dates(finish: Finish, why: str, next_step: str) -> Finish:
@@ -63,12 +79,7 @@ def no_missing_dates(finish: Finish, why: str, next_step: str) -> Finish:
                 expected=why,
                 found=f"{cells.unrepresentable} in {cells.rows} rows",
                 next_step=next_step,
-            )
+            ).because("zero_dates")
         return array
 
     return strict
-
-
-def _first(cells: Cells, wrong: NDArray[np.bool_]) -> int | None:
-    found = np.flatnonzero(wrong & cells.valid())
-    return int(found[0]) if len(found) else None

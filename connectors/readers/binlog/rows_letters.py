@@ -38,7 +38,7 @@ def lettered(name: str, texts: Finish, size_bytes: int, *, is_big: bool) -> Fini
             except ValueError:
                 kept[row] = False
                 raw = int(words[row]).to_bytes(size_bytes, "big" if is_big else "little")
-                letters.append((row, raw, text))
+                letters.append((row, raw, text, "zero_dates"))
         cells.letters = tuple(letters)
         if letters:
             cells.unrepresentable, cells.first_unrepresentable = len(letters), letters[0][0]

@@ -116,8 +116,8 @@ def test_dead_letters_say_nothing_of_a_value_that_is_shaped(rules: Rules, told: 
     written = lab.catalog.tables[next(iter(lab.catalog.tables))]
     lab.insert("shop.t", {"id": 1, "d": None}, {"id": 2, "d": None})
     chunk = chunk_of(lab)
-    said = [[0, "h2", "aa", "2024-02-30"], [1, "h2", "bb", "0000-00-00"]]
-    rows = chunk.rows.replace_schema_metadata({"letters": json.dumps(said), "zero_dates": '{"h2": 2}'})
+    said = [[0, "h2", "aa", "2024-02-30", "zero_dates"], [1, "h2", "bb", "0000-00-00", "zero_dates"]]
+    rows = chunk.rows.replace_schema_metadata({"letters": json.dumps(said), "nulled": '{"h2": 2}'})
     chunk = replace(chunk, rows=rows)
 
     found = shaped_chunk(chunk, written, shape(rules, "id", "d"))
@@ -132,11 +132,11 @@ def test_the_letter_of_a_row_that_is_filtered_goes_with_it() -> None:
     written = lab.catalog.tables[next(iter(lab.catalog.tables))]
     lab.insert("shop.t", {"id": 1, "d": None}, {"id": 2, "d": None})
     chunk = chunk_of(lab)
-    said = json.dumps([[0, "h2", "aa", "x"], [1, "h2", "bb", "y"]])
+    said = json.dumps([[0, "h2", "aa", "x", "invalid_text"], [1, "h2", "bb", "y", "invalid_text"]])
     rows = chunk.rows.replace_schema_metadata({"letters": said})
     chunk = replace(chunk, rows=rows)
 
     evaluated = Evaluated(keep=pa.array([False, True]), computed={})
     found = shaped_chunk(chunk, written, shape(Rules(where="id = 2"), "id", "d"), evaluated)
 
-    assert [(x["text"], x["ordinal"]) for x in json.loads(letters(found))] == [("y", 3)]
+    assert [(x["text"], x["reason"], x["ordinal"]) for x in json.loads(letters(found))] == [("y", "invalid_text", 3)]

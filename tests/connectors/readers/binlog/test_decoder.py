@@ -155,7 +155,7 @@ def test_dates_without_an_arrow_value_are_null_and_counted() -> None:
     (chunk,) = decode_events(events, snapshot_of(types))
     found = [row[1:] for row in changes([chunk], snapshot_of(types))]
     assert found == [*rows, (3, None, moment, None), (4, None, None, None)]
-    assert chunk.rows.schema.metadata == {b"zero_dates": b'{"h2": 2, "h4": 2}'}
+    assert chunk.rows.schema.metadata == {b"nulled": b'{"h2": 2, "h4": 2}'}
 
 
 def test_text_that_is_no_utf8_is_an_error_that_names_column_and_transaction() -> None:

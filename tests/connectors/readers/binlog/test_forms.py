@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import struct
 from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,19 @@ import pytest
 from decoder_lab import capture, changes, decode, decode_events, log_end, planned
 from historian.chunks import letters
 from historian.errors import ValueUnrepresentable
+from historian.policies import POLICIES
 from historian.schema import ColumnType, Snapshot, TableName
-from row_events import WireType, commit, rows_event, snapshot_of, table_map, wire_integer, wire_temporal, wire_text
+from row_events import (
+    WireType,
+    commit,
+    rows_event,
+    snapshot_of,
+    table_map,
+    wire_integer,
+    wire_json,
+    wire_temporal,
+    wire_text,
+)
 
 if TYPE_CHECKING:
     from servers import Server
@@ -109,6 +121,120 @@ def test_what_the_form_cannot_hold_is_an_error_that_names_column_and_transaction
     assert caught.value.where.endswith(":42")
 
 
+ENUM = WireType(
+    type=ColumnType(name="enum", members=("a", "b"), charset="utf8mb4"),
+    code=254,
+    metadata=b"\xf7\x01",
+    encode=lambda value: value.to_bytes(1, "little"),
+)
+SET = WireType(
+    type=ColumnType(name="set", members=tuple(f"m{at}" for at in range(9)), charset="utf8mb4"),
+    code=254,
+    metadata=b"\xf8\x02",
+    encode=lambda value: value.to_bytes(2, "little"),
+)
+FULL_SET = WireType(
+    type=ColumnType(name="set", members=tuple(f"m{at}" for at in range(64)), charset="utf8mb4"),
+    code=254,
+    metadata=b"\xf8\x08",
+    encode=lambda value: value.to_bytes(8, "little"),
+)
+COMPRESSED = WireType(
+    type=wire_text(9).type, code=141, metadata=b"\x25\0", encode=lambda value: bytes([len(value)]) + value
+)
+TWICE = b"\0" + struct.pack("<6H", 2, 19, 18, 1, 18, 1) + 2 * b"\4\0\0" + b"k"
+"""A JSON object that has the key k twice."""
+UNFIT: dict[str, tuple[WireType, str, str, dict[Any, Any], dict[Any, tuple[str, str]]]] = {
+    "int64": (
+        BIG,
+        "int64",
+        "int64_overflow",
+        {0: 0, 2**63 - 1: 2**63 - 1},
+        {2**63: ("0000000000000080", str(2**63)), 2**64 - 1: ("ff" * 8, str(2**64 - 1))},
+    ),
+    "boolean": (FLAG, "boolean", "invalid_boolean", {0: False, 1: True}, {2: ("02", "2"), 255: ("ff", "-1")}),
+    "enum": (ENUM, "", "invalid_member", {0: "", 1: "a", 2: "b"}, {3: ("03", "3"), 255: ("ff", "255")}),
+    "set": (SET, "", "invalid_member", {0: "", 257: "m0,m8"}, {512: ("0002", "512"), 0xFFFF: ("ffff", "65535")}),
+    "full set": (FULL_SET, "", "invalid_member", {1 << 63: "m63"}, {}),
+    "json": (
+        wire_json(),
+        "",
+        "invalid_json",
+        {b"\x0c\x01a": '"a"', b"\x04\x00": "null"},
+        {b"\xc8\x01": ("c801", "\\xc8\x01"), b"\x0c\x01\xff": ("0c01ff", "\x0c\x01\\xff")},
+    ),
+    "variant": (
+        wire_json(),
+        "variant",
+        "invalid_variant",
+        {b"\x0c\x01a": '"a"', b"\x04\x00": "null"},
+        {TWICE: (TWICE.hex(), '{"k": null, "k": null}')},
+    ),
+    "compressed": (
+        COMPRESSED,
+        "",
+        "invalid_compressed",
+        {b"": "", b"\0ab": "ab"},
+        {b"\x81\x05xx": ("81057878", "\\x81\x05xx"), b"\x10a": ("1061", "\x10a")},
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", ["error", "null", "dead_letter"])
+@pytest.mark.parametrize("per_window", [1, 100])
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_what_cannot_be_represented_goes_by_its_policy(unfit: str, policy: str, per_window: int) -> None:
+    kind, shape, reason, good, bad = UNFIT[unfit]
+    table = formed([kind], f"{shape} {POLICIES[reason][policy]}".strip())
+    values = [*good, None, *bad, *good, *bad]
+    events = table_map(5, [INT, kind])
+    logged = commit(41, events, *(rows_event(30, 5, [INT, kind], [(k, value)]) for k, value in enumerate(values)))
+
+    chunks = decode_events(logged, table, per_window=per_window, stops=True)
+
+    (chunk,) = chunks
+    if policy == "error" and unfit == "variant":
+        assert chunk.stopped == "", "the sink that makes VARIANT stops the table"
+        return
+    if policy == "error" and bad:
+        assert f"(db.t.c2, row {len(good) + 1} of its chunk" in chunk.stopped
+        return
+    assert [row[2] for row in changes(chunks, table)] == [good.get(value) for value in values]
+    nulled = json.loads((chunk.rows.schema.metadata or {}).get(b"nulled", b"{}"))
+    assert nulled == ({"h2": 2 * len(bad)} if bad else {})
+    told = json.loads(letters(chunk) or "[]")
+    assert [(each["column"], each["reason"], each["raw"], each["text"]) for each in told] == (
+        [(2, reason, *each) for each in bad.values()] * 2 if policy == "dead_letter" else []
+    )
+    assert [each["ordinal"] for each in told] == sorted(each["ordinal"] for each in told)
+
+
+@pytest.mark.parametrize("unfit", [name for name in UNFIT if name not in ("full set", "variant")])
+def test_what_cannot_be_represented_stops_a_table_whose_key_it_is_in(unfit: str) -> None:
+    kind, shape, reason, _, bad = UNFIT[unfit]
+    table = replace(formed([kind], f"{shape} {POLICIES[reason]['null']}".strip()), primary_key=(2,))
+    events = commit(41, table_map(5, [INT, kind]), rows_event(30, 5, [INT, kind], [(1, next(iter(bad)))]))
+
+    (chunk,) = decode_events(events, table, stops=True)
+
+    assert "(db.t.c2, row 0 of its chunk" in chunk.stopped
+
+
+def test_each_reason_of_a_column_has_its_own_policy() -> None:
+    kind = COMPRESSED
+    values = [(1, b"\0ab"), (2, b"\0\xff"), (3, b"\x10a"), (4, None)]
+    events = commit(41, table_map(5, [INT, kind]), rows_event(30, 5, [INT, kind], values))
+
+    (chunk,) = decode_events(events, formed([kind], "dead_letter"), stops=True)
+    assert "a compressed value that cannot be unpacked (db.t.c2, row 2 of its chunk" in chunk.stopped
+
+    table = formed([kind], "dead_letter invalid_compressed=null")
+    (chunk,) = decode_events(events, table, stops=True)
+    assert [row[2] for row in changes([chunk], table)] == ["ab", None, None, None]
+    assert [(each["raw"], each["reason"]) for each in json.loads(letters(chunk))] == [("00ff", "invalid_text")]
+    assert json.loads(chunk.rows.schema.metadata[b"nulled"]) == {"h2": 2}
+
+
 def test_a_zero_date_in_a_primary_key_is_an_error_unless_it_is_text() -> None:
     types = [DATE, INT]
     events = commit(1, table_map(5, types), rows_event(30, 5, [ZERO, INT], [(0, 1)]))
@@ -194,7 +320,7 @@ def test_bytes_that_are_no_text_become_null_and_are_counted(form: str) -> None:
         ("+A", 4, None),
     ]
     (chunk,) = chunks
-    assert json.loads(chunk.rows.schema.metadata[b"zero_dates"]) == {"h2": 2}
+    assert json.loads(chunk.rows.schema.metadata[b"nulled"]) == {"h2": 2}
     told = json.loads(letters(chunk) or "[]")
     assert [(letter["raw"], letter["text"]) for letter in told] == (
         [("61ff62", "a\\xffb"), ("c3", "\\xc3")] if form == "dead_letter" else []
