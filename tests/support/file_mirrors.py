@@ -41,6 +41,7 @@ class _Table:
         path.mkdir(parents=True)
         self.path = str(path)
         self.held = 0
+        self.by_spark = False
         self._schema: DeltaSchema | None = None
         self._files: dict[str, DataFile] = {}
         self._last_id = 0
@@ -52,6 +53,9 @@ class _Table:
     @property
     def exists(self) -> bool:
         return self._schema is not None
+
+    def has_change_feed(self) -> bool:
+        return False
 
     def schema(self) -> DeltaSchema:
         assert self._schema is not None
