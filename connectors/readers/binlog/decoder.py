@@ -87,7 +87,7 @@ class RangeDecoder:
         self._sources: list[str] = []
         self._source_words = np.zeros((8, SOURCE_KEY_WORDS), np.int64)
         self._tables = np.zeros((max(1, len(tables)), at.TABLE_WORDS), np.int64)
-        self._scratch = np.zeros(at.SCRATCH_WORDS, np.int64)
+        self._scratch = np.zeros(at.SCRATCH_WORDS + at.RUN_STEP, np.int64)
         self._state = state = np.zeros(at.STATE_WORDS, np.int64)
         state[at.SOURCE] = -1
         state[at.REBIND] = _NEVER

@@ -23,7 +23,7 @@ def runs(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     A run ends behind a column of varying width, and where the next 64 columns begin, since one word is their NULL bits.
     """
-    distances: NDArray[np.int64] = np.zeros(max(1, len(steps)), np.int64)
+    distances: NDArray[np.int64] = np.zeros(len(steps) + at.RUN_STEP, np.int64)
     found: list[list[int]] = []
     first, size = 0, 0
     for column, step in enumerate(steps):

@@ -93,8 +93,8 @@ def plain(cells: Cells) -> pa.Array:
 def is_ascii(data: pa.Buffer | None) -> bool:
     """Whether no byte is above 127."""
     values = np.frombuffer(data or b"", np.uint8)
-    # In pieces, since text of another kind mostly shows it at once.
-    return all(int(values[at : at + _LOOKED_AT].max()) < 0x80 for at in range(0, len(values), _LOOKED_AT))
+    # Its beginning alone first, since text of another kind mostly shows it at once.
+    return all(not len(part) or int(part.max()) < 0x80 for part in (values[:_LOOKED_AT], values[_LOOKED_AT:]))
 
 
 def utf8(cells: Cells) -> pa.Array:

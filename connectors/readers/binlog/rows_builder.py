@@ -110,7 +110,7 @@ class TableBuilder:
         assert self._nulls is not None  # noqa: S101 - made with the capacity
         for buffer, width in zip(self._changelog, _CHANGELOG_WIDTHS):  # noqa: B905 - one length
             buffer.resize(capacity * width, shrink_to_fit=False)
-        self._nulls.resize(capacity * self._stride, shrink_to_fit=False)
+        self._nulls.resize(capacity * self._stride + at.SLACK, shrink_to_fit=False)
         if self._flags is not None:
             self._flags.resize(capacity * self._stride * at.FLAG_MAPS, shrink_to_fit=False)
         for buffer, step in zip(self._values, self._steps):  # noqa: B905 - one length
@@ -119,7 +119,7 @@ class TableBuilder:
 
     def _allocate(self, capacity: int) -> None:
         self._changelog = [_buffer(capacity * width) for width in _CHANGELOG_WIDTHS]
-        self._nulls = _buffer(capacity * self._stride)
+        self._nulls = _buffer(capacity * self._stride + at.SLACK)
         self._values = [_buffer(_values_bytes(step, capacity)) for step in self._steps]
         self._data = [
             None if step.width else _buffer(min(int(capacity * wanted), _MAX_FIRST_BYTES) + at.SLACK)
@@ -196,7 +196,7 @@ class TableBuilder:
 
             validity, nulls = None, 0
             if some[index >> 3] >> (index & 7) & 1:
-                valid = (bitmaps[:, index >> 3] >> (index & 7) & 1) ^ 1
+                valid = (bitmaps[:, index >> 3] & (1 << (index & 7))) == 0
                 nulls = rows - int(np.count_nonzero(valid))
                 validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
             cells = Cells(

@@ -24,7 +24,7 @@ MAPS_MASK = 14  # its entries - 1, a power of two - 1
 TABLES = 15  # address of all tables, see below
 SOURCES = 16  # address of SOURCE_KEY_WORDS a source, see ``kernels.gtids``
 SOURCE_COUNT = 17
-SCRATCH = 18  # address of SCRATCH_WORDS words
+SCRATCH = 18  # address of SCRATCH_WORDS words, and RUN_STEP more
 SLOT = 19  # out: the table that a return is about
 COLUMN = 20  # out: its column
 DETAIL = 21  # out: what a return says more
@@ -79,7 +79,7 @@ COLUMNS = 0
 STEPS = 1  # address of its columns, see STEP_*
 ROWS = 2
 CAPACITY = 3  # rows that its arrays hold
-NULLS = 4  # address of the rows' null bitmaps, (COLUMNS + 7) // 8 bytes a row
+NULLS = 4  # address of the rows' null bitmaps, (COLUMNS + 7) // 8 bytes a row, and SLACK behind them
 BYTES = 5  # of its rows: as in the log, and FIXED a row
 FIXED = 6
 OP = 7  # addresses of the changelog columns
@@ -123,6 +123,7 @@ RUN_SIZE = 3  # bytes of all where none is NULL, of the length prefix instead of
 RUN_PREFIX = 4  # bytes of the length prefix of the last one; 0: it is of fixed width
 RUN_DISTANCES = 5  # address of each column's distance from where the run begins
 RUN_WORDS = 6
+RUN_STEP = 4  # columns located at a time: so many distances may be read behind the last
 
 # ---- kinds of columns -----------------------------------------------------------------------------------------------
 COPY_1 = 0

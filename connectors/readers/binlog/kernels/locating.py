@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from connectors.readers.binlog.kernels import layout as at
 from connectors.readers.binlog.kernels.jit import inlined, kernel
-from connectors.readers.binlog.kernels.memory import load_i64, load_u8, load_u16, store_i8, store_i64
+from connectors.readers.binlog.kernels.memory import load_i64, load_u8, load_u16, prefetch_load, store_i8, store_i64
 from connectors.readers.binlog.kernels.temporal import little_word
 
 __all__ = ["locate", "short"]
+
+_AHEAD_BYTES = 1024
+_LINE_BYTES = 64
 
 
 @kernel
@@ -70,6 +73,9 @@ def locate(state: int, table: int, position: int, end: int, row: int, starts: in
     Copies the image's NULL bitmap to that of *row*. Returns the address behind the image at *position*, or minus a code of
     return where it ends behind *end*.
     """
+    # Where an image begins is known when all before it are measured: too late for the processor to fetch it by itself.
+    prefetch_load(position + _AHEAD_BYTES)
+    prefetch_load(position + _AHEAD_BYTES + _LINE_BYTES)
     columns = load_i64(table + 8 * at.COLUMNS)
     stride = (columns + 7) >> 3
     if end - position < stride:
@@ -84,15 +90,27 @@ def locate(state: int, table: int, position: int, end: int, row: int, starts: in
         first = load_i64(run + 8 * at.RUN_FIRST)
         if first & 63 == 0:
             byte = first >> 3
-            word = _take_nulls(given + byte, nulls + byte, min(8, stride - byte))
+            if end - given >= byte + 8:
+                # Bits of no column of these are looked at by nobody, and the next row's own come later.
+                word = load_i64(given + byte)
+                store_i64(nulls + byte, word)
+            else:
+                word = _take_nulls(given + byte, nulls + byte, min(8, stride - byte))
         size = load_i64(run + 8 * at.RUN_SIZE)
         fits = end - position >= size
         if fits and word & load_i64(run + 8 * at.RUN_MASK) == 0:
             count = load_i64(run + 8 * at.RUN_COUNT)
             distances = load_i64(run + 8 * at.RUN_DISTANCES)
+            # Some at a time: what is stored behind the run's last column is stored anew.
             place = starts + 8 * first
-            for index in range(count):
-                store_i64(place + 8 * index, position + load_i64(distances + 8 * index))
+            for index in range(0, count, at.RUN_STEP):
+                near = distances + 8 * index
+                one, two = position + load_i64(near), position + load_i64(near + 8)
+                three, four = position + load_i64(near + 16), position + load_i64(near + 24)
+                store_i64(place + 8 * index, one)
+                store_i64(place + 8 * index + 8, two)
+                store_i64(place + 8 * index + 16, three)
+                store_i64(place + 8 * index + 24, four)
             position += size
             prefix = load_i64(run + 8 * at.RUN_PREFIX)
             if prefix:

@@ -22,6 +22,8 @@ __all__ = [
     "load_u8",
     "load_u16",
     "load_u32",
+    "prefetch",
+    "prefetch_load",
     "shift_right",
     "store_i8",
     "store_i16",
@@ -99,6 +101,21 @@ def _fill_zero(_context: Any, target: Any, count: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
+def _prefetch(*, for_writing: bool) -> Any:
+    kind = ir.FunctionType(ir.VoidType(), [_BYTE, ir.IntType(32), ir.IntType(32), ir.IntType(32)])
+    settings = [ir.Constant(ir.IntType(32), number) for number in (int(for_writing), 3, 1)]
+
+    def prefetch(_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", [_BYTE], kind)
+            builder.call(fetch, [builder.inttoptr(arguments[0], _BYTE), *settings])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    return _intrinsic(prefetch)
+
+
 def _swap64(_context: Any, value: Any) -> Any:
     def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bswap(arguments[0])
@@ -118,6 +135,12 @@ copy_bytes: Callable[[int, int, int], None] = _intrinsic(_copy_bytes)
 
 fill_zero: _Store = _intrinsic(_fill_zero)
 """Sets *count* bytes from address *target* to zero."""
+
+prefetch: Callable[[int], None] = _prefetch(for_writing=True)
+"""Has the memory at an address, which need not be anyone's, near the processor for a store to come."""
+
+prefetch_load: Callable[[int], None] = _prefetch(for_writing=False)
+"""The same for a load to come."""
 
 swap64: Callable[[int], int] = _intrinsic(_swap64)
 """*value* with its eight bytes in reverse order."""

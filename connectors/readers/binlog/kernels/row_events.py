@@ -124,11 +124,16 @@ def _stamp(state: int, table: int, kind: int, count: int, event_time: int, ordin
     ordinals = load_i64(table + 8 * at.ROW_ORDINAL) + 4 * row
     source, sequence = load_i64(state + 8 * at.SOURCE), load_i64(state + 8 * at.SEQUENCE)
     op = _APPEND if kind == _WRITE else _RETRACT
+    # A loop each, which becomes few wide stores.
     for index in range(count):
         store_i8(ops + index, op)
+    for index in range(count):
         store_i64(times + 8 * index, event_time)
+    for index in range(count):
         store_i16(sources + 2 * index, source)
+    for index in range(count):
         store_i64(sequences + 8 * index, sequence)
+    for index in range(count):
         store_i32(ordinals + 4 * index, ordinal)
     if kind == _UPDATE:
         before = load_i64(state + 8 * at.SCRATCH)

@@ -57,16 +57,14 @@ def _blank(step: int, row: int) -> None:
 
 
 @inlined
-def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, column: int) -> bool:
-    """Writes a value of fixed width; False where the bytes are no such value."""
-    meta = load_i64(step + 8 * at.STEP_META)
+def _fixed(
+    kind: int, size: int, meta: int, data: int, position: int, out: int, row: int, nulls: int, column: int
+) -> bool:
+    """Writes a value of fixed width; False where the bytes are no such value. *size*, *meta*, *data*: of the step."""
     if kind == at.DECIMAL_18:
         return decimal_18(position, meta, out + 16 * row)
     if kind == at.DATETIME or kind == at.TIMESTAMP:
-        if kind == at.DATETIME:
-            us = datetime_us(position, meta, load_i64(step + 8 * at.STEP_DATA))
-        else:
-            us = timestamp_us(position, meta)
+        us = datetime_us(position, meta, data) if kind == at.DATETIME else timestamp_us(position, meta)
         if us == at.NO_DATE_64:
             _null(nulls, column)
         store_i64(out + 8 * row, us)
@@ -104,9 +102,9 @@ def _fixed(kind: int, step: int, position: int, out: int, row: int, nulls: int, 
         year = load_u8(position)
         store_i16(out + 2 * row, year + 1900 if year else 0)
     elif kind == at.WORD:
-        store_i64(out + 8 * row, little_word(position, load_i64(step + 8 * at.STEP_SIZE)))
+        store_i64(out + 8 * row, little_word(position, size))
     elif kind == at.BIG_WORD:
-        store_i64(out + 8 * row, big_word(position, load_i64(step + 8 * at.STEP_SIZE)))
+        store_i64(out + 8 * row, big_word(position, size))
     return True
 
 
@@ -116,13 +114,16 @@ def _values(
 ) -> bool:
     """One column of fixed width; *kind* is a constant where the loop is to be made for it."""
     out = load_i64(step + 8 * at.STEP_OUT)
+    # Once for all: nobody but us knows that stores change none of them.
+    size, meta = load_i64(step + 8 * at.STEP_SIZE), load_i64(step + 8 * at.STEP_META)
+    data = load_i64(step + 8 * at.STEP_DATA)
     valid = True
     for index in range(row, row + count):
         position = load_i64(starts)
         if load_i64(starts + 8) == position:
             _blank(step, index)
         else:
-            valid &= _fixed(kind, step, position, out, index, nulls + stride * index, column)
+            valid &= _fixed(kind, size, meta, data, position, out, index, nulls + stride * index, column)
         starts += pitch
     return valid
 
@@ -133,7 +134,13 @@ def _copy_text(target: int, source: int, length: int, limit: int) -> None:
     if length > 256 or source + length + 32 > limit:
         copy_bytes(target, source, length)
         return
-    done = 0
+    one, two = load_i64(source), load_i64(source + 8)
+    three, four = load_i64(source + 16), load_i64(source + 24)
+    store_i64(target, one)
+    store_i64(target + 8, two)
+    store_i64(target + 16, three)
+    store_i64(target + 24, four)
+    done = 32
     while done < length:
         one, two = load_i64(source + done), load_i64(source + done + 8)
         three, four = load_i64(source + done + 16), load_i64(source + done + 24)
