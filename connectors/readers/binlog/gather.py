@@ -10,7 +10,7 @@ import numpy as np
 from connectors.readers.binlog.events import event_name
 from connectors.readers.binlog.kernels.checksums import CRC_TABLES, first_wrong_checksum, first_wrong_folded
 from connectors.readers.binlog.kernels.finding import AT, COUNT, FIND_WORDS, NEEDED, OFFSET
-from connectors.readers.binlog.kernels.folding import CAN_FOLD
+from connectors.readers.binlog.kernels.folding import CAN_FOLD, WIDE_FROM_BYTES
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt
 
@@ -194,7 +194,7 @@ def _verify(window: Window) -> None:
     addresses = (CRC_TABLES.ctypes.data, buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data)
     if CAN_FOLD:
         scratch = np.empty(2, np.int64)
-        wrong = first_wrong_folded(*addresses, len(starts), scratch.ctypes.data)
+        wrong = first_wrong_folded(*addresses, len(starts), scratch.ctypes.data, WIDE_FROM_BYTES)
     else:
         wrong = first_wrong_checksum(*addresses, len(starts), _ZLIB_PAYS_FROM_BYTES)
     if wrong >= 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.readers.binlog.kernels.folding import FOLD_FROM_BYTES, fold
+from connectors.readers.binlog.kernels.folding import FOLD_FROM_BYTES, fold, fold_wide
 from connectors.readers.binlog.kernels.jit import kernel
 from connectors.readers.binlog.kernels.memory import load_i64, load_u8, load_u32, shift_right
 
@@ -79,15 +79,21 @@ def first_wrong_checksum(tables, buffer, starts, ends, count, limit):
 
 
 @kernel
-def first_wrong_folded(tables, buffer, starts, ends, count, scratch):
-    """Like :func:`first_wrong_checksum` for events of any size, where CAN_FOLD; *scratch*: address of 16 bytes."""
+def first_wrong_folded(tables, buffer, starts, ends, count, scratch, wide_from):
+    """Like :func:`first_wrong_checksum` for events of any size, where CAN_FOLD.
+
+    *scratch*: address of 16 bytes; *wide_from*: bytes from which on events are folded in wide words, WIDE_FROM_BYTES or more.
+    """
     for index in range(count):
         start = buffer + load_i64(starts + 8 * index)
         end = buffer + load_i64(ends + 8 * index)
         register = 0xFFFFFFFF
         if end - start >= FOLD_FROM_BYTES:
             blocks = (end - start) >> 4
-            fold(start, blocks, register, scratch)
+            if end - start >= wide_from:
+                fold_wide(start, blocks, register, scratch)
+            else:
+                fold(start, blocks, register, scratch)
             register = _remainder(tables, scratch, scratch + 16, 0)
             start += 16 * blocks
         if _remainder(tables, start, end, register) ^ 0xFFFFFFFF != load_u32(end):
