@@ -25,7 +25,7 @@ FEW = (3, 1_000_000)
 
 
 def _lake(spark: SparkSession, tmp_path: Path, **settings: Any) -> Lake:
-    lake = Lake(spark, tmp_path / "lake", Lab(), **{"compact": FEW, **settings})
+    lake = Lake(spark, tmp_path / "a lake", Lab(), **{"compact": FEW, **settings})
     lake.lab.create("shop.t", {"id": INT, "a": INT})
     return lake
 

@@ -50,7 +50,7 @@ def test_the_lake_is_the_one_that_the_native_writer_makes(spark: SparkSession, t
         live()
         plan = lab.cut()
         native.write(plan)
-        if number in (1, 4):
+        if number in (3, 4):
             crashes.write(other, plan)
         else:
             other.write(plan)
