@@ -220,7 +220,7 @@ def test_status_tells_where_the_connector_stands(config: Path) -> None:
     assert (found["tracked"]["gtids"], found["last_plan"]["end"]["gtids"]) == (end, end)
 
 
-def test_status_tells_of_zero_dates_that_columns_were_added_with(tmp_path: Path) -> None:
+def test_status_tells_of_defaults_that_columns_were_added_with_and_cannot_have(tmp_path: Path) -> None:
     zero, strict = b"DATETIME(3) NOT NULL DEFAULT '0000-00-00 00:00:00'", b"DATE NOT NULL DEFAULT '2024-01-01'"
     statements = [
         *(b"CREATE TABLE db.%s (id INT PRIMARY KEY, at %s)" % (name, zero) for name in (b"t", b"u", b"v")),
@@ -228,6 +228,7 @@ def test_status_tells_of_zero_dates_that_columns_were_added_with(tmp_path: Path)
         b"ALTER TABLE db.t ADD COLUMN made %s, ADD COLUMN kept %s" % (zero, zero),
         b"ALTER TABLE db.u ADD COLUMN made %s" % zero,
         b"ALTER TABLE db.v ADD COLUMN made %s" % zero,
+        b"ALTER TABLE db.t ADD COLUMN flag TINYINT(1) NOT NULL DEFAULT 2, ADD COLUMN ok TINYINT(1) NOT NULL DEFAULT 1",
     ]
     (tmp_path / "binlog").mkdir()
     events = [part for number, sql in enumerate(statements, 1) for part in (gtid(number), begin(sql))]
@@ -237,7 +238,7 @@ def test_status_tells_of_zero_dates_that_columns_were_added_with(tmp_path: Path)
         "name: zero\n"
         f"source: {{type: binlog-files, directory: {tmp_path / 'binlog'}, tables: ['db.t', 'db.v']}}\n"
         "sinks: [{type: delta, path: lake}]\n"
-        "types: {columns: {db.v: {zero_dates: text}, db.t.kept: {zero_dates: text}}}\n"
+        "types: {tinyint1: boolean, invalid_boolean: null, columns: {db.v: {zero_dates: text}, db.t.kept: {zero_dates: text}}}\n"
     )
     _track(file)
 
@@ -248,6 +249,7 @@ def test_status_tells_of_zero_dates_that_columns_were_added_with(tmp_path: Path)
     assert json.loads(plain.stdout)["nulled_defaults"] == [
         {"table": "db.t", "column": "day", "default": "0000-00-00", "statement": at[3]},
         {"table": "db.t", "column": "made", "default": "0000-00-00 00:00:00.000", "statement": at[4]},
+        {"table": "db.t", "column": "flag", "default": "2", "statement": at[7]},
     ]
     told = " ".join(shown.stdout.split())
     assert f"db.t.day: default 0000-00-00 stands as NULL in all rows from before {at[3]}" in told
