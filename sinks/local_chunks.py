@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import IO, TypeVar
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from historian.chunks import Chunk, ipc_stream
 from sinks.chunks import ChunkHead, are_small, head_of
+from sinks.storage import writing
 
 __all__ = ["MEMORY_BYTES", "LocalChunks"]
 
@@ -80,7 +82,9 @@ class LocalChunks:
         """Frees memory and file."""
         self._held = []
         if self._file is not None:
-            self._file.close()
+            # What a full disk did not take is nobody's any more, and was told.
+            with suppress(OSError):
+                self._file.close()
             self._file = None
 
     def _run(self, work: Callable[[_Given], _Result], given: Sequence[_Given]) -> list[_Result]:
@@ -105,7 +109,7 @@ class LocalChunks:
     def _put_out(self, head: ChunkHead, chunk: Chunk) -> None:
         body = ipc_stream(chunk.rows)
         bare = replace(chunk, rows=_NO_ROWS)
-        with self._lock:
+        with self._lock, writing(tempfile.gettempdir()):
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="historian-")  # noqa: SIM115 closed with the chunks
             at, size = self._file.tell(), body.size

@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from historian.chunks import Chunk
+from historian.errors import SinkError
 from sinks import chunks as chunk_sizes
+from sinks import local_chunks
 from sinks.local_chunks import LocalChunks
 
 ROWS = 100
@@ -109,3 +113,13 @@ def test_what_a_source_or_a_task_raises_comes_through() -> None:
         chunks.fill([lambda: CHUNKS[1:2]])
         with pytest.raises(ZeroDivisionError):
             chunks.map(task)
+
+
+def test_a_full_disk_is_said_with_the_directory_of_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = SimpleNamespace(TemporaryFile=lambda prefix: Path("/dev/full").open("w+b"), gettempdir=lambda: "/the/tmp")
+    monkeypatch.setattr(local_chunks, "tempfile", full)
+    with (
+        closing(LocalChunks(memory_bytes=0)) as chunks,
+        pytest.raises(SinkError, match=r"a file cannot be written \(/the/tmp\).*No space left.*Next: mend the path"),
+    ):
+        chunks.fill([lambda: CHUNKS])
