@@ -116,8 +116,9 @@ def test_what_a_source_or_a_task_raises_comes_through() -> None:
 
 
 def test_a_full_disk_is_said_with_the_directory_of_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = SimpleNamespace(TemporaryFile=lambda prefix: Path("/dev/full").open("w+b"), gettempdir=lambda: "/the/tmp")
-    monkeypatch.setattr(local_chunks, "tempfile", full)
+    full = Path("/dev/full").open("w+b")  # noqa: SIM115 closed with the chunks
+    temporary = SimpleNamespace(TemporaryFile=lambda **_: full, gettempdir=lambda: "/the/tmp")
+    monkeypatch.setattr(local_chunks, "tempfile", temporary)
     with (
         closing(LocalChunks(memory_bytes=0)) as chunks,
         pytest.raises(SinkError, match=r"a file cannot be written \(/the/tmp\).*No space left.*Next: mend the path"),
