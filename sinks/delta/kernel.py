@@ -1,21 +1,21 @@
 """Delta Kernel, called in Spark's JVM: tables are created and committed to without a Spark job.
 
 One commit can carry a new schema, removed and added files, domain metadata and a transaction identifier, or nothing.
-Kernel is public but young API, so nothing outside this module touches a Java object.
+Kernel is public but young API, so nothing outside this module and :mod:`sinks.delta.table_view` touches a Java object.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import unquote
 
 from historian.errors import SinkError
 from sinks.delta import faults
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.table_view import KEEPS_ROWS, HeldFile, KernelClasses, TableView, log_entry, optional
 from sinks.storage import share_settings
 
 if TYPE_CHECKING:
@@ -26,12 +26,10 @@ __all__ = ["KEEPS_ROWS", "REARRANGED", "Commit", "CommitConflict", "DataFile", "
 _NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
 _NOT_KEPT = ("io.delta.kernel.exceptions.KernelException", "io.delta.kernel.exceptions.InvalidTableException")
 """What Kernel raises for a version whose log is cleaned away, in part or whole."""
-KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
-"""Properties of tables whose rows must not be moved to another file as if they were new."""
-
 REARRANGED = "compaction/"
 """Stands before the signature of a commit that changed no row."""
 
+_LOCAL_LOGS = "io.delta.kernel.logStore.file.impl"
 _CONFLICTS = (
     "ConcurrentWriteException",
     "ConcurrentTransactionException",
@@ -58,16 +56,6 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFile:
-    """A file that a table holds: absolute path, Delta's statistics as JSON, and whether rows of it are marked as deleted."""
-
-    path: str
-    size_bytes: int
-    statistics: str
-    has_deletions: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """What one commit does, besides its transaction identifier.
 
@@ -88,117 +76,17 @@ class Commit:
     same_rows: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """One version of a Delta table."""
-
-    path: str
-    version: int
-    _snapshot: Any
-    _engine: Any
-    _jvm: Any
-
-    def schema(self) -> DeltaSchema:
-        """The table's schema."""
-        return DeltaSchema.parse(
-            self._snapshot.getMetadata().getSchemaString(), int(self.property("delta.columnMapping.maxColumnId") or 0)
-        )
-
-    def property(self, name: str) -> str | None:
-        """A table property, or None."""
-        value: str | None = self._snapshot.getMetadata().getConfiguration().get(name)
-        return value
-
-    def transaction(self, application: str) -> int:
-        """The last transaction version that *application* committed; 0 where it has none."""
-        return int(_or(self._snapshot.getLatestTransactionVersion(self._engine, application), 0))
-
-    def domain(self, name: str) -> str | None:
-        """The text of a metadata domain, or None."""
-        value: str | None = _or(self._snapshot.getDomainMetadata(name), None)
-        return value
-
-    def clustering(self) -> list[str]:
-        """Physical names of the columns by which the table's files are clustered; [] where they are not."""
-        text = self.domain("delta.clustering")
-        return [] if text is None else [path[0] for path in json.loads(text)["clusteringColumns"]]
-
-    def files(self) -> list[str]:
-        """Paths of the files that the table holds."""
-        return [self._path(file) for file in self._files()]
-
-    def held_files(self) -> list[HeldFile]:
-        """The files that the table holds, with what its log says of them."""
-        return [
-            HeldFile(
-                path=self._path(file),
-                size_bytes=file.getSize(),
-                statistics=_or(file.getStatsJson(), "{}"),
-                has_deletions=file.getDeletionVector().isPresent(),
-            )
-            for file in self._files(statistics=True)
-        ]
-
-    def is_empty(self) -> bool:
-        """Whether the table holds no file."""
-        return next(self._files(), None) is None
-
-    def has_change_feed(self) -> bool:
-        """Whether the table tells which rows each of its commits changes."""
-        return self.property("delta.enableChangeDataFeed") == "true"
-
-    def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
-        """Paths of the files, where they have no more than that and every row of theirs is there; else None.
-
-        None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted; and where
-        rows have an identity (row tracking), which a file of ours would not carry on.
-
-        Args:
-            null_in: physical name of a column; files that statistics say have no NULL there are left out.
-        """
-        if any(self.property(name) == "true" for name in KEEPS_ROWS):
-            return None
-        paths, size = [], 0
-        for file in self._files(null_in):
-            size += file.getSize()
-            if size > limit_bytes or file.getDeletionVector().isPresent():
-                return None
-            paths.append(self._path(file))
-        return paths
-
-    def removals(self, paths: Collection[str] | None = None, *, change: bool = True) -> list[Any]:
-        """Kernel's actions that take the files of *paths* out of the table; None: every file. *change*: with their rows."""
-        single = self._jvm.io.delta.kernel.internal.actions.SingleAction
-        now = self._jvm.java.util.Optional.of(int(time.time() * 1000))
-        wanted = None if paths is None else set(paths)
-        files = (f for f in self._files() if wanted is None or self._path(f) in wanted)
-        return [single.createRemoveFileSingleAction(f.toRemoveFileRow(change, now)) for f in files]
-
-    def _path(self, file: Any) -> str:
-        return f"{self.path}/{unquote(file.getPath())}"
-
-    def _files(self, null_in: str | None = None, *, statistics: bool = False) -> Iterator[Any]:
-        add = self._jvm.io.delta.kernel.internal.actions.AddFile
-        scan = self._snapshot.getScanBuilder()
-        if null_in is not None:
-            name = next(f.name for f in self.schema().fields if f.physical == null_in)
-            expressions = self._jvm.io.delta.kernel.expressions
-            scan = scan.withFilter(expressions.Predicate("IS_NULL", expressions.Column(name)))
-        for batch in _closing(scan.build().getScanFiles(self._engine, statistics)):
-            for row in _closing(batch.getRows()):
-                yield add(row.getStruct(0))
-
-
 class Kernel:
     """Reads and commits to Delta tables by path. *signature* stands in every commit as the engine that made it."""
 
     def __init__(self, spark: SparkSession, signature: str) -> None:
         jvm: Any = spark._jvm  # noqa: SLF001 there is no public way to a class of the JVM
         context: Any = spark._jsc  # noqa: SLF001 same
-        self._jvm = jvm
-        self._kernel = jvm.io.delta.kernel
-        self._hadoop = context.hadoopConfiguration()
-        self._engine = self._kernel.defaults.engine.DefaultEngine.create(self._hadoop)
+        self._classes = KernelClasses(jvm)
+        self._hadoop = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
+        # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
+        self._hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
+        self._engine = jvm.io.delta.kernel.defaults.engine.DefaultEngine.create(self._hadoop)
         self._signature = signature
         self._spark = spark
 
@@ -208,7 +96,7 @@ class Kernel:
 
         share_settings(self._spark, path)
         try:
-            snapshot = self._kernel.TableManager.loadSnapshot(path).build(self._engine)
+            snapshot = self._classes.load_snapshot(path).build(self._engine)
         except Py4JJavaError as error:
             if error.java_exception.getClass().getName() == _NOT_FOUND:
                 return None
@@ -220,7 +108,7 @@ class Kernel:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self._view(path, self._kernel.TableManager.loadSnapshot(path).atVersion(version).build(self._engine))
+            return self._view(path, self._classes.load_snapshot(path).atVersion(version).build(self._engine))
         except Py4JJavaError as error:
             if error.java_exception.getClass().getName() in _NOT_KEPT:
                 return None
@@ -228,7 +116,7 @@ class Kernel:
 
     def is_vacant(self, path: str) -> bool:
         """Whether nothing is at *path*, or a directory with no more than a log that holds no table yet."""
-        name = self._jvm.org.apache.hadoop.fs.Path(path)
+        name = self._classes.hadoop_path(path)
         system = name.getFileSystem(self._hadoop)
         if not system.exists(name):
             return True
@@ -246,15 +134,13 @@ class Kernel:
         """A new, empty table, clustered by those columns. Raises :class:`CommitConflict` where there is one."""
         from py4j.protocol import Py4JJavaError
 
+        classes = self._classes
         try:
-            builder = self._kernel.TableManager.buildCreateTableTransaction(
-                path, self._struct(schema.json()), self._signature
-            )
+            builder = classes.create_table(path, classes.struct(schema.json()), self._signature)
             if cluster:
-                columns = [self._kernel.expressions.Column(name) for name in cluster]
-                builder = builder.withDataLayoutSpec(self._kernel.transaction.DataLayoutSpec.clustered(columns))
+                builder = builder.withDataLayoutSpec(classes.clustered([classes.column(name) for name in cluster]))
             transaction = builder.withTableProperties(dict(properties)).build(self._engine)
-            return self._finish(path, 0, transaction, [], domains)
+            return self._view(path, self._finish(path, 0, transaction, classes.no_actions(), domains))
         except Py4JJavaError as error:
             raise _failed("a Delta table cannot be created", path, error) from error
 
@@ -267,42 +153,41 @@ class Kernel:
         """
         from py4j.protocol import Py4JJavaError
 
-        operation = self._kernel.Operation
+        classes = self._classes
         rows = commit.files or commit.clear or commit.removed
-        kind = operation.WRITE if rows else operation.MANUAL_UPDATE
         try:
             engine = f"{REARRANGED}{self._signature}" if commit.same_rows else self._signature
+            kind = classes.write if rows else classes.manual_update
             builder = view._snapshot.buildUpdateTableTransaction(engine, kind)  # noqa: SLF001 our own class
             builder = builder.withMaxRetries(0)
             if application:
                 builder = builder.withTransactionId(application, version)
             if commit.schema is not None:
-                builder = builder.withUpdatedSchema(self._struct(commit.schema.json()))
+                builder = builder.withUpdatedSchema(classes.struct(commit.schema.json()))
                 clustering = view.clustering()
                 left = [f.name for physical in clustering for f in commit.schema.fields if f.physical == physical]
                 if len(left) < len(clustering):
-                    columns = [self._kernel.expressions.Column(name) for name in left]
-                    builder = builder.withClusteringColumns(columns)
+                    builder = builder.withClusteringColumns([classes.column(name) for name in left])
             transaction = builder.build(self._engine)
-            actions: list[Any] = []
+            removals: list[Any] = []
             if commit.clear or commit.removed:
-                actions = view.removals(None if commit.clear else commit.removed, change=not commit.same_rows)
-            if not commit.clear and len(actions) < len(commit.removed):
+                removals = view.removals(None if commit.clear else commit.removed, change=not commit.same_rows)
+            if not commit.clear and len(removals) < len(commit.removed):
                 raise CommitConflict("files that a commit replaces are gone", where=view.path)
-            schema = commit.schema or (view.schema() if commit.files else None)
-            if schema is not None:
-                actions += self._additions(view, transaction, schema, commit.files, change=not commit.same_rows)
-            return self._finish(view.path, view.version + 1, transaction, actions, commit.domains)
+            actions = self._actions(view, transaction, commit, removals)
+            after = self._finish(view.path, view.version + 1, transaction, actions, commit.domains)
         except Py4JJavaError as error:
             raise _failed("a Delta table cannot be committed to", view.path, error) from error
+        return view.after(int(after.getVersion()), after, application, version, commit)
 
     def commit_info(self, path: str, version: int) -> dict[str, Any] | None:
         """What the log says of the commit that made *version*; None where that entry is gone."""
-        name = self._jvm.org.apache.hadoop.fs.Path(f"{path}/_delta_log/{version:020d}.json")
+        name = self._classes.hadoop_path(f"{path}/_delta_log/{version:020d}.json")
         system = name.getFileSystem(self._hadoop)
         if not system.exists(name):
             return None
-        reader = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(system.open(name), "UTF-8"))
+        java: Any = self._spark._jvm.java.io  # type: ignore[union-attr] # noqa: SLF001 no public way to a class of the JVM
+        reader = java.BufferedReader(java.InputStreamReader(system.open(name), "UTF-8"))
         try:
             while (line := reader.readLine()) is not None:
                 if line.startswith('{"commitInfo"'):
@@ -315,91 +200,82 @@ class Kernel:
     def delete_files(self, paths: Sequence[str]) -> None:
         """Deletes files that no table knows."""
         for path in paths:
-            name = self._jvm.org.apache.hadoop.fs.Path(path)
+            name = self._classes.hadoop_path(path)
             name.getFileSystem(self._hadoop).delete(name, False)
             faults.reached("file_deleted", path.rpartition("/")[0])
 
-    def _finish(
-        self, path: str, version: int, transaction: Any, actions: list[Any], domains: Mapping[str, str]
-    ) -> TableView:
+    def _finish(self, path: str, version: int, transaction: Any, actions: Any, domains: Mapping[str, str]) -> Any:
+        """Kernel's snapshot behind the commit."""
         for name, text in domains.items():
             transaction.addDomainMetadata(name, text)
-        iterable = self._kernel.utils.CloseableIterable
-        rows = iterable.emptyIterable()
-        if actions:
-            rows = iterable.inMemoryIterable(self._iterator(actions))
         at = f"{path} {version}"
         faults.reached("commit_begun", at)
-        result = transaction.commit(self._engine, rows)
+        result = transaction.commit(self._engine, actions)
         faults.reached("commit_done", at)
-        for hook in result.getPostCommitHooks():
+        hooks = result.getPostCommitHooks()
+        # By number: the end of an iteration is an exception in Java, which takes its time to come here.
+        for hook in [hooks.get(number) for number in range(hooks.size())]:
             checkpoint = hook.getType().toString() == "CHECKPOINT"
             if checkpoint:
                 faults.reached("checkpoint_begun", at)
             hook.threadSafeInvoke(self._engine)
             if checkpoint:
                 faults.reached("checkpoint_done", at)
-        after = _or(result.getPostCommitSnapshot(), None)
-        if after is None:
-            after = self._kernel.TableManager.loadSnapshot(path).build(self._engine)
-        return self._view(path, after)
+        after = optional(result.getPostCommitSnapshot(), None)
+        return self._classes.load_snapshot(path).build(self._engine) if after is None else after
 
-    def _additions(
-        self, view: TableView, transaction: Any, schema: DeltaSchema, files: Sequence[DataFile], *, change: bool
-    ) -> list[Any]:
-        if not files:
-            return []
-        physical = self._struct(json.dumps(schema.physical()))
-        utils, statistics = self._kernel.utils, self._kernel.statistics.DataFileStatistics
+    def _actions(self, view: TableView, transaction: Any, commit: Commit, removals: Sequence[Any]) -> Any:
+        """Kernel's rows that take files out of the table, and that add *commit*'s."""
+        classes = self._classes
+        if not commit.files and not removals:
+            return classes.no_actions()
+        iterator = classes.iterator(self._listed(removals).iterator())
+        if commit.files:
+            iterator = iterator.combine(self._additions(view, transaction, commit))
+        return classes.in_memory(iterator)
+
+    def _additions(self, view: TableView, transaction: Any, commit: Commit) -> Any:
+        classes = self._classes
+        physical = classes.struct(json.dumps((commit.schema or view.schema()).physical()))
         now = int(time.time() * 1000)
         # Kernel knows a file as the table's own only under the root as it writes it itself: with a scheme.
         root = view._snapshot.getDataPath().toString()  # noqa: SLF001 our own class
-        written = []
-        for file in files:
-            parsed = statistics.deserializeFromJson(file.statistics, physical)
-            path = root + file.path.removeprefix(view.path)
-            written.append(utils.DataFileStatus(path, file.size_bytes, now, parsed))
-        if not change:
-            return self._moved(view, physical, written)
+        written = [
+            classes.file_status(
+                root + file.path.removeprefix(view.path),
+                file.size_bytes,
+                now,
+                classes.statistics(file.statistics, physical),
+            )
+            for file in commit.files
+        ]
+        if commit.same_rows:
+            return classes.iterator(self._listed(self._moved(view, physical, written)).iterator())
         state = transaction.getTransactionState(self._engine)
-        api = self._kernel.Transaction
-        context = api.getWriteContext(self._engine, state, {})
-        return list(_closing(api.generateAppendActions(self._engine, state, self._iterator(written), context)))
+        context = classes.write_context(self._engine, state, {})
+        files = classes.iterator(self._listed(written).iterator())
+        return classes.append_actions(self._engine, state, files, context)
 
     def _moved(self, view: TableView, physical: Any, written: Sequence[Any]) -> list[Any]:
         """Actions that add files without a change of rows, for which Kernel's public door has none."""
-        actions = self._kernel.internal.actions
+        classes = self._classes
         root = view._snapshot.getDataPath().toUri()  # noqa: SLF001 our own class
-        none, of_none = self._jvm.java.util.Optional.empty(), self._jvm.java.util.HashMap()
+        none, of_none = classes.optional.empty(), classes.hash_map()
         added = (
-            actions.AddFile.convertDataFileStatus(physical, root, file, of_none, False, of_none, none, none, none)
+            classes.add_file.convertDataFileStatus(physical, root, file, of_none, False, of_none, none, none, none)
             for file in written
         )
-        return [actions.SingleAction.createAddFileSingleAction(file.toRow()) for file in added]
+        return [classes.single_action.createAddFileSingleAction(file.toRow()) for file in added]
 
-    def _iterator(self, rows: Any) -> Any:
-        listed = self._jvm.java.util.ArrayList()
-        for row in rows:
-            listed.add(row)
-        return self._kernel.internal.util.Utils.toCloseableIterator(listed.iterator())
-
-    def _struct(self, text: str) -> Any:
-        return self._kernel.internal.types.DataTypeJsonSerDe.deserializeStructType(text)
+    def _listed(self, values: Iterable[Any]) -> Any:
+        listed = self._classes.array_list()
+        for value in values:
+            listed.add(value)
+        return listed
 
     def _view(self, path: str, snapshot: Any) -> TableView:
-        return TableView(path, int(snapshot.getVersion()), snapshot, self._engine, self._jvm)
-
-
-def _or(optional: Any, default: Any) -> Any:
-    return optional.get() if optional.isPresent() else default
-
-
-def _closing(iterator: Any) -> Iterator[Any]:
-    try:
-        while iterator.hasNext():
-            yield iterator.next()
-    finally:
-        iterator.close()
+        version = int(snapshot.getVersion())
+        return TableView(path, version, snapshot, self._engine, self._classes, log_entry(path, version))
 
 
 def _failed(what: str, path: str, error: Any) -> SinkError:

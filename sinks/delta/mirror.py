@@ -104,7 +104,7 @@ def write_mirror(
         if target.held >= part.transaction(Step.ROWS):
             break
         try:
-            if clears or target.view.is_empty():
+            if clears or not target.view.held_files():
                 return _begun(spark, part, target, schema, net, clears=clears)
             return _changed(spark, part, target, schema, net)
         except CommitConflict:

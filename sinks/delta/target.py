@@ -111,6 +111,8 @@ class Target:
         Raises:
             ChainBroken: someone else changed the table, or made it.
         """
+        if self._view is not None and self._view.is_newest():
+            return
         view = self._kernel.view(self.path)
         if view is None and self._view is not None:
             raise ChainBroken("a target is gone", where=self.path, found="no Delta table", next_step=_ANEW)
