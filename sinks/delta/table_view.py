@@ -54,6 +54,11 @@ class TableView:
             return False
         return log_entry(self.path, self.version + 1) is None
 
+    def is_other_than(self, view: TableView) -> bool:
+        """Whether both are of one version of a local log, whose file is not the same any more."""
+        both = self._entry is not None and view._entry is not None
+        return both and self.version == view.version and self._entry != view._entry
+
     def schema(self) -> DeltaSchema:
         """The table's schema."""
         return self._once(

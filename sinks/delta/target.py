@@ -127,6 +127,8 @@ class Target:
         if view is not None:
             if self._view is None:
                 self._check_owner(view)
+            elif view.is_other_than(self._view):
+                self._check_still_ours(view)
             self._check_commits(view)
             self._seen = view.version
         self._view = view
@@ -228,6 +230,18 @@ class Target:
                 )
             if ours and self._seen < 0:
                 return
+
+    def _check_still_ours(self, view: TableView) -> None:
+        """On a local path nothing keeps a commit of another process from taking the place of one made at the same moment."""
+        info = self._kernel.commit_info(self.path, view.version) or {}
+        if not self._is_ours(info):
+            raise ChainBroken(
+                "a commit to a target was overwritten by someone else's of the same version",
+                where=f"{self.path} at version {view.version}",
+                expected=f"the commit of connector {self._connector}",
+                found=f"{info.get('operation')} by {info.get('engineInfo')} ({info.get('userMetadata')})",
+                next_step=_ANEW,
+            )
 
     def _check_types(self, schema: DeltaSchema) -> None:
         if self.view.property(_WIDENING) == "true":
