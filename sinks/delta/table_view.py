@@ -145,7 +145,8 @@ class TableView:
         view = TableView(self.path, version, snapshot, self._engine, self._classes, entry)
         if commit.schema is None:
             view._known.update({key: known for key, known in self._known.items() if key[0] in ("schema", "metadata")})
-        view._known[("transaction", application)] = transaction
+        if application:
+            view._known[("transaction", application)] = transaction
         view._known.update({("domain", name): text for name, text in commit.domains.items()})
         return view
 
