@@ -12,6 +12,7 @@ from historian.schema import Column, Snapshot
 from historian.segments import retracts
 from sinks.chunks import Chunks
 from sinks.decisions import Following
+from sinks.shards.edits import ClearShard
 from sinks.tables import Home, Homes, occupants
 
 __all__ = ["STEPS", "ChunkRows", "Counted", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
@@ -98,6 +99,12 @@ class Part:
                 if retracts(edit):
                     return version
         return None
+
+    @property
+    def cleared(self) -> tuple[tuple[int, str], ...]:
+        """Of which rows :attr:`clears` takes back those alone: id of each shard column, with its value; (): all rows."""
+        edits = () if self.clears is None else self.clears.edits
+        return next((edit.values for edit in edits if isinstance(edit, ClearShard)), ())
 
     @property
     def touches(self) -> bool:

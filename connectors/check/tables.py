@@ -9,6 +9,7 @@ from connectors.check.keys import key_checks
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.check.rules import rule_checks
 from connectors.check.server import ServerView
+from connectors.check.shards import shard_checks
 from connectors.config.filters import TableFilter
 from connectors.config.settings import SinkConfig
 from historian.schema import Snapshot, TableName
@@ -41,6 +42,7 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[Ch
     yield from _unreadable(tables)
     yield from key_checks(tables, sinks)
     yield from rule_checks(sinks, tables)
+    yield from shard_checks(sinks, tables)
     yield from _cascades(server)
 
 

@@ -22,6 +22,7 @@ from connectors.config.compaction import compaction_of
 from connectors.config.evolution import refuse_misfits, said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
+from connectors.config.shards import refuse_shards, refuse_shared
 from connectors.config.targets import TableDocument, TargetName, TargetsDocument, properties
 from historian.errors import PositionError
 from historian.evolution import TARGETS
@@ -282,6 +283,8 @@ class DeltaDocument(TargetsDocument):
                 )
             targets = [kind for kind in TARGETS if said.get(kind, getattr(self, kind)) is not None]
             refuse_misfits(said["evolution"], targets, f" (of tables {pattern})" if pattern else "")
+            refuse_shards(pattern, said, targets)
+        refuse_shared({pattern: said["into"] for pattern, said in self._said().items() if said.get("into")})
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self

@@ -13,7 +13,15 @@ from connectors.config.evolution import EvolutionDocument, EvolutionText, said_o
 from connectors.config.model import Model
 from historian.secret import Secret
 
-__all__ = ["ExcludeDocument", "HashDocument", "TableDocument", "TargetName", "TargetsDocument", "properties"]
+__all__ = [
+    "ExcludeDocument",
+    "HashDocument",
+    "IntoDocument",
+    "TableDocument",
+    "TargetName",
+    "TargetsDocument",
+    "properties",
+]
 
 
 def _target(pattern: str) -> str:
@@ -107,9 +115,19 @@ class ExcludeDocument(Model):
     exclude: list[_Name] = Field(min_length=1, description="columns that are not wanted")
 
 
+class IntoDocument(Model):
+    """The one table that some tables are shards of."""
+
+    name: str = Field(pattern=r"^[^.]+\..+$", description="database.table, as if the source had such a table")
+    shard_columns: dict[_Name, _Name] = Field(
+        min_length=1, description="new columns, first in table and key, to {database} and {table} of the row's source"
+    )
+
+
 class TableDocument(TargetsDocument):
     """What is made of some tables, and of their columns and rows."""
 
+    into: IntoDocument | None = Field(default=None, description="one table for all tables that match; null: none")
     columns: list[_Name] | ExcludeDocument = Field(
         default=[],
         union_mode="left_to_right",
@@ -140,6 +158,9 @@ class TableDocument(TargetsDocument):
                 values[key] = tuple(getattr(self, key).items())
         if self.hash:
             values["hash"] = tuple((name, Secret(said.salt.get_secret_value())) for name, said in self.hash.items())
+        if "into" in self.model_fields_set:
+            into = self.into
+            values["into"] = None if into is None else (into.name, tuple(into.shard_columns.items()))
         if self.where:
             values["where"] = self.where
         if isinstance(self.columns, ExcludeDocument):

@@ -12,6 +12,7 @@ from historian.plans import PlannedVersion
 from historian.schema import Column, ColumnType, Snapshot
 from historian.segments import carries
 from sinks.delta.schema import delta_type, widens
+from sinks.shards.edits import ClearShard
 
 __all__ = ["Change", "changes", "type_change"]
 
@@ -60,7 +61,9 @@ def type_change(old: ColumnType, new: ColumnType, *, rewritten: bool = True) -> 
 def changes(before: Snapshot, version: PlannedVersion) -> Iterator[Change]:
     """What *version* changes in a table that was as *before*."""
     for edit in version.edits:
-        if isinstance(edit, (TruncateTable, DropTable)):
+        if isinstance(edit, ClearShard):
+            yield Change(edit=edit.edit)
+        elif isinstance(edit, (TruncateTable, DropTable)):
             yield Change(edit="truncate" if isinstance(edit, TruncateTable) else "drop_table")
     after = version.snapshot
     if after is None:

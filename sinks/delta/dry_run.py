@@ -20,6 +20,8 @@ from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.parts import Part, parts_of
 from sinks.shaping.plans import Shaper
 from sinks.shaping.rules import Rules
+from sinks.shards.edits import ClearShard
+from sinks.shards.plans import grouped_plan
 from sinks.tables import Homes, stopped_homes
 
 __all__ = ["DeltaDryRun"]
@@ -38,7 +40,9 @@ class DeltaDryRun:
         """See :class:`sinks.base.DryRun`."""
         before = self._homes
         self._homes = evolved_homes(before, plan, self._settings, refuse=False)
-        seen = self._shaper.seen(plan, self._homes)
+        grouped = grouped_plan(before, plan, self._settings.for_table)
+        seen = self._shaper.seen(grouped.plan, self._homes)
+        seen = replace(seen, stops={**seen.stops, **grouped.stops})
         self._homes = stopped_homes(self._homes, seen.stops, plan.number)
         found = [
             Foreseen(table=home.name, target="", kind="table", stopped=home.stopped)
@@ -91,7 +95,7 @@ class DeltaDryRun:
         held = self._schemas.get(directory)
         effects = []
         if part.clears is not None and held is not None:
-            effects.append(_taken_back(kind, self._settings.for_table(part.home.came_as)))
+            effects.append(_taken_back(kind, self._settings.for_table(part.home.came_as)) + _of_shard(part))
         edits = [edit for version in part.versions for edit in version.edits]
         if part.home.is_archive:
             effects.append("it stays as it is, as an archive")
@@ -113,6 +117,11 @@ def _expressions(rules: Rules) -> Iterator[str]:
         yield "computed columns: " + ", ".join(f"{name} = {text}" for name, text in rules.compute)
     if rules.where:
         yield f"takes the rows where {rules.where}"
+
+
+def _of_shard(part: Part) -> str:
+    edits = () if part.clears is None else part.clears.edits
+    return "".join(f", of shard {edit.shard} alone" for edit in edits if isinstance(edit, ClearShard))
 
 
 def _taken_back(kind: str, settings: TableSettings) -> str:

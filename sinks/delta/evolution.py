@@ -18,6 +18,7 @@ from sinks.parts import Part
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.plans import bound_homes
 from sinks.shaping.tables import TableShape, shape_version
+from sinks.shards.plans import grouped_plan
 from sinks.tables import Home, Homes, assign
 
 __all__ = ["Evolved", "evolved", "evolved_homes"]
@@ -77,7 +78,9 @@ def evolved_homes(homes: Homes, plan: Plan, settings: DeltaSettings, *, refuse: 
                     made.append(Decision(version.version, change.column_id, change.noted, word))
         return replace(home, evolved=Decisions(upto=version.version, made=tuple(made)).text())
 
-    return bound_homes(assign(homes, plan, settings, decide), plan, settings.rules_of)
+    grouped = grouped_plan(homes, plan, settings.for_table)
+    plan = grouped.plan
+    return grouped.noted(bound_homes(assign(homes, plan, settings, decide), plan, settings.rules_of))
 
 
 def _seen(

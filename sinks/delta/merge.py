@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["filled", "merged"]
+__all__ = ["cleared", "filled", "merged"]
 
 
 def filled(
@@ -43,6 +43,22 @@ def filled(
         flag, at = DELETED
         values |= {flag: F.lit(True), at: F.coalesce(at, F.timestamp_micros(F.lit(deleted_at_us)))}
     return lambda: DeltaTable.forPath(spark, path).update(set=values)
+
+
+def cleared(
+    spark: SparkSession, path: str, schema: DeltaSchema, shard: Sequence[tuple[int, str]], deleted_at_us: int | None
+) -> Callable[[], Any]:
+    """The DELETE of the rows that have those values in the columns of those ids; at a time: the UPDATE that marks them."""
+    from delta.tables import DeltaTable
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    names = {f.column_id: quoted(f.name) for f in schema.fields}
+    theirs = reduce(and_, (F.col(names[column_id]) == value for column_id, value in shard))
+    if deleted_at_us is None:
+        return lambda: DeltaTable.forPath(spark, path).delete(theirs)
+    flag, at = DELETED
+    marks: dict[str, str | SparkColumn] = {flag: F.lit(True), at: F.timestamp_micros(F.lit(deleted_at_us))}
+    return lambda: DeltaTable.forPath(spark, path).update(theirs & ~F.col(flag), marks)
 
 
 def merged(

@@ -98,6 +98,9 @@ def write_mirror(
     """
     if net.unseen:
         raise _changed_unseen(net.unseen[0])
+    if part.cleared:
+        _shard_cleared(spark, part, target, schema, soft=soft)
+        return net.files
     # Rows of a former table of that name have none of this one's columns.
     clears = part.clears is not None if not soft else part.base is None
     for tried in range(_TRIES):
@@ -111,6 +114,20 @@ def write_mirror(
             if tried == _TRIES - 1:
                 raise
     return net.files
+
+
+def _shard_cleared(spark: SparkSession, part: Part, target: Target, schema: DeltaSchema, *, soft: bool) -> None:
+    """The rows of one shard go; the part has no others."""
+    last = part.transaction(Step.ROWS)
+    news = _news(schema, target)
+    if news is not None and target.held < part.transaction(Step.SCHEMA):
+        target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
+    if target.held < last and not target.view.is_empty():
+        at_us = part.clears.event_time_us if soft and part.clears is not None else None
+        target.run(last, spark, merge.cleared(spark, target.path, schema, part.cleared, at_us))
+    if target.held < last:
+        target.commit(last, Commit())
+    faults.reached("mirror_committed", f"{target.path} {part.index}")
 
 
 def _begun(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from historian import codec
 from historian.changelog_state import Added
-from historian.edits import AddColumn
+from historian.edits import AddColumn, CreateTable
 from historian.errors import SinkError
 from historian.schema import Column
 from historian.timeline import TimelineEntry
@@ -59,6 +59,8 @@ def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Add
     if not since:
         return {}
     columns = {column.id: column for column in _columns(spark, f"{path.rstrip('/').rpartition('/')[0]}/{CHANGES}")}
+    if set(since) - set(columns):
+        columns |= {column.id: column for column in _created(spark, f"{path.rstrip('/').rpartition('/')[0]}/{CHANGES}")}
     missing = sorted(
         field.name for column_id, field in since.items() if column_id not in columns and not _is_replacement(column_id)
     )
@@ -74,6 +76,16 @@ def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Add
 def _is_replacement(column_id: int | None) -> bool:
     """Whether a column stands in the place of one that was set aside: rows from before have NULL."""
     return column_id is not None and column_id >= GENERATION
+
+
+def _created(spark: SparkSession, path: str) -> Iterator[Column]:
+    """The columns with which tables came: of a shard that came later they are new in the shards' one table."""
+    for row in (
+        spark.read.format("delta").load(path).where("edits like '%create_table%'").select("entry_json").collect()
+    ):
+        for edit in codec.load(TimelineEntry, row.entry_json).edits:
+            if isinstance(edit, CreateTable):
+                yield from (c if c.initial_known else replace(c, initial=None) for c in edit.snapshot.columns)
 
 
 def _columns(spark: SparkSession, path: str) -> Iterator[Column]:

@@ -48,6 +48,7 @@ def write_retractions(
         rows = _of_mirror(spark, mirror, part.base, part.set_aside)
     else:
         rows = _folded(spark, work, part.base)
+    rows = _of_shard(rows, part)
     order = part.base.primary_key or tuple(column.id for column in part.base.columns)
     shape = _Shape(
         directory=work.target.path,
@@ -82,7 +83,7 @@ def write_ends(
         constants={"valid_to": pa.scalar(statement.event_time_us, _UTC_US)},
     )
     key = part.base.primary_key
-    return _written(rows.select(*_columns(held, key)), key, shape)
+    return _written(_of_shard(rows.select(*_columns(held, key)), part), key, shape)
 
 
 _UTC_US = pa.timestamp("us", tz="UTC")
@@ -121,6 +122,15 @@ def _of_mirror(spark: SparkSession, mirror: Target, base: Snapshot, set_aside: S
     if DELETED[0] in schema.names():
         rows = rows.where(f"NOT {DELETED[0]}")
     return rows.select(*_columns(schema, _ids(base, set_aside, schema)))
+
+
+def _of_shard(rows: DataFrame, part: Part) -> DataFrame:
+    """Those of *rows*, under physical names, that the part's statement is about."""
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    for column_id, value in part.cleared:
+        rows = rows.where(F.col(physical_name(column_id)) == value)
+    return rows
 
 
 def _ids(base: Snapshot, set_aside: Sequence[int], schema: DeltaSchema) -> list[int]:

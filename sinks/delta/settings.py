@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -12,6 +12,8 @@ from historian.evolution import EVOLVE, Said
 from historian.globs import matches
 from historian.schema import TableName
 from historian.secret import Secret
+from historian.shards import Into, SaidInto, group_problems
+from historian.shards import evolution_problems as shard_words
 from sinks.shaping.rules import Rules
 from sinks.tables import tells_apart
 
@@ -61,6 +63,7 @@ class TableSettings:
         writer: "native": files are written and committed by us; "spark": by Spark's own writer. May change from run to run.
         columns, exclude, mask, hash, truncate, compute, where: see :class:`sinks.shaping.rules.Rules`.
         evolution: what becomes of targets when the table's schema changes; may change from run to run.
+        into: the one table that tables are shards of; None: the table is one by itself.
     """
 
     changelog: str | None = "{database}_{table}_changes"
@@ -82,6 +85,7 @@ class TableSettings:
     compute: tuple[tuple[str, str], ...] = ()
     where: str = ""
     evolution: Said = EVOLVE
+    into: SaidInto | None = None
 
     @property
     def rules(self) -> Rules:
@@ -108,6 +112,7 @@ class TableSettings:
         kinds += ["rows"] if self.keyless == "rows" else []
         kinds += [f"{name} ({text})" for name, text in self.compute]
         kinds += [f"where ({self.where})"] if self.where else []
+        kinds += [Into.of(self.into).shape] if self.into is not None else []
         return ",".join(kinds)
 
     def problems(self) -> list[str]:
@@ -142,9 +147,18 @@ class TableSettings:
             problems.append("expected changelog, where mirror_deletes is soft @ $.keyless (got rows)")
         targets = [kind for kind in KINDS if getattr(self, kind) is not None]
         said = dict(self.evolution)
-        for key, expected in evolution.problems(self.evolution, targets):
-            problems.append(f"{expected} @ $.evolution.{key} (got {said[key]!r})")
+        wrong = evolution.problems(self.evolution, targets)
+        problems += [f"{expected} @ $.evolution.{key} (got {said[key]!r})" for key, expected in wrong]
+        if self.into is not None:
+            problems += self._shard_problems([] if wrong else targets)
         return problems
+
+    def _shard_problems(self, targets: list[str]) -> Iterator[str]:
+        if self.key:
+            yield f"expected no key of their own, where into is said @ $.key (got {', '.join(self.key)})"
+        if self.keyless == "rows":
+            yield "expected changelog, where into is said @ $.keyless (got rows)"
+        yield from shard_words(self.evolution, targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +182,26 @@ class DeltaSettings(TableSettings):
         return self.for_table(name).rules
 
     def for_table(self, name: TableName) -> TableSettings:
-        """The settings of the table that came into the lake under *name*."""
-        return self._with(value for glob, said in self.tables if matches(glob.split(".", 1), name) for value in said)
+        """The settings of the table that came into the lake under *name*; of shards' one table what is said of the shards too."""
+        return self._with(value for glob, said in self.tables if _is_about(glob, said, name) for value in said)
+
+    def _group_problems(self) -> list[str]:
+        """What cannot work of all that is said of tables which are one."""
+        problems: list[str] = []
+        globs: dict[str, str] = {}
+        for glob, said in self.tables:
+            into = dict(said).get("into")
+            if into is None:
+                continue
+            problems += [p.replace("@ $", f"@ $.tables[{glob!r}]") for p in group_problems(glob, into)]
+            other = globs.setdefault(into[0], glob)
+            if other != glob:
+                problems.append(
+                    f"expected another table than that of {other!r} @ $.tables[{glob!r}].into.name (got {into[0]!r})"
+                )
+            one = self.for_table(Into.of(into).name)
+            problems += [p.replace("@ $", f"@ $.tables[{glob!r}]") for p in one.problems() if one.into == into]
+        return problems
 
     def _with(self, values: Iterable[tuple[str, Any]]) -> TableSettings:
         said = {f.name: getattr(self, f.name) for f in fields(TableSettings)}
@@ -185,10 +217,16 @@ class DeltaSettings(TableSettings):
             problems += [
                 problem.replace("@ $", f"@ $.tables[{pattern!r}]") for problem in self._with(values).problems()
             ]
-        if problems:
+        problems += self._group_problems()
+        if problems := list(dict.fromkeys(problems)):
             raise ConfigError(
                 "a Delta sink that cannot work", problems=tuple(problems), where=self.path or self.catalog
             )
+
+
+def _is_about(glob: str, said: Iterable[tuple[str, Any]], name: TableName) -> bool:
+    into = dict(said).get("into")
+    return matches(glob.split(".", 1), name) or (into is not None and into[0] == str(name))
 
 
 _BY_COLUMN = ("exclude", "mask", "hash", "truncate", "compute")

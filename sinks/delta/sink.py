@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
 from sinks.shaping.plans import Shaped, Shaper
+from sinks.shards.chunks import grouped_chunks
+from sinks.shards.plans import grouped_plan
 from sinks.tables import Homes, stopped_homes
 
 if TYPE_CHECKING:
@@ -78,7 +81,11 @@ class DeltaSink:
             state.check_earlier(plan)
             return
         homes = state.assigned(plan)
-        shaped = self._shaper.shaped(plan, homes, chunks, first=state.last is None)
+        grouped = grouped_plan(state.homes, plan, self._settings.for_table)
+        grouped.check(first=state.last is None)
+        chunks = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
+        shaped = self._shaper.shaped(grouped.plan, homes, chunks, first=state.last is None)
+        shaped = replace(shaped, stops={**shaped.stops, **grouped.stops})
         try:
             self._write(state, shaped, plan, homes, timeline)
         finally:
@@ -95,7 +102,7 @@ class DeltaSink:
         held = 0 if state.last is None else state.last.number
         chunks = shaped.chunks
         rows, stops, partial = count_rows(chunks)
-        check_planned(plan, rows)
+        check_planned(shaped.plan, rows)
         stops = {**shaped.stops, **stops}
         homes = stopped_homes(homes, stops, plan.number)
         if stops:
@@ -111,7 +118,7 @@ class DeltaSink:
             faults.reached("plan_recorded")
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")
-        record_letters(state.kernel, state.path(DEAD_LETTERS), plan, chunks)
+        record_letters(state.kernel, state.path(DEAD_LETTERS), shaped.source, chunks)
         faults.reached("letters_recorded")
         closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
         writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)

@@ -40,7 +40,7 @@ def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standi
     """Looks at the targets of a table, by its name when it was written last. Reads only.
 
     Raises:
-        SinkError: there is no lake.
+        SinkError: there is no lake, or the table is one of several shards.
         UnknownTable: it has no such table, or has dropped it.
     """
     state = DeltaSink(spark, settings).reading()
@@ -51,6 +51,13 @@ def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standi
         names = sorted(home.name for home in state.homes.values() if not home.dropped)
         raise UnknownTable("the lake has no such table", where=table, expected=f"one of {', '.join(names)}")
     home = max(homes, key=lambda home: home.table_id)
+    if home.shards:
+        raise SinkError(
+            "a table of shards cannot be read again in its lake",
+            where=table,
+            found=home.stopped or None,
+            next_step="start a new lake, where all shards are read from their begin",
+        )
     if not home.stopped:
         return Standing(table_id=home.table_id)
     plan = state.plan(home.stopped_in)

@@ -30,6 +30,7 @@ from sinks.delta.settings import Compaction, DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
+from sinks.shards.plans import check_shards
 from sinks.storage import located, reading
 from sinks.tables import Home, Homes
 
@@ -282,6 +283,7 @@ class LakeState:
                     found=home.shape,
                     next_step="go on with the settings that made them, or give this connector a path of its own",
                 )
+            check_shards(home, self._settings.for_table)
             if not home.dropped:
                 check_bindings(home.name, Bindings.of(home, self._settings.rules_of(home.came_as)))
 

@@ -75,6 +75,7 @@ STATE_SCHEMAS = {
         key="string",
         columns="string",
         evolved="string",
+        shards="string",
     ),
 }
 

@@ -34,12 +34,14 @@ class Shaped:
 
     Attributes:
         plan: with schemas and edits as the lake sees them.
+        source: with those of the source.
         chunks: of the plan, in the shape of the lake.
         stops: why tables stop in the plan, by table id: the rules do not fit them, or have no value for a row.
         release: gives back the memory that the chunks take.
     """
 
     plan: Plan
+    source: Plan
     chunks: Chunks
     stops: Mapping[int, str]
     release: Callable[[], Any]
@@ -99,7 +101,7 @@ class Shaper:
         # Of a table that does not go on not even a dead letter is to be written.
         hidden = {t.table_id for t in plan.tables if _has_rules(homes.get(t.table_id))} - set(seen.shapes)
         if self._spark is None or not (seen.shapes or hidden):
-            return Shaped(plan=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
+            return Shaped(plan=plan, source=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
         written = {
             (table.table_id, version.version): version.snapshot
             for table in plan.tables
@@ -110,6 +112,7 @@ class Shaper:
         evaluation = Evaluation(self._spark, chunks, by_expression, written)
         return Shaped(
             plan=seen.plan,
+            source=plan,
             chunks=ShapedChunks(chunks, seen.shapes, written, hidden, evaluation.chunks),
             stops={**seen.stops, **evaluation.stops},
             release=evaluation.close,

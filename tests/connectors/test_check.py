@@ -11,9 +11,10 @@ import pytest
 from connectors.check import CheckResult, require, run_checks
 from connectors.check.privileges import Grants, parse_grants
 from connectors.check.rules import rule_checks
+from connectors.check.shards import shard_checks
 from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, PipelineConfig, load_config
 from historian.errors import SourceError
-from historian.schema import Column, Snapshot, TableName
+from historian.schema import Column, ColumnType, Snapshot, TableName
 from sink_lab import INT
 
 ROOT = Path(__file__).parents[2]
@@ -173,4 +174,28 @@ def test_rules_that_do_not_fit_the_tables_fail_and_names_of_no_column_are_told()
         ("failed", "columns of shop.log", "mask.n: 'x' is no int"),
         ("warning", "sinks[1].tables['shop.*'].mask", "no table that matches has card"),
         ("warning", "sinks[1].tables['shop.log'].truncate", "no table that matches has nope"),
+    ]
+
+
+def test_shards_that_are_not_alike_fail() -> None:
+    def table(at: int, database: str, kind: ColumnType = INT, *, key: bool = True) -> Snapshot:
+        column = Column(id=at, name="id", type=kind)
+        name = TableName(database, "t")
+        return Snapshot(
+            table_id=at, name=name, columns=(column,), primary_key=(at,) if key else (), charset="", collation=""
+        )
+
+    into = ("into", ("shop.t", (("shard", "{database}"),)))
+    sink = DeltaSinkConfig(path="lake", tables=(("shop_*.t", (into,)), ("shop_e.*", (("mirror_deletes", "soft"),))))
+    alike = [table(1, "shop_a"), table(2, "shop_b", ColumnType(name="bigint")), table(3, "other", key=False)]
+    others = [table(4, "shop_c", key=False), table(5, "shop_d", ColumnType(name="date")), table(6, "shop_e")]
+
+    found = list(shard_checks([ConsoleSinkConfig(), sink], alike))
+    wrong = list(shard_checks([sink], [*alike, *others]))
+
+    assert [(r.status, r.name, r.found) for r in found] == [("ok", "shards of shop.t", "2")]
+    assert [(r.status, r.found) for r in wrong] == [
+        ("failed", "a shard has no primary key: shard shop_c.t"),
+        ("failed", "a column has types of which none holds every value of the other: shard shop_d.t.id"),
+        ("failed", "sinks[].tables say something else of shop_e.t"),
     ]

@@ -491,6 +491,85 @@ def test_what_is_done_to_columns_and_rows_is_said_by_table(tmp_path: Path) -> No
     assert settings.for_table(TableName("other", "t")).rules == NO_RULES
 
 
+def test_many_tables_are_one_by_a_glob(tmp_path: Path) -> None:
+    text = """
+        name: shop
+        source: {type: mysql, host: db, user: cdc}
+        sinks:
+          - type: delta
+            path: lake
+            tables:
+              "shop_*.orders": {into: {name: shop.orders, shard_columns: {shard: "{database}"}}, mirror_deletes: soft}
+              shop_test.orders: {into: null}
+    """
+    settings = DeltaSettings(**asdict(_load(tmp_path, text).sinks[0]))
+    shard, one, apart = (settings.for_table(TableName(name, "orders")) for name in ("shop_1", "shop", "shop_test"))
+
+    assert shard == one
+    assert one.into == ("shop.orders", (("shard", "{database}"),))
+    assert one.shape == "changelog,mirror (soft),into shop.orders (shard = {database})"
+    assert apart.into is None
+
+
+ONE = 'into: {name: a.t, shard_columns: {s: "{database}"}}'
+
+
+@pytest.mark.parametrize(
+    "said, problem",
+    [
+        (
+            '"a_*.t": {into: {name: t, shard_columns: {}}}',
+            "@ $.sinks[0].tables.a_*.t.into.shard_columns",
+        ),
+        (
+            f'"a_*.*": {{{ONE}}}',
+            (
+                "into.shard_columns: expected {table} in a shard column, since a_*.* matches tables that differ in it (got {database})"
+                " (of tables a_*.*) @ $.sinks[0]"
+            ),
+        ),
+        (
+            '"a_*.t": {into: {name: a.t, shard_columns: {s: "{schema}"}}}',
+            "into.shard_columns.s: expected a text with {database} or {table} (got '{schema}') (of tables a_*.t) @ $.sinks[0]",
+        ),
+        (
+            '"a_*.t": {into: {name: a.t, shard_columns: {op: "{database}"}}}',
+            (
+                "into.shard_columns: expected another name than the changelog's own columns have (got op) (of tables a_*.t)"
+                " @ $.sinks[0]"
+            ),
+        ),
+        (
+            f'"a_*.t": {{{ONE}, evolution: lenient}}',
+            (
+                "evolution: expected apply, fail, quarantine, where into is said (got keep of drop_column, new_column of change_type, "
+                "new_column of computed_values, keep of truncate, keep of drop_table) (of tables a_*.t) @ $.sinks[0]"
+            ),
+        ),
+        (
+            f'"a_*.t": {{{ONE}, keyless: rows}}',
+            "keyless: expected changelog, where into is said (got rows) (of tables a_*.t) @ $.sinks[0]",
+        ),
+        (
+            f'"a_*.t": {{{ONE}, key: [id]}}',
+            "key: expected no key of their own, where into is said (got id) (of tables a_*.t) @ $.sinks[0]",
+        ),
+        (
+            f'"a_*.t": {{{ONE}}}, "b_*.t": {{{ONE}}}',
+            "into.name: expected another table than that of a_*.t, not a.t (of tables b_*.t) @ $.sinks[0]",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_one_say_where(tmp_path: Path, said: str, problem: str) -> None:
+    text = f"""
+        name: shop
+        source: {SOURCE}
+        sinks: [{{type: delta, path: lake, tables: {{{said}}}}}]
+    """
+
+    assert problem in "; ".join(_problems(tmp_path, text))
+
+
 @pytest.mark.parametrize(
     "said, problem",
     [

@@ -11,22 +11,27 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+
+from historian.changelog import physical_name
 from historian.errors import TableStopped
 from sink_lab import Lab
 from sinks.chunks import Chunks
 from sinks.delta import DeltaSettings
 from sinks.delta.evolution import evolved, evolved_homes
-from sinks.delta.files import DELETES, FRESH, PARTIAL, STOPPED, UNSEEN, UPSERTS, Work, write_files
+from sinks.delta.files import DELETES, FRESH, PARTIAL, STOPPED, UNSEEN, UPSERTS, FileWriter, Work, write_files
 from sinks.delta.kernel import Commit, DataFile, HeldFile
 from sinks.delta.mirror import prepare_mirror, write_mirror
 from sinks.delta.policy import check
 from sinks.delta.rewrite import read
 from sinks.delta.schema import DELETED, DeltaSchema
 from sinks.delta.staged import NetFiles
-from sinks.parts import Part, count_rows, parts_of
+from sinks.parts import Part, Step, count_rows, parts_of
 from sinks.shaping.chunks import ShapedChunks
 from sinks.shaping.plans import Shaper
-from sinks.tables import Homes
+from sinks.shards.chunks import grouped_chunks
+from sinks.shards.plans import grouped_plan
+from sinks.tables import Homes, stopped_homes
 
 __all__ = ["FileMirrors"]
 
@@ -85,6 +90,18 @@ class _Table:
             del self._files[path]
         self._files |= {file.path: file for file in commit.files}
 
+    def clear(self, version: int, shard: Sequence[tuple[int, str]]) -> None:
+        """The rows with those values in the columns of those ids go, as by a statement of Spark's."""
+        self.commit(version, Commit())
+        shape = self.schema().arrow()
+        for path in [*self._files]:
+            rows = read(path, shape)
+            keep = [any(row[physical_name(c)] != value for c, value in shard) for row in rows.to_pylist()]
+            del self._files[path]
+            writer = FileWriter(self.path, shape)
+            writer.write_table(rows.filter(pa.array(keep, pa.bool_())))
+            self._files |= {file.path: file for file in writer.close()}
+
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows, in any order."""
         shape = self.schema().arrow()
@@ -120,7 +137,10 @@ class FileMirrors:
         plan = lab.cut()
         homes = evolved_homes(self.homes, plan, self._settings)
         assert homes == evolved_homes(homes, plan, self._settings), "asked again it is the same"
-        self.homes = homes
+        grouped = grouped_plan(self.homes, plan, self._settings.for_table)
+        assert grouped == grouped_plan(homes, plan, self._settings.for_table), "asked again it is the same"
+        self.stopped |= {homes[table_id].name: reason for table_id, reason in grouped.stops.items()}
+        self.homes, plan = stopped_homes(homes, grouped.stops, plan.number), grouped.plan
         seen = Shaper(None, self._settings.rules_of).seen(plan, homes)
         written = {
             (table.table_id, version.version): version.snapshot
@@ -129,7 +149,8 @@ class FileMirrors:
             if version.snapshot is not None
         }
         with lab.delivered(plan) as chunks, _quiet():
-            shaped = ShapedChunks(chunks, seen.shapes, written, (), None)
+            taken = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
+            shaped = ShapedChunks(taken, seen.shapes, written, (), None)
             rows, _, partial = count_rows(shaped)
             for part in parts_of(seen.plan, homes, rows, partial):
                 if part.home.name not in self.stopped:
@@ -194,6 +215,9 @@ class FileMirrors:
             gone=of(DELETES),
             fresh_rows=sum(file.rows for file in of(FRESH)) if shown.appends_are_new else 0,
         )
+        if part.cleared:
+            target.clear(part.transaction(Step.ROWS), part.cleared)
+            return
         write_mirror(_SPARK, shown.mirrored, target, schema, net, soft=soft)
 
 

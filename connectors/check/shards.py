@@ -1,0 +1,54 @@
+"""Checks of tables that are to be one table in a lake: whether their schemas fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from connectors.check.result import CheckResult, failed, ok
+from connectors.config import DeltaSinkConfig, SinkConfig
+from historian.errors import TableStopped
+from historian.schema import Snapshot
+from historian.shards import Into
+from sinks.delta.settings import DeltaSettings
+from sinks.shards.reconcile import Reconciler
+
+__all__ = ["shard_checks"]
+
+
+def shard_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    """Whether *tables*, those that are captured, can be the shards that sinks are told they are."""
+    for config in sinks:
+        if isinstance(config, DeltaSinkConfig):
+            yield from _groups(DeltaSettings(**asdict(config)), tables)
+
+
+def _groups(settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    groups: dict[Into, list[Snapshot]] = {}
+    for snapshot in tables:
+        said = settings.for_table(snapshot.name).into
+        if said is not None:
+            groups.setdefault(Into.of(said), []).append(snapshot)
+    for into, shards in groups.items():
+        one, wrong = Reconciler(into, None), False
+        for snapshot in sorted(shards, key=lambda shard: shard.table_id):
+            try:
+                if settings.for_table(snapshot.name) != settings.for_table(into.name):
+                    yield failed(
+                        f"shards of {into.name}",
+                        f"sinks[].tables say something else of {snapshot.name}",
+                        f"what is said of {into.name}",
+                        "let the same globs match both, or say it beside into",
+                    )
+                    wrong = True
+                one.join(snapshot)
+            except TableStopped as error:
+                yield failed(
+                    f"shards of {into.name}",
+                    f"{error.what}: {error.where}",
+                    "shards that are alike",
+                    error.next_step or "",
+                )
+                wrong = True
+        if not wrong:
+            yield ok(f"shards of {into.name}", f"{len(shards)}")

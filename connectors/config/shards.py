@@ -1,0 +1,39 @@
+"""What is refused of tables that are to be one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from historian.shards import SaidInto, evolution_problems, group_problems
+
+__all__ = ["refuse_shards", "refuse_shared"]
+
+
+def refuse_shards(glob: str, said: Mapping[str, Any], targets: Sequence[str]) -> None:
+    """Raises ValueError where what is *said* of tables that match *glob* makes them no one table.
+
+    Args:
+        targets: kinds of targets that they have.
+    """
+    into = said.get("into")
+    if into is None:
+        return
+    problems = [*group_problems(glob, into), *evolution_problems(said["evolution"], targets)]
+    if said.get("key"):
+        problems.append(f"expected no key of their own, where into is said @ $.key (got {', '.join(said['key'])})")
+    if said.get("keyless") == "rows":
+        problems.append("expected changelog, where into is said @ $.keyless (got rows)")
+    for problem in problems:
+        expected, _, place = problem.partition(" @ $.")
+        key, _, got = place.partition(" ")
+        raise ValueError(f"{key}: {expected} {got} (of tables {glob})")
+
+
+def refuse_shared(said: Mapping[str, SaidInto]) -> None:
+    """Raises ValueError where two globs name one table for what they match."""
+    globs: dict[str, str] = {}
+    for glob, (name, _) in said.items():
+        other = globs.setdefault(name, glob)
+        if other != glob:
+            raise ValueError(f"into.name: expected another table than that of {other}, not {name} (of tables {glob})")

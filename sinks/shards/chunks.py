@@ -1,0 +1,171 @@
+"""Chunks of shards as those of the table that they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from historian.changelog import physical_name
+from historian.chunks import Chunk, chunk_row, chunks_of
+from historian.projection import project
+from historian.schema import Snapshot
+from sinks.chunks import ChunkHead, Chunks
+from sinks.spark_chunks import SparkChunks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["GroupedChunks", "Route", "grouped_chunk", "grouped_chunks"]
+
+_Result = TypeVar("_Result")
+_Routes = Mapping[tuple[int, int, int], "Route"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """What becomes of a shard's rows of one version.
+
+    Attributes:
+        table_id, version, segment: of the group.
+        written: the shard's schema, with the ids of the group's columns.
+        target: the group's schema, in which columns that the shard lacks say what its rows hold there.
+        columns: id of each column of the shard to the group's.
+    """
+
+    table_id: int
+    version: int
+    segment: int
+    written: Snapshot
+    target: Snapshot
+    columns: Mapping[int, int]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Names of columns in chunks of the shard to those in chunks of the group."""
+        return {physical_name(own): physical_name(held) for own, held in self.columns.items()}
+
+
+def grouped_chunks(
+    chunks: Chunks, routes: _Routes, shards: Mapping[int, tuple[int, str]], hidden: Collection[int]
+) -> Chunks:
+    """*chunks* with those of shards as their group's.
+
+    Args:
+        routes: by table id, version and segment.
+        shards: table id to the group's, and to the shard's name.
+        hidden: ids of tables of which nothing is to be seen.
+    """
+    if not (shards or hidden):
+        return chunks
+    grouped = GroupedChunks(chunks, routes, shards, frozenset(hidden))
+    return (
+        SparkChunks(chunks.frame.mapInArrow(grouped.batches(), chunks.frame.schema))
+        if isinstance(chunks, SparkChunks)
+        else grouped
+    )
+
+
+class GroupedChunks:
+    """Chunks in this process; implements :class:`sinks.chunks.Chunks`. See :func:`grouped_chunks`."""
+
+    def __init__(
+        self, chunks: Chunks, routes: _Routes, shards: Mapping[int, tuple[int, str]], hidden: frozenset[int]
+    ) -> None:
+        self._chunks = chunks
+        self._routes = routes
+        self._shards = shards
+        self._hidden = hidden
+
+    @property
+    def heads(self) -> tuple[ChunkHead, ...]:
+        """See :class:`sinks.chunks.Chunks`."""
+        return tuple(
+            _head(head, self._routes, self._shards) for head in self._chunks.heads if head.table_id not in self._hidden
+        )
+
+    @property
+    def is_small(self) -> bool:
+        """See :class:`sinks.chunks.Chunks`."""
+        return self._chunks.is_small
+
+    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
+        """See :class:`sinks.chunks.Chunks`; a task has all rows of a shard, and another one may have those of another shard."""
+        return self._chunks.map(_grouping(task, self._routes, self._shards, self._hidden), by_table=by_table)
+
+    def batches(self) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """The same for rows of :data:`historian.chunks.CHUNK_STREAM`."""
+        routes, shards, hidden = self._routes, self._shards, self._hidden
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for chunk in (chunk for batch in batches for chunk in chunks_of(batch)):
+                if chunk.table_id not in hidden:
+                    yield chunk_row(_chunk(chunk, routes, shards))
+
+        return run
+
+
+def grouped_chunk(chunk: Chunk, route: Route) -> Chunk:
+    """A shard's *chunk* as the group's."""
+    names = route.names
+    rows = chunk.rows.rename_columns([names.get(name, name) for name in chunk.rows.schema.names])
+    held = chunk.rows.schema.metadata or {}
+    metadata = {}
+    if b"zero_dates" in held:
+        metadata["zero_dates"] = _renamed(held[b"zero_dates"].decode(), names)
+    if b"letters" in held:
+        letters = [[row, names.get(name, name), raw, text] for row, name, raw, text in json.loads(held[b"letters"])]
+        metadata["letters"] = json.dumps(letters)
+    projected = project(rows, route.written, route.target)
+    return replace(
+        chunk,
+        table_id=route.table_id,
+        version=route.version,
+        segment=route.segment,
+        rows=projected.replace_schema_metadata(metadata or None),
+    )
+
+
+def _chunk(chunk: Chunk, routes: _Routes, shards: Mapping[int, tuple[int, str]]) -> Chunk:
+    if chunk.table_id not in shards:
+        return chunk
+    if chunk.stopped:
+        group, name = shards[chunk.table_id]
+        return replace(chunk, table_id=group, stopped=_stopped(name, chunk.stopped))
+    return grouped_chunk(chunk, routes[chunk.table_id, chunk.version, chunk.segment])
+
+
+def _head(head: ChunkHead, routes: _Routes, shards: Mapping[int, tuple[int, str]]) -> ChunkHead:
+    if head.table_id not in shards:
+        return head
+    group, name = shards[head.table_id]
+    if head.stopped:
+        return replace(head, table_id=group, stopped=_stopped(name, head.stopped))
+    route = routes[head.table_id, head.version, head.segment]
+    letters = [{**one, "column": route.columns[one["column"]]} for one in json.loads(head.letters or "[]")]
+    return replace(
+        head,
+        table_id=group,
+        version=route.version,
+        segment=route.segment,
+        zero_dates=_renamed(head.zero_dates, route.names) if head.zero_dates else "",
+        letters=json.dumps(letters) if letters else "",
+    )
+
+
+def _stopped(name: str, reason: str) -> str:
+    return f"shard {name}: {reason}"
+
+
+def _renamed(zero_dates: str, names: Mapping[str, str]) -> str:
+    return json.dumps({names.get(name, name): count for name, count in json.loads(zero_dates).items()})
+
+
+def _grouping(
+    task: Callable[[Iterator[Chunk]], Iterable[_Result]],
+    routes: _Routes,
+    shards: Mapping[int, tuple[int, str]],
+    hidden: frozenset[int],
+) -> Callable[[Iterator[Chunk]], Iterable[_Result]]:
+    return lambda chunks: task(_chunk(chunk, routes, shards) for chunk in chunks if chunk.table_id not in hidden)
