@@ -78,6 +78,17 @@ class LocalChunks:
         done = self._run(lambda part: list(task(chunk() for _, chunk in part)), parts)
         return [result for results in done for result in results]
 
+    def seen_as(self, head: Callable[[ChunkHead], ChunkHead | None], chunk: Callable[[Chunk], Chunk]) -> LocalChunks:
+        """These as others, as long as they are open: what *chunk* makes of each, with the head that *head* gives; None: it is left out."""
+
+        def seen(load: Callable[[], Chunk]) -> Callable[[], Chunk]:
+            return lambda: chunk(load())
+
+        others = LocalChunks(threads=self._threads, memory_bytes=self._memory_bytes)
+        heads = ((head(held), load) for held, load in self._held)
+        others._held = [(made, seen(load)) for made, load in heads if made is not None]
+        return others
+
     def close(self) -> None:
         """Frees memory and file."""
         self._held = []

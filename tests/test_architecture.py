@@ -138,6 +138,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.lakes",
         "connectors.check.keys",
         "connectors.check.rules",
+        "connectors.check.shards",
         "connectors.cli",
     )
     assert set() == {name for name in importers if not name.startswith(composition)}

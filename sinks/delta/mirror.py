@@ -124,6 +124,7 @@ def _shard_cleared(spark: SparkSession, part: Part, target: Target, schema: Delt
         target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
     if target.held < last and not target.view.is_empty():
         at_us = part.clears.event_time_us if soft and part.clears is not None else None
+        spark = own_session(spark)
         target.run(last, spark, merge.cleared(spark, target.path, schema, part.cleared, at_us))
     if target.held < last:
         target.commit(last, Commit())

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from historian.changelog import physical_name
 from historian.chunks import Chunk, chunk_row, chunks_of
 from historian.projection import project
 from historian.schema import Snapshot
 from sinks.chunks import ChunkHead, Chunks
+from sinks.local_chunks import LocalChunks
 from sinks.spark_chunks import SparkChunks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["GroupedChunks", "Route", "grouped_chunk", "grouped_chunks"]
+__all__ = ["Route", "grouped_chunk", "grouped_chunks"]
 
-_Result = TypeVar("_Result")
 _Routes = Mapping[tuple[int, int, int], "Route"]
 
 
@@ -59,51 +59,13 @@ def grouped_chunks(
     """
     if not (shards or hidden):
         return chunks
-    grouped = GroupedChunks(chunks, routes, shards, frozenset(hidden))
-    return (
-        SparkChunks(chunks.frame.mapInArrow(grouped.batches(), chunks.frame.schema))
-        if isinstance(chunks, SparkChunks)
-        else grouped
+    if isinstance(chunks, SparkChunks):
+        return SparkChunks(chunks.frame.mapInArrow(_grouping(routes, shards, frozenset(hidden)), chunks.frame.schema))
+    assert isinstance(chunks, LocalChunks)  # noqa: S101 there are these two
+    return chunks.seen_as(
+        lambda head: None if head.table_id in hidden else _head(head, routes, shards),
+        lambda chunk: _chunk(chunk, routes, shards),
     )
-
-
-class GroupedChunks:
-    """Chunks in this process; implements :class:`sinks.chunks.Chunks`. See :func:`grouped_chunks`."""
-
-    def __init__(
-        self, chunks: Chunks, routes: _Routes, shards: Mapping[int, tuple[int, str]], hidden: frozenset[int]
-    ) -> None:
-        self._chunks = chunks
-        self._routes = routes
-        self._shards = shards
-        self._hidden = hidden
-
-    @property
-    def heads(self) -> tuple[ChunkHead, ...]:
-        """See :class:`sinks.chunks.Chunks`."""
-        return tuple(
-            _head(head, self._routes, self._shards) for head in self._chunks.heads if head.table_id not in self._hidden
-        )
-
-    @property
-    def is_small(self) -> bool:
-        """See :class:`sinks.chunks.Chunks`."""
-        return self._chunks.is_small
-
-    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
-        """See :class:`sinks.chunks.Chunks`; a task has all rows of a shard, and another one may have those of another shard."""
-        return self._chunks.map(_grouping(task, self._routes, self._shards, self._hidden), by_table=by_table)
-
-    def batches(self) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """The same for rows of :data:`historian.chunks.CHUNK_STREAM`."""
-        routes, shards, hidden = self._routes, self._shards, self._hidden
-
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for chunk in (chunk for batch in batches for chunk in chunks_of(batch)):
-                if chunk.table_id not in hidden:
-                    yield chunk_row(_chunk(chunk, routes, shards))
-
-        return run
 
 
 def grouped_chunk(chunk: Chunk, route: Route) -> Chunk:
@@ -163,9 +125,11 @@ def _renamed(zero_dates: str, names: Mapping[str, str]) -> str:
 
 
 def _grouping(
-    task: Callable[[Iterator[Chunk]], Iterable[_Result]],
-    routes: _Routes,
-    shards: Mapping[int, tuple[int, str]],
-    hidden: frozenset[int],
-) -> Callable[[Iterator[Chunk]], Iterable[_Result]]:
-    return lambda chunks: task(_chunk(chunk, routes, shards) for chunk in chunks if chunk.table_id not in hidden)
+    routes: _Routes, shards: Mapping[int, tuple[int, str]], hidden: frozenset[int]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chunk in (chunk for batch in batches for chunk in chunks_of(batch)):
+            if chunk.table_id not in hidden:
+                yield chunk_row(_chunk(chunk, routes, shards))
+
+    return run

@@ -28,7 +28,7 @@ class _Settings(Protocol):
         """The one table that it is a shard of."""
 
 
-SettingsOf = Callable[[TableName], _Settings]
+_SettingsOf = Callable[[TableName], _Settings]
 
 
 _DIFFERING = "the sink's tables say something else of a shard than of the one table"
@@ -70,7 +70,7 @@ class Grouped:
         return {**homes, **changed}
 
 
-def check_shards(home: Home, settings_of: SettingsOf) -> None:
+def check_shards(home: Home, settings_of: _SettingsOf) -> None:
     """Raises :class:`SinkError` where by now something else is said of shards in *home* than of their one table."""
     members = Noted.parse(home.shards).after.members.values() if home.shards else ()
     one = settings_of(home.came_as)
@@ -85,7 +85,7 @@ def check_shards(home: Home, settings_of: SettingsOf) -> None:
         )
 
 
-def grouped_plan(homes: Homes, plan: Plan, settings_of: SettingsOf) -> Grouped:
+def grouped_plan(homes: Homes, plan: Plan, settings_of: _SettingsOf) -> Grouped:
     """*plan* with one table for the shards of each group; pure, and the same when it is asked again.
 
     Args:
@@ -118,7 +118,7 @@ def grouped_plan(homes: Homes, plan: Plan, settings_of: SettingsOf) -> Grouped:
 
 
 def _parted(
-    known: Mapping[int, Home], homes: Homes, plan: Plan, settings_of: SettingsOf
+    known: Mapping[int, Home], homes: Homes, plan: Plan, settings_of: _SettingsOf
 ) -> dict[TableName, tuple[Home | None, list[PlannedTable]]]:
     """The shards of *plan* by their group's name, with the group's home, if it has one."""
     owner: dict[int, Home] = {}
@@ -151,7 +151,7 @@ class _Group:
     """
 
     def __init__(
-        self, plan: Plan, settings_of: SettingsOf, name: TableName, home: Home | None, members: list[PlannedTable]
+        self, plan: Plan, settings_of: _SettingsOf, name: TableName, home: Home | None, members: list[PlannedTable]
     ) -> None:
         said = settings_of(name).into
         assert said is not None  # noqa: S101 a group is found by it, and homes keep it in their shape
