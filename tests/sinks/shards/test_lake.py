@@ -243,39 +243,6 @@ def test_a_crash_at_any_place_changes_nothing(spark: SparkSession, tmp_path: Pat
 _PLACES = ("tables_recorded", "changelog_committed", "history_committed", "statement_done", "mirror_committed")
 
 
-def test_shards_that_come_when_others_have_changed(spark: SparkSession, tmp_path: Path) -> None:
-    """Without a row or a statement a table is in no plan, so what a shard is may be told late."""
-    lake = made(spark, tmp_path)
-    lab = lake.lab
-    for name in (A, B):
-        lab.create(name, {"id": INT, "total": INT, "note": text()})
-    late = {lab.table_id(B): lab.tables.pop(lab.table_id(B))}
-    lab.insert(A, row(1))
-    lake.cut()
-    lab.rename_column(A, "note", "remark")
-    lab.retype(A, "total", BIGINT)
-    lab.insert(A, {"id": 2, "total": 2**40, "remark": "r"})
-    lake.cut()
-    ((table_id, table),) = late.items()
-    first = table.versions[0]
-    table.versions = [replace(first, place=None, edits=())]
-    lab.tables[table_id] = table
-    lab.insert(B, row(1), row(2))
-    lake.cut()
-    assert [(one["shard"], one["id"], one["total"], one["remark"]) for one in mirror(lake)] == [
-        ("shop_a", 1, 10, "n1"),
-        ("shop_a", 2, 2**40, "r"),
-        ("shop_b", 1, 10, "n1"),
-        ("shop_b", 2, 20, "n2"),
-    ]
-    lab.rename_column(B, "note", "remark")
-    lab.retype(B, "total", BIGINT)
-    lab.add(B, "extra", INT)
-    lab.add(A, "extra", INT)
-    lake.cut()
-    check(lake, A, B)
-
-
 def test_a_shard_may_come_with_columns_of_its_own_and_lack_others(spark: SparkSession, tmp_path: Path) -> None:
     lake = made(spark, tmp_path)
     lab = lake.lab

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,58 @@ def test_a_mirror_is_the_union_of_its_shards_however_the_log_is_cut(seed: int, t
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["db"], row["id"]
+
+
+@pytest.mark.parametrize("first", ["shop_0.t", "shop_1.t"])
+def test_the_order_in_which_shards_appear_does_not_matter(first: str, tmp_path: Path) -> None:
+    """Without a row or a statement a table is in no plan, so what a shard is may be told late."""
+    mirrors, lab = FileMirrors(SETTINGS, tmp_path), Lab()
+    second = "shop_1.t" if first == "shop_0.t" else "shop_0.t"
+    for name in (first, second):
+        lab.create(name, {"id": INT, "total": INT, "note": text()})
+    late = lab.tables[lab.table_id(second)]
+    there, late.versions = late.versions[0], []
+    lab.insert(first, {"id": 1, "total": 1, "note": "n"})
+    mirrors.take(lab)
+    for statement in STATEMENTS[:5]:
+        statement(lab, first)
+    lab.insert(first, {"id": 2, "a": 2, "total": 2**40, "remark": "r", "extra": "e"})
+    mirrors.take(lab)
+    late.versions = [replace(there, place=None, edits=())]
+    lab.insert(second, {"id": 1, "total": 10, "note": "o"})
+    mirrors.take(lab)
+    names = ["db", "name", "id", "a", "total", "extra", "remark"]
+    assert mirrors.shown("shop_t") == (
+        names,
+        sorted(
+            [
+                (first[:6], "t", 1, 7, 1, None, "n"),
+                (first[:6], "t", 2, 2, 2**40, "e", "r"),
+                (second[:6], "t", 1, 7, 10, None, "o"),
+            ],
+            key=repr,
+        ),
+    )
+    for statement in STATEMENTS[:5]:
+        statement(lab, second)
+    lab.insert(second, {"id": 3, "a": 3, "total": 3, "remark": "s", "extra": "f"})
+    mirrors.take(lab)
+    assert mirrors.stopped == {}
+    expected = [(name[:6], "t", *(row[c] for c in names[2:])) for name in (first, second) for row in lab.rows(name)]
+    assert mirrors.shown("shop_t") == (names, sorted(expected, key=repr))
+
+
+def test_a_name_is_followed_back_and_forth(tmp_path: Path) -> None:
+    mirrors, lab = FileMirrors(SETTINGS, tmp_path), Lab()
+    for name in ("shop_0.t", "shop_1.t"):
+        lab.create(name, {"id": INT, "a": INT, "b": INT})
+    for name in ("shop_0.t", "shop_1.t"):
+        for old, new in (("a", "x"), ("x", "a"), ("a", "y"), ("b", "a"), ("y", "b")):
+            lab.rename_column(name, old, new)
+        lab.insert(name, {"id": 1, "b": 1, "a": 2})
+        mirrors.take(lab)
+    assert mirrors.stopped == {}
+    assert mirrors.shown("shop_t") == (
+        ["db", "name", "id", "b", "a"],
+        [("shop_0", "t", 1, 1, 2), ("shop_1", "t", 1, 1, 2)],
+    )
