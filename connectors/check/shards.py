@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from connectors.check.result import CheckResult, failed, ok
+from connectors.check.result import CheckResult, ok, warning
 from connectors.config import DeltaSinkConfig, SinkConfig
 from historian.errors import TableStopped
 from historian.schema import Snapshot
@@ -17,7 +17,10 @@ __all__ = ["shard_checks"]
 
 
 def shard_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
-    """Whether *tables*, those that are captured, can be the shards that sinks are told they are."""
+    """Whether *tables*, those that are captured, can be the shards that sinks are told they are.
+
+    What does not fit stops the shards' one table alone, so that a run begins all the same.
+    """
     for config in sinks:
         if isinstance(config, DeltaSinkConfig):
             yield from _groups(DeltaSettings(**asdict(config)), tables)
@@ -34,7 +37,7 @@ def _groups(settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[Che
         for snapshot in sorted(shards, key=lambda shard: shard.table_id):
             try:
                 if settings.for_table(snapshot.name) != settings.for_table(into.name):
-                    yield failed(
+                    yield warning(
                         f"shards of {into.name}",
                         f"sinks[].tables say something else of {snapshot.name}",
                         f"what is said of {into.name}",
@@ -43,7 +46,7 @@ def _groups(settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[Che
                     wrong = True
                 one.join(snapshot)
             except TableStopped as error:
-                yield failed(
+                yield warning(
                     f"shards of {into.name}",
                     f"{error.what}: {error.where}",
                     "shards that are alike",
