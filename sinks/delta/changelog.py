@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken
 from sinks.delta import faults
-from sinks.delta.kernel import Commit, DataFile, TableView
+from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.schema import DeltaSchema, changelog_schema
 from sinks.delta.side_by_side import own_session
 from sinks.delta.spark_writer import put
+from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 from sinks.parts import Part, Step
 

@@ -20,10 +20,11 @@ import pyarrow as pa
 from historian.errors import ChainBroken
 from sinks.delta import faults, rewrite
 from sinks.delta.files import MIRROR_FILE_BYTES, FileWriter
-from sinks.delta.kernel import KEEPS_ROWS, Commit, DataFile, HeldFile, TableView
+from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.settings import Compaction, DeltaSettings
 from sinks.delta.side_by_side import own_session, side_by_side
 from sinks.delta.small_files import Rewrite, crowded, joined_by_size, joined_in_order
+from sinks.delta.table_view import KEEPS_ROWS, HeldFile, TableView
 from sinks.delta.target import Target, session_settings
 from sinks.delta.tasks import run_tasks
 from sinks.tables import Homes

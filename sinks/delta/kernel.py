@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from historian.errors import SinkError
 from sinks.delta import faults
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.table_view import KEEPS_ROWS, HeldFile, KernelClasses, TableView, log_entry, optional
+from sinks.delta.table_view import KernelClasses, TableView, log_entry, optional
 from sinks.storage import share_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KEEPS_ROWS", "REARRANGED", "Commit", "CommitConflict", "DataFile", "HeldFile", "Kernel", "TableView"]
+__all__ = ["REARRANGED", "Commit", "CommitConflict", "DataFile", "Kernel"]
 
 _NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
 _NOT_KEPT = ("io.delta.kernel.exceptions.KernelException", "io.delta.kernel.exceptions.InvalidTableException")

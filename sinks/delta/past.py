@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sinks.delta.kernel import REARRANGED, Kernel, TableView
+from sinks.delta.kernel import REARRANGED, Kernel
+from sinks.delta.table_view import TableView
 from sinks.delta.target import MAINTENANCE
 
 __all__ = ["first_version", "version_holding"]

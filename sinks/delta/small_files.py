@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sinks.delta.kernel import HeldFile
 from sinks.delta.pruning import bounds_in
 from sinks.delta.settings import Compaction
+from sinks.delta.table_view import HeldFile
 
 __all__ = ["Rewrite", "crowded", "joined_by_size", "joined_in_order"]
 

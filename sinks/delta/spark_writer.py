@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sinks.delta.kernel import DataFile, TableView
+from sinks.delta.kernel import DataFile
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.staged import staged
+from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 
 if TYPE_CHECKING:

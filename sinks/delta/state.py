@@ -23,11 +23,12 @@ from sinks.base import Recovered
 from sinks.delta.compaction import joined
 from sinks.delta.evolution import evolved_homes
 from sinks.delta.files import FileWriter
-from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
+from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel
 from sinks.delta.past import first_version
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import Compaction, DeltaSettings
 from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
+from sinks.delta.table_view import TableView
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
 from sinks.shards.plans import check_shards

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from historian.errors import ChainBroken, TableStopped
 from sinks.delta import faults
-from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel, TableView
+from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.table_view import TableView
 from sinks.parts import STEPS
 
 if TYPE_CHECKING:

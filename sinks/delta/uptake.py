@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 from historian.partial_fold import FROM, completed, missing_row
 from sinks.delta import rewrite
 from sinks.delta.files import FileWriter
-from sinks.delta.kernel import KEEPS_ROWS, DataFile, HeldFile, TableView
+from sinks.delta.kernel import DataFile
 from sinks.delta.pruning import files_with
 from sinks.delta.splice import Splice, Spliced, found, joined, spliced
 from sinks.delta.staged import NetFiles
+from sinks.delta.table_view import KEEPS_ROWS, HeldFile, TableView
 from sinks.delta.tasks import run_tasks
 from sinks.rows import two_rows
 from sinks.storage import located, reading

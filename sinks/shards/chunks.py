@@ -74,10 +74,10 @@ def grouped_chunk(chunk: Chunk, route: Route) -> Chunk:
     rows = chunk.rows.rename_columns([names.get(name, name) for name in chunk.rows.schema.names])
     held = chunk.rows.schema.metadata or {}
     metadata = {}
-    if b"zero_dates" in held:
-        metadata["zero_dates"] = _renamed(held[b"zero_dates"].decode(), names)
+    if b"nulled" in held:
+        metadata["nulled"] = _renamed(held[b"nulled"].decode(), names)
     if b"letters" in held:
-        letters = [[row, names.get(name, name), raw, text] for row, name, raw, text in json.loads(held[b"letters"])]
+        letters = [[row, names.get(name, name), *told] for row, name, *told in json.loads(held[b"letters"])]
         metadata["letters"] = json.dumps(letters)
     projected = project(rows, route.written, route.target)
     return replace(
@@ -111,7 +111,7 @@ def _head(head: ChunkHead, routes: _Routes, shards: Mapping[int, tuple[int, str]
         table_id=group,
         version=route.version,
         segment=route.segment,
-        zero_dates=_renamed(head.zero_dates, route.names) if head.zero_dates else "",
+        nulled=_renamed(head.nulled, route.names) if head.nulled else "",
         letters=json.dumps(letters) if letters else "",
     )
 
@@ -120,8 +120,8 @@ def _stopped(name: str, reason: str) -> str:
     return f"shard {name}: {reason}"
 
 
-def _renamed(zero_dates: str, names: Mapping[str, str]) -> str:
-    return json.dumps({names.get(name, name): count for name, count in json.loads(zero_dates).items()})
+def _renamed(nulled: str, names: Mapping[str, str]) -> str:
+    return json.dumps({names.get(name, name): count for name, count in json.loads(nulled).items()})
 
 
 def _grouping(

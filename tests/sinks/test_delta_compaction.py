@@ -14,7 +14,8 @@ from historian.schema import ColumnType
 from lake import Lake
 from sink_lab import INT, Lab, text
 from sinks.delta import faults
-from sinks.delta.kernel import Commit, CommitConflict, HeldFile, Kernel, TableView
+from sinks.delta.kernel import Commit, CommitConflict, Kernel
+from sinks.delta.table_view import HeldFile, TableView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

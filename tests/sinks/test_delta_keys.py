@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from sinks.delta.kernel import HeldFile, TableView
     from sinks.delta.splice import Splice
     from sinks.delta.staged import NetFiles
+    from sinks.delta.table_view import HeldFile, TableView
 
 T = "shop.t"
 

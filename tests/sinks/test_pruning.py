@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sinks.delta.kernel import HeldFile
 from sinks.delta.pruning import files_with
 from sinks.delta.statistics import file_statistics
+from sinks.delta.table_view import HeldFile
 
 UTC = timezone.utc
 _at = datetime.fromisoformat

@@ -7,9 +7,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from sinks.delta.kernel import HeldFile
 from sinks.delta.settings import Compaction
 from sinks.delta.small_files import Rewrite, crowded, joined_by_size, joined_in_order
+from sinks.delta.table_view import HeldFile
 
 FEW = Compaction(files=2, target_bytes=100)
 

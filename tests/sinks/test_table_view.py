@@ -12,8 +12,9 @@ import pytest
 
 from lake import Lake
 from sinks.delta.files import FileWriter
-from sinks.delta.kernel import Commit, DataFile, Kernel, TableView
+from sinks.delta.kernel import Commit, DataFile, Kernel
 from sinks.delta.schema import plain_schema
+from sinks.delta.table_view import TableView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

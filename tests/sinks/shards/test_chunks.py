@@ -48,7 +48,7 @@ def lab_of_two() -> Lab:
 def told(one: Chunk) -> Chunk:
     """With marks of values that were none: of its last column but one, and of its first."""
     names = [name for name in one.rows.schema.names if name.startswith("h")]
-    marks = {"zero_dates": json.dumps({names[-2]: 1}), "letters": json.dumps([[0, names[0], "ff", "?"]])}
+    marks = {"nulled": json.dumps({names[-2]: 1}), "letters": json.dumps([[0, names[0], "ff", "?", "invalid_text"]])}
     return replace(one, rows=one.rows.replace_schema_metadata(marks))
 
 
@@ -67,7 +67,7 @@ def test_rows_have_the_one_tables_columns_and_heads_tell_of_them() -> None:
     for head, one in zip(seen.heads, (first, second), strict=True):
         made = head_of(one)
         assert replace(head, size_bytes=0) == replace(made, size_bytes=0)
-    assert json.loads(seen.heads[1].zero_dates) == {"h2": 1}
+    assert json.loads(seen.heads[1].nulled) == {"h2": 1}
     assert [one["column"] for one in json.loads(seen.heads[1].letters)] == [3]
 
 
