@@ -21,6 +21,7 @@ from connectors.check import require
 from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
 from connectors.decoding import PlannedLog, decoded
 from connectors.failures import error_behind
+from connectors.idle import idle_plan
 from connectors.lakes import check_made_here
 from connectors.pacing import pause
 from connectors.sources import make_tracker
@@ -196,8 +197,16 @@ class Pipeline:
             if plan is not None:
                 yield PlannedLog.of(plan, tracker.reader)
                 number = plan.number
+                # Sinks hear nothing of a plan without tables, so none of them takes up rows with it.
+                late = None if plan.tables else self._late_plan(number)
+                if late is not None:
+                    yield PlannedLog.of(late, tracker.reader)
+                    number = late.number
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
+            elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
+                yield PlannedLog.of(late, tracker.reader)
+                number = late.number
             elif once or until is not None:
                 return
             else:
@@ -206,6 +215,13 @@ class Pipeline:
     def _is_enough(self, plan: Plan) -> bool:
         """Whether as much log stands behind *plan* as a plan is made of before its time."""
         return self._tracker.reader.waiting_bytes(plan.end) >= self._config.run.batch_bytes
+
+    def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:
+        """A plan behind that one with which sinks take up what they left to later ones, where it is time, or *at_end*."""
+        due = [item for sink in self._sinks for item in sink.due_us().items()]
+        if not due or not (at_end or min(time_us for _, time_us in due) <= self._tracker.clock_us()):
+            return None
+        return idle_plan(self._tracker, number, {table_id for table_id, _ in due})
 
     def _write(self, planned: PlannedLog) -> None:
         plan = planned.plan

@@ -93,6 +93,13 @@ class Sink(Protocol):
             SinkError: a target cannot be written; retryable where the error says so.
         """
 
+    def due_us(self) -> Mapping[int, int]:
+        """Ids of tables with targets that are to take up rows later than the plan which brought them, and when at the latest.
+
+        UTC microseconds. A plan without any log, which names them, makes them all do so. Of the opened sink, as of its last
+        plan. Cheap; reads nothing.
+        """
+
     def held(self) -> int | None:
         """The last plan that every target is known to hold, 0: none; may be called without :meth:`open`. Reads only.
 

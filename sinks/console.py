@@ -68,6 +68,10 @@ class ConsoleSink:
             self._print({"table": next(name for at, name in names.items() if at[0] == table_id), "stopped": reason})
         self._stream.flush()
 
+    def due_us(self) -> Mapping[int, int]:
+        """See :class:`sinks.base.Sink`."""
+        return {}
+
     def held(self) -> int | None:
         """See :class:`sinks.base.Sink`."""
         return None

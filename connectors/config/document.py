@@ -282,6 +282,11 @@ class DeltaDocument(TargetsDocument):
                     f"expected different names for changelog, mirror and history, at least one of them{where}"
                 )
             targets = [kind for kind in TARGETS if said.get(kind, getattr(self, kind)) is not None]
+            if said.get("mirror_every_us", self.mirror_every) and "changelog" not in targets:
+                where = f" (of tables {pattern})" if pattern else ""
+                raise ValueError(
+                    f"expected a changelog, from which rows are taken up, where mirror_every is said{where}"
+                )
             refuse_misfits(said["evolution"], targets, f" (of tables {pattern})" if pattern else "")
             refuse_shards(pattern, said, targets)
         refuse_shared({pattern: said["into"] for pattern, said in self._said().items() if said.get("into")})
@@ -306,6 +311,7 @@ class DeltaDocument(TargetsDocument):
             history_names=self.history_names,
             key=tuple(self.key),
             keyless=self.keyless,
+            mirror_every_us=self.mirror_every,
             cluster=self.cluster,
             table_properties=properties(self.table_properties),
             evolution=said_of(self.evolution.model_dump()),

@@ -105,6 +105,7 @@ class DeltaSinkConfig:
         history_names: how a history calls its times, "plain" or "auto_cdc".
         key: columns that tell rows apart in mirror and history in place of the primary key.
         keyless: what a table without a key has: "changelog", or "rows": a mirror by whole rows too.
+        mirror_every_us: how long a table's mirror and history may leave rows to later plans that its changelog has; 0: they do not.
         cluster: whether mirrors are clustered by their key.
         table_properties: Delta's, name and value, for tables as they are made; None leaves one out that we choose.
         evolution: what becomes of targets when a table's schema changes.
@@ -122,6 +123,7 @@ class DeltaSinkConfig:
     history_names: Literal["plain", "auto_cdc"] = "plain"
     key: tuple[str, ...] = ()
     keyless: Literal["changelog", "rows"] = "changelog"
+    mirror_every_us: int = 0
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
     evolution: Said = EVOLVE

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema, model_validator
 
+from connectors.config import values
 from connectors.config.compaction import CompactDocument, compaction_of
 from connectors.config.evolution import EvolutionDocument, EvolutionText, said_of
 from connectors.config.model import Model
@@ -50,6 +51,17 @@ _Characters = Annotated[int, Field(ge=1)]
 _Constant = Annotated[Any, BeforeValidator(_constant), WithJsonSchema({"type": ["string", "number", "null"]})]
 
 
+def _duration_us(value: object) -> int:
+    if value == 0 and not isinstance(value, bool):
+        return 0
+    if not isinstance(value, str):
+        raise ValueError("expected a duration such as 5 minutes, or 0")  # noqa: TRY004 pydantic reports ValueError
+    return round(values.parse_duration_s(value) * 1_000_000)
+
+
+Duration = Annotated[int, BeforeValidator(_duration_us), WithJsonSchema({"type": ["string", "integer"]})]
+
+
 def properties(said: _Properties) -> tuple[tuple[str, str | None], ...]:
     """Delta's properties as the texts that they are."""
     return tuple((name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in said.items())
@@ -74,6 +86,10 @@ class TargetsDocument(Model):
     )
     keyless: Literal["changelog", "rows"] = Field(
         default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
+    )
+    mirror_every: Duration = Field(
+        default=0,
+        description="how long mirror and history may leave rows to later plans that the changelog has; 0: not at all",
     )
     cluster: bool = Field(default=False, description="mirrors are clustered by their key")
     table_properties: _Properties = Field(
@@ -100,7 +116,8 @@ class TargetsDocument(Model):
             "evolution": said_of,
             "compact": compaction_of,
         }
-        return tuple((key, plain[key](value) if key in plain else value) for key, value in said.items())
+        names = {"mirror_every": "mirror_every_us"}
+        return tuple((names.get(key, key), plain[key](value) if key in plain else value) for key, value in said.items())
 
 
 class HashDocument(Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from historian.errors import ChainBroken
 from sinks.delta import faults
@@ -20,7 +20,7 @@ from sinks.parts import Part, Step
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ChangelogPart", "changelog_after", "held_keys", "prepare_changelog"]
+__all__ = ["ChangelogPart", "changelog_after", "held_keys", "next_offset", "prepare_changelog"]
 
 _DOMAIN = "historian.changelog"
 
@@ -122,10 +122,20 @@ def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: int)
     return json.dumps({"next_offset": next_offset, "keys": sorted(keys), **prepared})
 
 
+def next_offset(view: TableView) -> int:
+    """The offset that the next row of a changelog gets. Raises :class:`ChainBroken` where it does not say."""
+    return int(_said(view)["next_offset"])
+
+
 def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
-    text, keys = target.view.domain(_DOMAIN), held_keys(target.view)
-    if text is None or keys is None:
-        raise ChainBroken("a changelog does not say its next offset", where=target.path, expected=f"domain {_DOMAIN}")
-    said = json.loads(text)
+    said = _said(target.view)
     begun = said.get("at") == part.transaction(Step.SCHEMA)
-    return int(said["first_offset" if begun else "next_offset"]), keys
+    return int(said["first_offset" if begun else "next_offset"]), frozenset(map(tuple, said["keys"]))
+
+
+def _said(view: TableView) -> dict[str, Any]:
+    text = view.domain(_DOMAIN)
+    if text is None:
+        raise ChainBroken("a changelog does not say its next offset", where=view.path, expected=f"domain {_DOMAIN}")
+    said: dict[str, Any] = json.loads(text)
+    return said

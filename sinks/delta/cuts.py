@@ -6,6 +6,7 @@ Delta versions are kept, beside any run, whatever was compacted or vacuumed sinc
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,11 +15,12 @@ from historian.errors import ConfigError, PositionAhead, PositionExpired, SinkEr
 from historian.plans import Plan
 from historian.positions import LogPosition, parse_position
 from historian.prefix import covers
+from sinks.delta.cadence import Stands, followed, noted
 from sinks.delta.past import version_holding
 from sinks.delta.settings import KINDS, DeltaSettings
 from sinks.delta.sink import DeltaSink
 from sinks.delta.state import LakeState
-from sinks.tables import Home
+from sinks.tables import Home, Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,10 +116,7 @@ def consistent_cut(
         raise SinkError(
             "there is no lake to read", where=settings.path or settings.catalog, next_step="`historian run` makes it"
         )
-    plan = _plan(state, at)
-    homes = state.homes_after(plan.number)
-    if homes is None:
-        raise _expired(state, plan, "historian_tables")
+    plan, homes = _plan(state, at, kinds)
     links = state.links_until(plan.number)
     tables: list[CutTable] = []
     left_out: dict[str, str] = {}
@@ -131,28 +130,52 @@ def consistent_cut(
     return ConsistentCut(plan=plan.number, position=plan.end, tables=tuple(tables), left_out=left_out, _spark=spark)
 
 
-def _plan(state: LakeState, at: str | LogPosition | None) -> Plan:
-    """The newest plan that every target holds, or the first one that takes in everything up to *at*."""
+def _plan(state: LakeState, at: str | LogPosition | None, kinds: Collection[str]) -> tuple[Plan, Homes]:
+    """The newest plan that every target holds, or the first one that takes in everything up to *at*; and the homes then.
+
+    A plan is passed by whose rows a target of *kinds* takes up with a later one.
+    """
     last = state.last
     assert last is not None  # noqa: S101 asked before
     number = last.number if state.holds_last() else last.previous
     if not number:
         raise PositionAhead("the lake's first plan is being written", where=state.path(""), next_step="ask again")
     newest = _stored(state, number)
-    if at is None:
-        return newest
-    wanted = parse_position(at, newest.end.flavor) if isinstance(at, str) else at
-    if not covers(newest.end, wanted):
-        raise PositionAhead("the lake does not hold that position yet", where=str(wanted), found=f"{newest.end} held")
-    numbers = [n for n in state.plan_numbers() if n <= number]
-    low, high = 0, len(numbers) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if covers(_stored(state, numbers[middle]).end, wanted):
-            high = middle
-        else:
-            low = middle + 1
-    return _stored(state, numbers[high])
+    wanted = None
+    if at is not None:
+        wanted = parse_position(at, newest.end.flavor) if isinstance(at, str) else at
+        if not covers(newest.end, wanted):
+            raise _ahead(wanted, f"{newest.end} held")
+    recorded = [plan for plan in state.recorded_plans() if plan.number <= number]
+    numbers = [
+        plan.number
+        for plan, stands in followed({}, state.homes, recorded)
+        if not _waits(stands, state.homes, plan.number, kinds)
+    ]
+    first = 0 if wanted is None else bisect_left(numbers, True, key=lambda n: covers(_stored(state, n).end, wanted))
+    for candidate in reversed(numbers) if wanted is None else numbers[first:]:
+        homes = state.homes_after(candidate)
+        if homes is None:
+            raise _expired(state, _stored(state, candidate), "historian_tables")
+        # Tables may have had other targets then than they have now.
+        stands = noted({}, homes, (plan for plan in recorded if plan.number <= candidate))
+        if not _waits(stands, homes, candidate, kinds):
+            return _stored(state, candidate), homes
+    raise _ahead(wanted or newest.end, "mirrors or histories that take up rows later (mirror_every)")
+
+
+def _waits(stands: Stands, homes: Homes, number: int, kinds: Collection[str]) -> bool:
+    """Whether a target of *kinds* lacks rows of a plan up to that one, and its table is written."""
+    for stand in stands.values():
+        home = homes.get(stand.table_id)
+        late = home is not None and any(getattr(home, kind) for kind in kinds if kind != "changelog")
+        if stand.rows and home is not None and late and not 0 < home.stopped_in <= number:
+            return True
+    return False
+
+
+def _ahead(wanted: LogPosition, found: str) -> PositionAhead:
+    return PositionAhead("the lake does not hold that position yet", where=str(wanted), found=found)
 
 
 def _stored(state: LakeState, number: int) -> Plan:

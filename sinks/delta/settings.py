@@ -55,6 +55,8 @@ class TableSettings:
             comes; later renames are followed. NULL is a value of its own. Empty: the primary key's columns.
         keyless: what a table without any key has: "changelog": only that; "rows": a mirror too, which holds each distinct
             row as often as the table does.
+        mirror_every_us: how long a table's mirror and history may leave rows to later plans that its changelog has; 0: they take
+            them with every plan. May change from run to run.
         cluster: whether mirrors are clustered by their key, and what is written to them is sorted by it.
         table_properties: Delta's, name and value, that a table's targets are made with. They win over those that we choose;
             None leaves one of ours out.
@@ -73,6 +75,7 @@ class TableSettings:
     history_names: Literal["plain", "auto_cdc"] = "plain"
     key: tuple[str, ...] = ()
     keyless: Literal["changelog", "rows"] = "changelog"
+    mirror_every_us: int = 0
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
     compact: tuple[int, int] | None = (50, 128_000_000)
@@ -133,6 +136,8 @@ class TableSettings:
             for name, _ in self.table_properties
             if name.startswith("historian.") or name in _OURS
         ]
+        if self.mirror_every_us and self.changelog is None:
+            problems.append("expected a changelog, from which rows are taken up @ $.mirror_every (got none)")
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
         if self.writer == "spark" and self.keyless == "rows":
@@ -176,6 +181,12 @@ class DeltaSettings(TableSettings):
     path: str = ""
     catalog: str = ""
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+
+    @property
+    def defers(self) -> bool:
+        """Whether the mirror or history of some table may be behind its changelog."""
+        said = [dict(values).get("mirror_every_us") for _, values in self.tables]
+        return bool(self.mirror_every_us) or any(said)
 
     def rules_of(self, name: TableName) -> Rules:
         """What is done to columns and rows of the table that came into the lake under *name*."""

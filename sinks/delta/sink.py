@@ -13,16 +13,18 @@ from sinks.base import Recovered, TargetStatus
 from sinks.chain import check_connector, check_follows
 from sinks.chunks import Chunks
 from sinks.delta import faults
+from sinks.delta.cadence import late_targets, waiting
 from sinks.delta.catalog import CatalogTables, catalog_names
 from sinks.delta.compaction import Compactor
 from sinks.delta.kernel import Kernel
 from sinks.delta.letters import DEAD_LETTERS, record_letters
+from sinks.delta.pacing import Pacing, stands_of
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.spark_writer import writer_of
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
-from sinks.parts import STEPS, check_planned, count_rows, links_of, parts_of
+from sinks.parts import STEPS, check_planned, count_rows, parts_of
 from sinks.shaping.plans import Shaped, Shaper
 from sinks.shards.chunks import grouped_chunks
 from sinks.shards.plans import grouped_plan
@@ -55,6 +57,7 @@ class DeltaSink:
         self._targets: dict[str, Target] = {}
         self._compactor = Compactor(spark, settings)
         self._shaper = Shaper(spark, settings.rules_of)
+        self._pacing: Pacing | None = None
 
     def recover(self) -> Recovered | None:
         """See :class:`sinks.base.Sink`."""
@@ -66,6 +69,7 @@ class DeltaSink:
         state = self._state = self._lake(connector)
         state.claim()
         self._align(state)
+        self._pacing = Pacing(self._spark, state, self._settings, self._shaper)
         if state.last is None:
             return 0
         if not state.holds_last():
@@ -109,12 +113,14 @@ class DeltaSink:
             # Before the plan, which tells a replay that its tables hold it: what is not written is known then.
             state.record_homes(homes, plan.number)
         parts = [part for part in parts_of(shaped.plan, homes, rows, partial) if part.home.table_id not in stops]
+        assert self._pacing is not None  # noqa: S101 opened
+        turn = self._pacing.turn(shaped.plan, parts, homes, stops, rows)
         if plan.number == held:
             state.check_last(plan, rows)
         else:
             state.record_changes(plan, [e for e in timeline(state.recorded_version) if e.number <= plan.version])
             faults.reached("schema_changes_recorded")
-            state.record_plan(plan, rows, links_of(parts))
+            state.record_plan(plan, rows, turn.links())
             faults.reached("plan_recorded")
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")
@@ -122,7 +128,9 @@ class DeltaSink:
         faults.reached("letters_recorded")
         closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
         writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
-        writer.write(parts, chunks)
+        self._pacing.take_up(turn.before, plan, writer, first=True)
+        writer.write(turn.own, chunks)
+        self._pacing.take_up(turn.after, plan, writer, first=False)
         self._align(state)
         state.advance()
         faults.reached("plan_written")
@@ -135,6 +143,10 @@ class DeltaSink:
         homes = () if self._state is None else [h for h in self._state.homes.values() if not h.is_replaced]
         reasons = ((home.name, home.stopped or (home.former_why if not home.dropped else "")) for home in homes)
         return {name: reason for name, reason in reasons if reason}
+
+    def due_us(self) -> Mapping[int, int]:
+        """See :class:`sinks.base.Sink`."""
+        return {} if self._pacing is None else self._pacing.due_us()
 
     def held(self) -> int:
         """See :class:`sinks.base.Sink`."""
@@ -178,6 +190,8 @@ class DeltaSink:
         homes = [home for home in state.homes.values() if not home.is_replaced]
         targets = {d: home for home in homes for d in home.directories}
         former = {d: home for home in homes for d in home.former}
+        waits = waiting(stands_of(state), state.homes)
+        first = {d: stand.first for stand in waits.values() for d in late_targets(state.homes[stand.table_id])}
         plans: dict[int, tuple[str, int]] = {0: ("", 0)}
         for directory, home in (targets | former).items():
             view = state.kernel.view(state.path(directory))
@@ -186,7 +200,9 @@ class DeltaSink:
             number = held // STEPS
             is_written = directory not in former and home.why_stopped is None
             if state.last is not None and held >= links.get(directory, 0) and is_written:
-                number = state.last.number
+                # Where rows wait, all up to the first plan with some is there.
+                lacking = state.plan(first[directory]) if directory in first else None
+                number = state.last.number if lacking is None else lacking.previous
             if number not in plans:
                 plan = state.plan(number)
                 plans[number] = ("", 0) if plan is None else (str(plan.end), plan.system_time_us)

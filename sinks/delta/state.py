@@ -27,7 +27,18 @@ from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel
 from sinks.delta.past import first_version
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import Compaction, DeltaSettings
-from sinks.delta.state_rows import CHANGES, PLANS, STATE_SCHEMAS, TABLES, Links, change_row, plan_row, row_counts
+from sinks.delta.state_rows import (
+    CHANGES,
+    PLANS,
+    STATE_SCHEMAS,
+    TABLES,
+    Links,
+    RecordedPlan,
+    change_row,
+    plan_row,
+    recorded_plan,
+    row_counts,
+)
 from sinks.delta.table_view import TableView
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
@@ -117,10 +128,10 @@ class LakeState:
         plans = self._read(PLANS, "plan_json", filters=[("plan", "=", number)]).column(0).to_pylist()
         return codec.load(Plan, plans[0]) if plans else None
 
-    def plan_numbers(self) -> list[int]:
-        """The numbers of all plans, in order."""
-        numbers: list[int] = self._read(PLANS, "plan").sort_by("plan").column(0).to_pylist()
-        return numbers
+    def recorded_plans(self) -> list[RecordedPlan]:
+        """What is recorded of each plan, in order."""
+        rows = self._read(PLANS, "plan", "system_time", "rows", "links").sort_by("plan").to_pylist()
+        return [recorded_plan(row) for row in rows]
 
     def links_until(self, number: int) -> dict[str, int]:
         """What each target has, as a transaction version, when it holds all plans up to that one."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from historian import codec
@@ -14,7 +15,18 @@ from historian.timeline import TimelineEntry
 from sinks.delta.schema import plain_schema
 from sinks.parts import ChunkRows
 
-__all__ = ["CHANGES", "PLANS", "STATE_SCHEMAS", "TABLES", "Links", "change_row", "plan_row", "row_counts"]
+__all__ = [
+    "CHANGES",
+    "PLANS",
+    "STATE_SCHEMAS",
+    "TABLES",
+    "Links",
+    "RecordedPlan",
+    "change_row",
+    "plan_row",
+    "recorded_plan",
+    "row_counts",
+]
 
 Links = Mapping[str, int]
 """Target directory to the transaction version that it has when it holds the plan."""
@@ -80,6 +92,16 @@ STATE_SCHEMAS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPlan:
+    """What the lake has recorded of a plan beside the plan: when it was made, its rows by table id, what it leaves in targets."""
+
+    number: int
+    made_us: int
+    rows: Mapping[int, int]
+    links: Links
+
+
 def plan_row(plan: Plan, rows: str, links: Links) -> dict[str, Any]:
     """A row of ``historian_plans``; *rows* as :func:`row_counts` gives them."""
     versions = {
@@ -106,6 +128,19 @@ def plan_row(plan: Plan, rows: str, links: Links) -> dict[str, Any]:
         "revision": plan.revision,
         "plan_json": codec.dump(Plan, plan),
     }
+
+
+def recorded_plan(row: Mapping[str, Any]) -> RecordedPlan:
+    """What a row of ``historian_plans`` tells, of which no more is needed than its number, time, rows and links."""
+    return RecordedPlan(
+        number=row["plan"],
+        made_us=(row["system_time"] - _EPOCH) // timedelta(microseconds=1),
+        rows={int(table_id): count for table_id, count in json.loads(row["rows"]).items()},
+        links=json.loads(row["links"]),
+    )
+
+
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
 
 def _gtids_between(plan: Plan) -> str:

@@ -98,6 +98,12 @@ class TableView:
         """The files that the table holds, with what its log says of them."""
         return [file for file, _ in self._held()]
 
+    def files_from(self, column: str, least: int) -> list[HeldFile]:
+        """The same, but files that statistics say have no value of that system column, a long, from *least* on."""
+        classes = self._classes
+        wanted = classes.predicate(">=", classes.column(column), classes.long(least))
+        return [self._described(row) for row in self._files(wanted, statistics=True)]
+
     def is_empty(self) -> bool:
         """Whether the table holds no file."""
         if ("files",) in self._known:
@@ -120,7 +126,7 @@ class TableView:
         if any(self.property(name) == "true" for name in KEEPS_ROWS):
             return None
         paths, size = [], 0
-        for row in self._files(null_in):
+        for row in self._files(None if null_in is None else self._null_in(null_in)):
             file = self._described(row)
             size += file.size_bytes
             if size > limit_bytes or file.has_deletions:
@@ -173,12 +179,15 @@ class TableView:
             has_deletions=said.get("deletionVector") is not None,
         )
 
-    def _files(self, null_in: str | None = None, *, statistics: bool = False) -> Iterator[Any]:
+    def _null_in(self, physical: str) -> Any:
+        name = next(f.name for f in self.schema().fields if f.physical == physical)
+        return self._classes.predicate("IS_NULL", self._classes.column(name))
+
+    def _files(self, predicate: Any = None, *, statistics: bool = False) -> Iterator[Any]:
         """What the log says of each file, as Kernel's rows."""
         scan = self._snapshot.getScanBuilder()
-        if null_in is not None:
-            name = next(f.name for f in self.schema().fields if f.physical == null_in)
-            scan = scan.withFilter(self._classes.predicate("IS_NULL", self._classes.column(name)))
+        if predicate is not None:
+            scan = scan.withFilter(predicate)
         for batch in _closing(scan.build().getScanFiles(self._engine, statistics)):
             for row in _closing(batch.getRows()):
                 yield row.getStruct(0)
@@ -209,6 +218,7 @@ class KernelClasses:
         self.add_file = internal.actions.AddFile
         self.row_json = kernel.defaults.internal.json.JsonUtils.rowToJson
         self.predicate, self.column = kernel.expressions.Predicate, kernel.expressions.Column
+        self.long = kernel.expressions.Literal.ofLong
 
 
 def log_entry(path: str, version: int) -> tuple[int, ...] | None:

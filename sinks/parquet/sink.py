@@ -96,6 +96,10 @@ class ParquetSink:
         )
         self._ledger.append(self._held)
 
+    def due_us(self) -> Mapping[int, int]:
+        """See :class:`sinks.base.Sink`."""
+        return {}
+
     def held(self) -> int:
         """See :class:`sinks.base.Sink`."""
         held = self._held or self._last()

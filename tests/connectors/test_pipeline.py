@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
+
+from connectors import pipeline
 from connectors.config import PipelineConfig, load_config
 from connectors.pipeline import Pipeline
 from historian.plans import Plan
-
-if TYPE_CHECKING:
-    import pytest
+from sinks.console import ConsoleSink
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 ENDS_S = 60
@@ -54,8 +56,8 @@ def _run(
         if plan.number == stop_behind:
             stopping.set()
 
-    with Pipeline.opened(config, SPARK, report) as pipeline:
-        pipeline.run(once=stop_behind is None, until=until, stopping=stopping)
+    with Pipeline.opened(config, SPARK, report) as running:
+        running.run(once=stop_behind is None, until=until, stopping=stopping)
     return plans
 
 
@@ -107,7 +109,53 @@ def test_a_run_that_is_stopped_before_it_begins_writes_nothing(tmp_path: Path) -
     stopping.set()
     plans: list[Plan] = []
 
-    with Pipeline.opened(_config(tmp_path), SPARK, lambda plan, _: plans.append(plan)) as pipeline:
-        pipeline.run(once=True, until=None, stopping=stopping)
+    with Pipeline.opened(_config(tmp_path), SPARK, lambda plan, _: plans.append(plan)) as running:
+        running.run(once=True, until=None, stopping=stopping)
 
     assert plans == []
+
+
+class _Late(ConsoleSink):
+    """Leaves the rows of its plans to one without log, which is due at *due_us*."""
+
+    def __init__(self, due_us: int) -> None:
+        super().__init__(None, None, io.StringIO())  # type: ignore[arg-type] asks for nothing
+        self._due_us = due_us
+        self._waits: tuple[int, ...] = ()
+
+    def write(self, plan: Plan, timeline: Any, chunks: Any) -> None:
+        super().write(plan, timeline, chunks)
+        self._waits = () if plan.start == plan.end else tuple(table.table_id for table in plan.tables)
+
+    def due_us(self) -> Mapping[int, int]:
+        return dict.fromkeys(self._waits, self._due_us)
+
+
+_YEAR_3000_US = 32_503_680_000_000_000
+
+
+def test_the_end_of_a_run_takes_up_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "make_sinks", lambda *_: (_Late(_YEAR_3000_US),))
+    names = sorted(path.name for path in (SHOP / "binlog").iterdir())
+    plans = _run(_config(tmp_path, *names))
+
+    assert [False, True] == [plan.start == plan.end for plan in plans]
+    assert (2, 1, plans[0].end, ()) == (plans[1].number, plans[1].previous, plans[1].end, plans[1].ranges)
+    assert [table.table_id for table in plans[0].tables] == [table.table_id for table in plans[1].tables]
+    assert [[None]] == [[version.place for version in table.versions] for table in plans[1].tables]
+
+
+@pytest.mark.parametrize("due_us, expected", [(0, [False, True]), (_YEAR_3000_US, [False])])
+def test_a_log_that_brings_nothing_is_waited_for_until_rows_are_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, due_us: int, expected: list[bool]
+) -> None:
+    monkeypatch.setattr(pipeline, "make_sinks", lambda *_: (_Late(due_us),))
+    names = sorted(path.name for path in (SHOP / "binlog").iterdir())
+    config, stopping = _config(tmp_path, *names, run="{trigger: 1 ms}"), threading.Event()
+    plans: list[Plan] = []
+    with Pipeline.opened(config, SPARK, lambda plan, _: plans.append(plan)) as running:
+        # The log has ended: what waits for it is the end of the test.
+        monkeypatch.setattr(running._tracker.reader, "wait", lambda *_: stopping.set())
+        running.run(once=False, until=None, stopping=stopping)
+
+    assert expected == [plan.start == plan.end for plan in plans]
