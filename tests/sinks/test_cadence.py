@@ -159,7 +159,7 @@ def test_rows_that_a_changelog_holds_otherwise_than_the_log_do_not_wait(pace: Pa
     lab.create("shop.v", {"id": INT, "doc": replace(ColumnType(name="json"), form="variant")})
     lab.create("shop.p", {"id": INT, "a": text(), "b": text()})
     lab.insert("shop.p", {"id": 1, "a": "a", "b": "b"})
-    pace.every |= {"v": 100, "p": 100}
+    pace.every |= {"x": 100, "v": 100, "p": 100}
     pace.cut()
     pace.rows("x")
     lab.insert("shop.v", {"id": 1, "doc": "{}"})
