@@ -21,12 +21,14 @@ def idle_plan(tracker: Tracker, number: int, tables: Collection[int]) -> Plan | 
     Where none of those is captured any more it names others, since sinks get no plan without tables. Safe to retry.
 
     Returns:
-        None where there is a plan behind that one already, or no captured table.
+        None where there is a plan behind that one already, or that is one without log itself, or no table is captured.
     """
     store = tracker.store
     if not number or store.plan(number + 1) is not None:
         return None
     last = tracker.stored(number)
+    if last.start == last.end:
+        return None  # With that one everything was taken up.
     known = planned_tables(
         tracker.history,
         base=last.version,
