@@ -59,7 +59,7 @@ def _duration_us(value: object) -> int:
     return round(values.parse_duration_s(value) * 1_000_000)
 
 
-Duration = Annotated[int, BeforeValidator(_duration_us), WithJsonSchema({"type": ["string", "integer"]})]
+_Duration = Annotated[int, BeforeValidator(_duration_us), WithJsonSchema({"type": ["string", "integer"]})]
 
 
 def properties(said: _Properties) -> tuple[tuple[str, str | None], ...]:
@@ -87,7 +87,7 @@ class TargetsDocument(Model):
     keyless: Literal["changelog", "rows"] = Field(
         default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
     )
-    mirror_every: Duration = Field(
+    mirror_every: _Duration = Field(
         default=0,
         description="how long mirror and history may leave rows to later plans that the changelog has; 0: not at all",
     )

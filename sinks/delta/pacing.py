@@ -13,6 +13,7 @@ from historian.schema import TableName
 from sinks.delta.cadence import Stand, Stands, TakeUp, Turn, late_targets, noted, turn_of, waiting
 from sinks.delta.changelog import next_offset
 from sinks.delta.deferred import DeferredChunks, DeferredRows, rows_between
+from sinks.delta.kernel import TableView
 from sinks.delta.past import version_holding
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state import LakeState
@@ -162,32 +163,30 @@ class Pacing:
 
     def _rows(self, take: TakeUp, plan: Plan, sequence: int, *, first: bool) -> tuple[DeferredRows, ...]:
         """The rows to take up; none where the changelog itself could not go on in the plan."""
-        state, home = self._state, take.part.home
         target = self._target(take.changelog, plan)
-        view = target.view
-        held = target.held
-        if first:
-            behind = next((t.behind for t in plan.tables if t.table_id == home.table_id), None)
-            link = (state.links_until(behind) if behind else state.links).get(take.changelog, 0)
-            if held > link:
-                at = version_holding(state.kernel, view, target.application, link)
-                before = None if at is None else state.kernel.view_at(view.path, at)
-                if before is None:
-                    raise ChainBroken(
-                        "a changelog does not show what it was before a plan",
-                        where=view.path,
-                        expected=f"its Delta log back to before plan {plan.number}",
-                        next_step="start the table anew in another lake",
-                    )
-                end = next_offset(before)
-            else:
-                end = next_offset(view)
-        elif held < state.last_links.get(take.changelog, 0):
+        if not first and target.held < self._state.last_links.get(take.changelog, 0):
             return ()
-        else:
-            end = next_offset(view)
+        end = next_offset(self._view_before(target, plan, take.part.home) if first else target.view)
         offsets = range(end - take.rows - take.own_rows, end)
-        return rows_between(view, home, take.part.versions[0], offsets, sequence=sequence)
+        return rows_between(target.view, take.part.home, take.part.versions[0], offsets, sequence=sequence)
+
+    def _view_before(self, target: Target, plan: Plan, home: Home) -> TableView:
+        """A changelog as it was before *plan*, which it may hold in part."""
+        state = self._state
+        behind = next((t.behind for t in plan.tables if t.table_id == home.table_id), None)
+        link = (state.links_until(behind) if behind else state.links).get(target.directory, 0)
+        if target.held <= link:
+            return target.view
+        version = version_holding(state.kernel, target.view, target.application, link)
+        view = None if version is None else state.kernel.view_at(target.path, version)
+        if view is None:
+            raise ChainBroken(
+                "a changelog does not show what it was before a plan",
+                where=target.path,
+                expected=f"its Delta log back to before plan {plan.number}",
+                next_step="start the table anew in another lake",
+            )
+        return view
 
     def _target(self, changelog: str, plan: Plan) -> Target:
         if changelog not in self._targets:
