@@ -290,6 +290,42 @@ def test_evolution_is_a_preset_or_words_for_kinds_of_edits(tmp_path: Path) -> No
     ) == sink.tables
 
 
+def test_how_long_mirrors_wait_is_a_duration_for_all_tables_or_some(tmp_path: Path) -> None:
+    text = """
+        name: shop
+        source: {type: mysql, host: db, user: u}
+        sinks:
+          - type: delta
+            path: lake
+            mirror_every: 1.5 minutes
+            tables: {"a.*": {mirror_every: 0}, "b.*": {mirror_every: 250ms, mirror: null}}
+    """
+    (tmp_path / "c.yaml").write_text(textwrap.dedent(text))
+    (sink,) = load_config(tmp_path / "c.yaml").sinks
+
+    assert isinstance(sink, DeltaSinkConfig)
+    assert 90_000_000 == sink.mirror_every_us
+    settings = DeltaSettings(**asdict(sink))
+    names = [TableName("a", "t"), TableName("b", "t"), TableName("c", "t")]
+    assert [0, 250_000, 90_000_000] == [settings.for_table(name).mirror_every_us for name in names]
+
+
+@pytest.mark.parametrize(
+    "said, problem",
+    [
+        ("mirror_every: 5", "expected a duration such as 5 minutes, or 0"),
+        ("mirror_every: soon", "expected a duration such as 2 seconds"),
+        ("mirror_every: 1 minute, changelog: null", "expected a changelog, from which rows are taken up"),
+        ("mirror_every: 1 minute, tables: {'a.*': {changelog: null}}", r"are taken up.*\(of tables a\.\*\)"),
+    ],
+)
+def test_a_wait_that_cannot_be_is_refused(tmp_path: Path, said: str, problem: str) -> None:
+    text = f"name: shop\nsource: {{type: mysql, host: db, user: u}}\nsinks: [{{type: delta, path: lake, {said}}}]\n"
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=problem):
+        load_config(tmp_path / "c.yaml")
+
+
 @pytest.mark.parametrize("text, expected", WRONG.items())
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, expected: tuple[str, ...]) -> None:
     assert _problems(tmp_path, text) == expected
