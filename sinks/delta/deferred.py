@@ -81,7 +81,7 @@ class DeferredRows:
             sequence=self.sequence,
             row_count=self.rows,
             size_bytes=self.size_bytes,
-            zero_dates="",
+            nulled="",
             stopped="",
             partial=False,
             letters="",
