@@ -57,7 +57,7 @@ class Drain:
         begin = time.perf_counter()
         dump = Dump(address(self._server), "mysql").from_file(self._range.file, self._range.start)
         try:
-            taken = take(dump._receiver._connection)
+            taken = take(dump._socket)
             return time.perf_counter() - begin, taken
         finally:
             dump.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import select
 import socket
 import struct
 import time
@@ -41,7 +42,6 @@ from connectors.readers.binlog.kernels.finding import (
     find_in_packets,
 )
 from connectors.readers.binlog.placing import placed
-from connectors.readers.binlog.receiving import Receiver
 from connectors.readers.binlog.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.positions import GtidSet
@@ -64,6 +64,7 @@ _HEARTBEAT_V2 = 2  # MySQL only: heartbeats that say offsets beyond 4 GB too
 _HEARTBEAT_V2_SINCE = (8, 0, 26)
 _FIRST_EVENT = 4
 _MAX_OFFSET = 0xFFFFFFFF
+_RECEIVE_BYTES = 1 << 21
 
 
 def encoded_gtids(gtids: GtidSet) -> bytes:
@@ -172,7 +173,10 @@ class Dump:
     def _send(self, command: int, body: bytes) -> None:
         connection: Any = self._connection
         connection._execute_command(command, body)  # noqa: SLF001
-        self._receiver = Receiver(connection._sock, self._address.timeout_s)  # noqa: SLF001
+        self._socket: socket.socket = connection._sock  # noqa: SLF001
+        self._socket.settimeout(self._address.timeout_s)
+        self._ready = select.poll()
+        self._ready.register(self._socket, select.POLLIN)
 
     def windows(self, *, end: int | None = None) -> Iterator[Window]:
         """Windows of what is sent, in order; with *end* up to that offset of the file that the dump started in.
@@ -185,10 +189,10 @@ class Dump:
         """
         gatherer = self._gatherer
         while end is None or gatherer.offset < end:
-            self._receive(end)
+            self._receive()
             while True:
                 code = find_in_packets(*gatherer.arguments())
-                if code or gatherer.is_full(end=end):
+                if code or gatherer.is_full():
                     window = gatherer.window(end=end)
                     if window is not None:
                         yield window
@@ -218,17 +222,23 @@ class Dump:
                     return True
                 continue
             left_s = until_s - time.monotonic()
-            if left_s <= 0 or not self._receiver.waits(left_s):
+            if left_s <= 0 or not self._ready.poll(1000 * left_s):
                 return False
             self._receive()
 
-    def _receive(self, end: int | None = None) -> None:
-        """Waits for bytes, then takes what is there; those up to offset *end* of the file are sure to come."""
+    def _receive(self) -> None:
+        """Waits for bytes, then takes what is there, since a connection gives 16 KB or so at a time."""
         gatherer = self._gatherer
         room = gatherer.room()
-        coming_bytes = None if end is None else end - gatherer.offset - gatherer.waiting_bytes
+        taken = 0
         try:
-            taken = self._receiver.take(room, coming_bytes)
+            while taken < len(room):
+                count = self._socket.recv_into(room[taken:])
+                if not count:
+                    break
+                taken += count
+                if taken >= _RECEIVE_BYTES or not self._ready.poll(0):
+                    break
         except (OSError, ValueError) as error:
             raise ConnectionLost(
                 "the connection broke during a dump",

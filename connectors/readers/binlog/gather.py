@@ -30,7 +30,6 @@ FRAME_BYTES = WINDOW_BYTES + (WINDOW_BYTES >> 1)
 """The size of frames; a window in a larger one is valid only until the next one is asked for."""
 
 _STAYS_LARGE_WINDOWS = 8
-_LEAST_WINDOW_BYTES = 256 << 10
 _EVENTS = 1 << 16
 _ZLIB_PAYS_FROM_BYTES = 1024
 
@@ -66,7 +65,6 @@ class Gatherer:
         self._number = 0
         self._is_given = False
         self._small_windows = 0
-        self._enough_bytes = _LEAST_WINDOW_BYTES
         self.state: NDArray[np.int64] = np.zeros(FIND_WORDS, np.int64)
         self.state[OFFSET] = offset
         self._state_address = self.state.ctypes.data
@@ -87,14 +85,9 @@ class Gatherer:
         return int(self.state[OFFSET])
 
     @property
-    def waiting_bytes(self) -> int:
-        """Bytes read that are in no event found yet."""
-        return self.fill - int(self.state[AT])
-
-    @property
     def missing_bytes(self) -> int:
         """How many bytes more the event that has begun takes; 1 where that is not known, 0 where none has begun."""
-        waiting = self.waiting_bytes
+        waiting = self.fill - int(self.state[AT])
         return max(int(self.state[NEEDED]) - waiting, 1) if waiting else 0
 
     def arguments(self) -> tuple[int, int, int, int, int, int, int, int]:
@@ -143,19 +136,14 @@ class Gatherer:
             self._move(rest)
         return frame.bytes[self.fill :]
 
-    def is_full(self, *, end: int | None = None) -> bool:
-        """Whether what was found should be taken as a window before more is read.
-
-        The first windows are small, and the last ones before offset *end*, since who decodes waits for the first one and is
-        waited for with the last one.
-        """
+    def is_full(self) -> bool:
+        """Whether what was found should be taken as a window before more is read."""
         found = int(self.state[COUNT])
         if not found:
             return False
         begin, needed = int(self.state[AT]), int(self.state[NEEDED])
         return (
-            begin >= min(self._enough_bytes, WINDOW_BYTES)
-            or (end is not None and begin >= max(_LEAST_WINDOW_BYTES, (end - self.offset) // 2))
+            begin >= WINDOW_BYTES
             or found == _EVENTS
             or begin + needed > len(self.buffer)
             or self.fill == len(self.buffer)
@@ -176,7 +164,6 @@ class Gatherer:
         if not count:
             return None
         self._is_given = True
-        self._enough_bytes = min(2 * self._enough_bytes, WINDOW_BYTES)
         window = Window(
             buffer=frame.buffer,
             starts=starts[:count],

@@ -20,7 +20,7 @@ def dump_of(*events: bytes) -> Dump:
     gatherer = dump._gatherer
     gatherer.begin_file("binlog.000003", 4)
 
-    def receive(_end: int | None = None) -> None:
+    def receive() -> None:
         gatherer.room()[: len(sent)] = sent
         gatherer.fill += len(sent)
 

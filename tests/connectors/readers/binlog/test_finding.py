@@ -193,23 +193,3 @@ def test_one_large_event_leaves_no_large_memory() -> None:
     found, _, gatherer = gather(b"".join(events), step=1 << 19, find=find_in_file)
     assert [raw for _, raw in found] == [raw[:-4] for raw in events]
     assert len(gatherer.buffer) == FRAME_BYTES
-
-
-def test_the_first_windows_are_small_and_the_last_ones_before_a_known_end() -> None:
-    data = b"".join(laid_out([event(29, bytes(10_000))] * 3000))
-    gatherer, at, sizes = Gatherer("binlog.000001", 4), 0, []
-    gatherer.checksum_bytes = 4
-    while at < len(data):
-        part = data[at : at + 50_000]
-        gatherer.room()[: len(part)] = part
-        gatherer.fill += len(part)
-        at += len(part)
-        assert find_in_file(*gatherer.arguments()) == 0
-        if gatherer.is_full(end=4 + len(data)):
-            window = gatherer.window(end=4 + len(data))
-            assert window is not None
-            sizes.append(int(window.ends[-1] - window.starts[0]))
-    assert sizes[0] < WINDOW_BYTES / 10
-    assert max(sizes) >= WINDOW_BYTES
-    assert sizes[-1] < WINDOW_BYTES / 10
-    assert sizes[: sizes.index(max(sizes))] == sorted(sizes[: sizes.index(max(sizes))])
