@@ -22,7 +22,7 @@ from historian.types import arrow_type
 from sinks.chunks import SMALL_BYTES, ChunkHead
 from sinks.decisions import Decisions
 from sinks.delta.cadence import TAKEN_UP
-from sinks.delta.kernel import HeldFile, TableView
+from sinks.delta.table_view import HeldFile, TableView
 from sinks.delta.tasks import run_tasks
 from sinks.storage import located
 from sinks.tables import Home

@@ -13,11 +13,11 @@ from historian.schema import TableName
 from sinks.delta.cadence import Stand, Stands, TakeUp, Turn, late_targets, noted, turn_of, waiting
 from sinks.delta.changelog import next_offset
 from sinks.delta.deferred import DeferredChunks, DeferredRows, rows_between
-from sinks.delta.kernel import TableView
 from sinks.delta.past import version_holding
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state import LakeState
 from sinks.delta.state_rows import Links, RecordedPlan
+from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 from sinks.delta.write import PlanWriter
 from sinks.parts import ChunkRows, Part
