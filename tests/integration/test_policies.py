@@ -72,21 +72,23 @@ def configured(tracked: Tracked, more: str = "") -> Path:
 def written(source: Server, database: str, names: list[str]) -> None:
     """A good row, and behind it one with nothing but values that cannot be represented; or one value in a table of its own."""
     tables = {"nulled": names, "lettered": names, **{f"of_{name}": [name] for name in names}}
+    lax = "SET SESSION sql_mode = ''"
     longer = [name for name in ("kind", "many") if name in names]
-    with source.connect(init_command="SET sql_mode = ''") as connection, connection.cursor() as cursor:
+    with source.connect(init_command=lax) as connection, connection.cursor() as cursor:
         cursor.execute(f"USE {database}")
         for table, columns in tables.items():
             types = ", ".join(f"{name} {COLUMNS[name][0]}" for name in columns)
             cursor.execute(f"CREATE TABLE {table} (k INT PRIMARY KEY, {types})")
             cursor.execute(f"INSERT INTO {table} VALUES (1, {', '.join(COLUMNS[name][3] for name in columns)})")
     altered = [(table, name) for table, columns in tables.items() for name in columns if name in longer]
-    unlogged(source, *(_modify(database, *each, "'a','b','c'") for each in altered))
-    with source.connect(init_command="SET sql_mode = ''") as connection, connection.cursor() as cursor:
+    unlogged(source, lax, *(_modify(database, *each, "'a','b','c'") for each in altered))
+    with source.connect(init_command=lax) as connection, connection.cursor() as cursor:
         cursor.execute(f"USE {database}")
         for table, columns in tables.items():
             cursor.execute(f"INSERT INTO {table} VALUES (2, {', '.join(COLUMNS[name][2] for name in columns)})")
     unlogged(
         source,
+        lax,
         *(f"UPDATE {database}.{table} SET {name} = 1 WHERE k = 2" for table, name in altered),
         *(_modify(database, *each, "'a','b'") for each in altered),
     )
