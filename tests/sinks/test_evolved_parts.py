@@ -44,6 +44,20 @@ def test_tables_stop_where_nothing_can_be_followed(mirrors: FileMirrors) -> None
     assert {"shop.drop_quarantined", "shop.key_changed_in_type"} == set(mirrors.stopped)
 
 
+def test_rows_come_in_a_commit_of_their_own_where_a_feed_tells_which_went(tmp_path: Path) -> None:
+    mirrors, lab = FileMirrors(DeltaSettings(path="lake"), tmp_path, feed=True), Lab()
+    lab.create("shop.t", {"id": INT, "a": INT})
+    lab.insert("shop.t", {"id": 1, "a": 1}, {"id": 2, "a": 2})
+    mirrors.take(lab)
+    lab.add("shop.t", "b", INT, initial="7")
+    lab.truncate("shop.t")
+    lab.insert("shop.t", {"id": 2, "a": 3, "b": 4})
+    mirrors.take(lab)
+
+    assert mirrors.stopped == {}
+    assert (["id", "a", "b"], [(2, 3, 4)]) == mirrors.shown("shop_t")
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_a_mirror_does_not_depend_on_where_a_random_log_is_cut(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -43,8 +43,9 @@ _SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2)
 class _Table:
     """A Delta table, in the place of :class:`sinks.delta.target.Target` and of its view."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, feed: bool) -> None:
         path.mkdir(parents=True)
+        self._feed = feed
         self.path = str(path)
         self.held = 0
         self.by_spark = False
@@ -60,15 +61,15 @@ class _Table:
     def exists(self) -> bool:
         return self._schema is not None
 
-    def has_change_feed(self) -> bool:
-        return False
-
     def schema(self) -> DeltaSchema:
         assert self._schema is not None
         return replace(self._schema, last_id=self._last_id)
 
     def property(self, _: str) -> None:
         return None
+
+    def has_change_feed(self) -> bool:
+        return self._feed
 
     def is_empty(self) -> bool:
         return not self._files
@@ -85,6 +86,7 @@ class _Table:
     def commit(self, version: int, commit: Commit) -> None:
         assert version > self.held
         self.held = version
+        assert not (self._feed and self._files and commit.clear and commit.files), "Kernel refuses that"
         if commit.schema is not None:
             self._take(commit.schema)
         for path in [*self._files] if commit.clear else commit.removed:
@@ -124,9 +126,11 @@ class FileMirrors:
 
     Args:
         settings: without expressions, which only Spark can follow.
+        feed: whether mirrors have a change data feed; then rows can only come into empty ones.
     """
 
-    def __init__(self, settings: DeltaSettings, path: Path) -> None:
+    def __init__(self, settings: DeltaSettings, path: Path, *, feed: bool = False) -> None:
+        self._feed = feed
         self.homes: Homes = {}
         self.tables: dict[str, _Table] = {}
         self.stopped: dict[str, str] = {}
@@ -175,7 +179,7 @@ class FileMirrors:
         soft = settings.mirror_deletes == "soft"
         shown = evolved(part, soft=soft)
         if directory not in self.tables:
-            self.tables[directory] = _Table(self._path / directory)
+            self.tables[directory] = _Table(self._path / directory, feed=self._feed)
         target: Any = self.tables[directory]
         schema = prepare_mirror(shown.mirrored, target, settings)
         if schema is None:
