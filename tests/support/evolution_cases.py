@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from historian.schema import ColumnType
@@ -186,13 +186,15 @@ def rules() -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
     return tuple((f"shop.{name}", (("evolution", tuple(said.items())),)) for name, (said, _) in CASES.items())
 
 
-def lab_of(cut: Callable[[Lab], object], *, apart: bool, lab: Lab | None = None) -> Lab:
-    """A lab with all cases; *cut* ends a plan: behind the first rows, then where cases yield (*apart*) or at the end."""
+def lab_of(
+    cut: Callable[[Lab], object], *, apart: bool, lab: Lab | None = None, names: Collection[str] = tuple(CASES)
+) -> Lab:
+    """A lab with the cases of those *names*; *cut* ends a plan: behind the first rows, then where cases yield (*apart*) or at the end."""
     lab = lab or Lab()
-    for name in CASES:
+    for name in names:
         lab.create(f"shop.{name}", {"id": INT, "a": text(), "b": INT})
         lab.insert(f"shop.{name}", FIRST, SECOND)
-    running = [steps(lab, f"shop.{name}") for name, (_, steps) in CASES.items()]
+    running = [steps(lab, f"shop.{name}") for name, (_, steps) in CASES.items() if name in names]
     cut(lab)
     while running:
         running = [steps for steps in running if next(steps, running) is None]
