@@ -53,7 +53,8 @@ class Compactor:
 
     def tidy(self, targets: Mapping[str, Target], homes: Homes, plan: int) -> None:
         """Compacts those of *targets* that have grown by enough commits since the last look; after *plan* was written."""
-        due = []
+        # Shards of one table have their targets in common.
+        due: dict[str, tuple[Target, Compaction]] = {}
         for home in homes.values():
             said = self._settings.for_table(home.came_as).compaction
             if said is None or home.stopped or home.is_replaced:
@@ -62,11 +63,12 @@ class Compactor:
                 target = targets.get(directory)
                 grown = -1 if target is None or not target.exists else target.view.version
                 if target is not None and grown - self._seen.get(directory, 0) >= max(1, said.files // 4):
-                    due.append((directory, target, said))
+                    due[directory] = target, said
         begin = plan * _LOOKS % len(due) if len(due) > _LOOKS else 0
-        now = (due[begin:] + due[:begin])[:_LOOKS]
-        side_by_side(lambda each: compacted(self._spark, each[1], each[2]), now)
-        self._seen |= {directory: target.view.version for directory, target, _ in now}
+        names = sorted(due)
+        now = (names[begin:] + names[:begin])[:_LOOKS]
+        side_by_side(lambda directory: compacted(self._spark, *due[directory]), now)
+        self._seen |= {directory: due[directory][0].view.version for directory in now}
 
 
 def compacted(spark: SparkSession, target: Target, compaction: Compaction) -> bool:
