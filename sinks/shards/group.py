@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from historian import codec
-from historian.schema import Snapshot
+from historian.schema import Snapshot, TableName
 
 __all__ = ["Group", "Member", "Noted"]
 
@@ -17,13 +17,13 @@ class Member:
     """One shard.
 
     Attributes:
-        name: with which it came, ``database.table``.
+        name: with which it came.
         values: what the shard columns hold in its rows, in their order.
         columns: id of each of its columns to the id of the group's.
         dropped: ids of columns of the group that it has dropped.
     """
 
-    name: str
+    name: TableName
     values: tuple[str, ...]
     columns: Mapping[int, int]
     dropped: tuple[int, ...] = ()

@@ -74,7 +74,7 @@ def check_shards(home: Home, settings_of: _SettingsOf) -> None:
     """Raises :class:`SinkError` where by now something else is said of shards in *home* than of their one table."""
     members = Noted.parse(home.shards).after.members.values() if home.shards else ()
     one = settings_of(home.came_as)
-    differing = [m.name for m in members if settings_of(TableName(*m.name.split(".", 1))) != one]
+    differing = [str(m.name) for m in members if settings_of(m.name) != one]
     if differing:
         raise SinkError(
             _DIFFERING,
@@ -281,7 +281,7 @@ class _Group:
         if clears:
             self._clear(table_id, version, "drop_table" if version.snapshot is None else "truncate")
             if version.snapshot is None:
-                self.names[table_id] = name
+                self.names[table_id] = str(name)
                 self._one.leave(table_id)
             return True
         before = self._in_force.get(table_id)
@@ -303,7 +303,7 @@ class _Group:
             table_id=self.table_id,
             values=tuple(zip((column.id for column in columns), member.values, strict=True)),
             edit=edit,
-            shard=member.name,
+            shard=str(member.name),
         )
         # A part of its own, without rows: they go by what the targets hold, before those that come behind it.
         self._segment += 1
@@ -340,7 +340,7 @@ class _Group:
         if snapshot is None:
             return
         self._in_force[table_id] = snapshot
-        self.names[table_id] = self._one.member(table_id).name
+        self.names[table_id] = str(self._one.member(table_id).name)
         self.routes[table_id, version.version, version.segment] = Route(
             table_id=self.table_id,
             version=self._number,

@@ -105,7 +105,7 @@ class Reconciler:
         for column in snapshot.columns:
             held = self._named(column, snapshot, statement)
             self._map(columns, column, held, snapshot, statement)
-        self._members[snapshot.table_id] = Member(name=str(name), values=values, columns=columns)
+        self._members[snapshot.table_id] = Member(name=name, values=values, columns=columns)
         self._check_key(snapshot, statement)
         self._settle()
 
