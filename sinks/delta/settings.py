@@ -163,6 +163,8 @@ class TableSettings:
             yield f"expected no key of their own, where into is said @ $.key (got {', '.join(self.key)})"
         if self.keyless == "rows":
             yield "expected changelog, where into is said @ $.keyless (got rows)"
+        if self.mirror_every_us:
+            yield "expected none, where into is said @ $.mirror_every (got one)"
         yield from shard_words(self.evolution, targets)
 
 

@@ -38,6 +38,12 @@ def test_settings_that_cannot_work_say_why(settings: dict[str, str | None], prob
     assert problem in str(error.value)
 
 
+def test_shards_take_up_rows_with_every_plan() -> None:
+    into = ("into", ("shop.t", (("shard", "{database}"),)))
+    with pytest.raises(ConfigError, match=r"where into is said @ \$.tables\['shop_\*.t'\].mirror_every"):
+        DeltaSettings(path="lake", mirror_every_us=1, tables=(("shop_*.t", (into,)),))
+
+
 def test_of_the_rules_that_match_a_table_the_last_that_says_something_wins() -> None:
     settings = DeltaSettings(
         path="lake",
