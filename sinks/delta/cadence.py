@@ -107,8 +107,10 @@ class _Group:
 
 
 def late_targets(home: Home) -> tuple[str, ...]:
-    """The directories of a table that can be behind its changelog."""
-    return tuple(filter(None, (home.mirror, home.history))) if home.changelog and not home.is_replaced else ()
+    """The directories of a table that can be behind its changelog; () of tables that are one in the lake."""
+    if not home.changelog or home.is_replaced or home.shards:
+        return ()
+    return tuple(filter(None, (home.mirror, home.history)))
 
 
 def followed(stands: Stands, homes: Homes, plans: Iterable[RecordedPlan]) -> Iterator[tuple[RecordedPlan, Stands]]:
