@@ -100,11 +100,11 @@ def test_a_plan_that_is_half_written_is_in_no_cut(lake: Lake) -> None:
     lab.create("shop.new", {"id": INT})
     lab.rename(("shop.u", "shop.w"))
     lab.insert("shop.t", {"id": 2, "a": 2})
-    committed: list[str] = []
+    reached: list[str] = []
 
     def crash(place: str) -> None:
-        committed.append(place)
-        if committed.count("mirror_committed") == 1:
+        reached.append(place)
+        if "files_written" in reached and reached[reached.index("files_written") :].count("commit_begun") > 1:
             raise _CrashError
 
     faults.arm(crash)
