@@ -113,7 +113,9 @@ def test_tail_prints_every_value_as_promised(server: Server, place: str, tmp_pat
 
     shown = _historian("tail", _config(tmp_path, server, start=f"'{place}'"), "--format", "ndjson")
 
-    assert (shown.returncode, shown.stderr) == (0, "")
+    # The first command on a machine says that it compiles kernels.
+    said = [line for line in shown.stderr.splitlines() if not line.startswith("compil")]
+    assert (shown.returncode, said) == (0, [])
     rows = [json.loads(line) for line in shown.stdout.splitlines()]
     assert [(row["op"], row["data"]) for row in rows] == EXPECTED
     assert {row["table"] for row in rows} == {"tail_it.t"}
