@@ -68,7 +68,8 @@ def visible(table: Path) -> dict[int, float]:
         for name in (unquote(action["add"]["path"]) for action in actions if "add" in action):
             rows = pq.read_table(table / name)
             key = next(name for name in rows.column_names if name.startswith("h"))
-            found.update(dict.fromkeys(rows.column(key).to_pylist(), at))
+            # Files that are joined later hold the same rows again.
+            found = dict.fromkeys(rows.column(key).to_pylist(), at) | found
     return found
 
 
