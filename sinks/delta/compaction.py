@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from historian.errors import ChainBroken
 from sinks.delta import faults, rewrite
-from sinks.delta.files import MIRROR_FILE_BYTES, FileWriter
+from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.settings import Compaction, DeltaSettings
 from sinks.delta.side_by_side import own_session, side_by_side
-from sinks.delta.small_files import Rewrite, crowded, joined_by_size, joined_in_order
+from sinks.delta.small_files import Rewrite, crowded, joined_by_size, joined_in_order, mirror_file_bytes
 from sinks.delta.table_view import KEEPS_ROWS, HeldFile, TableView
 from sinks.delta.target import Target, session_settings
 from sinks.delta.tasks import run_tasks
@@ -36,9 +36,6 @@ __all__ = ["Compactor", "compacted", "joined"]
 
 _LOOKS = 8
 """So many targets are looked at between two plans at most, so that many tables take turns."""
-
-_FILES = 64
-"""So many files of a mirror are enough: each holds more where it grows."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +73,7 @@ def compacted(spark: SparkSession, target: Target, compaction: Compaction) -> bo
     view = target.view
     held = view.held_files()
     if target.kind == "mirror":
-        share = sum(file.size_bytes for file in held) // _FILES
-        compaction = replace(compaction, target_bytes=min(max(MIRROR_FILE_BYTES, share), compaction.target_bytes))
+        compaction = replace(compaction, target_bytes=min(mirror_file_bytes(held), compaction.target_bytes))
     schema = view.schema().arrow()
     found = _found(target.kind, held, [schema.field(name) for name in view.clustering()], compaction)
     if not found:

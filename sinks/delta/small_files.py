@@ -15,17 +15,27 @@ from typing import Any
 
 import pyarrow as pa
 
+from sinks.delta.files import MIRROR_FILE_BYTES
 from sinks.delta.pruning import bounds_in
 from sinks.delta.settings import Compaction
 from sinks.delta.table_view import HeldFile
 
-__all__ = ["Rewrite", "crowded", "joined_by_size", "joined_in_order"]
+__all__ = ["Rewrite", "crowded", "joined_by_size", "joined_in_order", "mirror_file_bytes"]
 
 SORTED_BYTES = 64 << 20
 """So much, as it is in files, is sorted in memory."""
 
 _DEPTH = 4
 """So many files of a clustered table may hold a key before they are sorted into each other."""
+
+
+_FILES = 64
+"""So many files of a mirror are enough: each holds more where it grows."""
+
+
+def mirror_file_bytes(held: Sequence[HeldFile]) -> int:
+    """Where a file of a mirror that holds these ends."""
+    return max(MIRROR_FILE_BYTES, sum(file.size_bytes for file in held) // _FILES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from sinks.delta import rewrite
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import DataFile
 from sinks.delta.pruning import files_with
+from sinks.delta.small_files import mirror_file_bytes
 from sinks.delta.splice import Splice, Spliced, found, joined, spliced
 from sinks.delta.staged import NetFiles
 from sinks.delta.table_view import KEEPS_ROWS, HeldFile, TableView
@@ -32,8 +33,8 @@ __all__ = ["Uptake", "taken_up"]
 _LOOSE_FILES = 8
 """More small files than this are written as one, whether they hold a row that changes or not."""
 
-_FILES, _FILE_BYTES = 64, 128 << 20
-"""So many files are enough, until they are that large."""
+_FILE_BYTES = 128 << 20
+"""A file of a mirror is that large at most."""
 
 _STEP_BYTES = 32 << 20
 """Files of a net change up to this size, a few times more in memory, are taken up at once."""
@@ -55,8 +56,7 @@ def taken_up(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles
         TableStopped: the mirror has no row that a partial one changes.
     """
     held = view.held_files()
-    share = sum(file.size_bytes for file in held) // _FILES
-    splice = replace(splice, file_bytes=min(max(splice.file_bytes, share), _FILE_BYTES))
+    splice = replace(splice, file_bytes=min(mirror_file_bytes(held), _FILE_BYTES))
     if any(view.property(name) == "true" for name in KEEPS_ROWS):
         return None
     passing: Sequence[DataFile] = ()
@@ -69,7 +69,6 @@ def taken_up(spark: SparkSession, view: TableView, splice: Splice, net: NetFiles
         if any(file.has_deletions for file in files):
             return None
         passing = _completed(spark, splice, rows, before, files)
-        splice = replace(splice, put=(*splice.put, *(file.path for file in passing)))
     done = Uptake(removed=(), files=())
     for step in _steps(net, passing):
         now = replace(
