@@ -18,6 +18,7 @@ from historian.errors import TableStopped
 from historian.partial_fold import FROM, missing_row
 from historian.values import initial_scalar
 from sinks.delta import faults, merge
+from sinks.delta.few_rows import without_shard
 from sinks.delta.kernel import Commit, CommitConflict, DataFile
 from sinks.delta.policy import check_whole
 from sinks.delta.schema import DeltaSchema, mirror_schema
@@ -98,15 +99,15 @@ def write_mirror(
     """
     if net.unseen:
         raise _changed_unseen(net.unseen[0])
-    if part.cleared:
-        _shard_cleared(spark, part, target, schema, soft=soft)
-        return net.files
     # Rows of a former table of that name have none of this one's columns.
     clears = part.clears is not None if not soft else part.base is None
     for tried in range(_TRIES):
         if target.held >= part.transaction(Step.ROWS):
             break
         try:
+            if part.cleared:
+                _shard_cleared(spark, part, target, schema, soft=soft)
+                return net.files
             if clears or not target.view.held_files():
                 return _begun(spark, part, target, schema, net, clears=clears)
             return _changed(spark, part, target, schema, net)
@@ -118,16 +119,19 @@ def write_mirror(
 
 def _shard_cleared(spark: SparkSession, part: Part, target: Target, schema: DeltaSchema, *, soft: bool) -> None:
     """The rows of one shard go; the part has no others."""
-    last = part.transaction(Step.ROWS)
-    news = _news(schema, target)
-    if news is not None and target.held < part.transaction(Step.SCHEMA):
-        target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
-    if target.held < last and not target.view.is_empty():
-        at_us = part.clears.event_time_us if soft and part.clears is not None else None
-        spark = own_session(spark)
-        target.run(last, spark, merge.cleared(spark, target.path, schema, part.cleared, at_us))
-    if target.held < last:
-        target.commit(last, Commit())
+    last, news = part.transaction(Step.ROWS), _news(schema, target)
+    at_us = part.clears.event_time_us if soft and part.clears is not None else None
+    few = without_shard(target, schema.arrow(), part.cleared, at_us)
+    if few is not None:
+        target.commit(last, Commit(schema=news, removed=few[0], files=few[1]))
+    else:
+        if news is not None and target.held < part.transaction(Step.SCHEMA):
+            target.commit(part.transaction(Step.SCHEMA), Commit(schema=news))
+        if not target.view.is_empty():
+            spark = own_session(spark)
+            target.run(last, spark, merge.cleared(spark, target.path, schema, part.cleared, at_us))
+        if target.held < last:
+            target.commit(last, Commit())
     faults.reached("mirror_committed", f"{target.path} {part.index}")
 
 

@@ -18,6 +18,7 @@ from historian.schema import Snapshot
 from sinks.decisions import Decisions
 from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart
+from sinks.delta.few_rows import few_rows
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
@@ -44,11 +45,6 @@ def write_retractions(
     part, statement = work.part, work.part.clears
     if statement is None or part.base is None:
         return []
-    if mirror is not None and mirror.exists:
-        rows = _of_mirror(spark, mirror, part.base, part.set_aside)
-    else:
-        rows = _folded(spark, work, part.base)
-    rows = _of_shard(rows, part)
     order = part.base.primary_key or tuple(column.id for column in part.base.columns)
     shape = _Shape(
         directory=work.target.path,
@@ -62,7 +58,14 @@ def write_retractions(
             "schema_version": pa.scalar(part.base_version, pa.int64()),
         },
     )
-    return _written(rows, order, shape)
+    if mirror is not None and mirror.exists:
+        few = few_rows(mirror, _ids(part.base, part.set_aside, mirror.view.schema()), order, part.cleared)
+        if few is not None:
+            return _written_here(few, shape)
+        rows = _of_mirror(spark, mirror, part.base, part.set_aside)
+    else:
+        rows = _folded(spark, work, part.base)
+    return _written(_of_shard(rows, part), order, shape)
 
 
 def write_ends(
@@ -73,8 +76,6 @@ def write_ends(
     if statement is None or part.base is None or history.view.is_empty():
         return []
     held = history.view.schema()
-    names = {f.physical: quoted(f.name) for f in held.fields}
-    rows = _rows(spark, history).where(f"{names['to_offset']} IS NULL")
     shape = _Shape(
         directory=history.path,
         schema=schema.arrow(),
@@ -83,6 +84,11 @@ def write_ends(
         constants={"valid_to": pa.scalar(statement.event_time_us, _UTC_US)},
     )
     key = part.base.primary_key
+    few = few_rows(history, key, key, part.cleared)
+    if few is not None:
+        return _written_here(few, shape)
+    names = {f.physical: quoted(f.name) for f in held.fields}
+    rows = _rows(spark, history).where(f"{names['to_offset']} IS NULL")
     return _written(_of_shard(rows.select(*_columns(held, key)), part), key, shape)
 
 
@@ -106,8 +112,14 @@ def _written(rows: DataFrame, order: Sequence[int], shape: _Shape) -> list[DataF
     kinds = dict(rows.dtypes)
     # VARIANT has no order.
     terms = [F.to_json(name) if kinds[name] == "variant" else F.col(name) for name in map(physical_name, order)]
-    ordered = rows.coalesce(1).sortWithinPartitions(*terms)
+    ordered = rows.coalesce(1).sortWithinPartitions(*(term.asc_nulls_last() for term in terms))
     files = [row.file for row in files_of(ordered.mapInArrow(_writer(shape), FILES).collect())]
+    faults.reached("retractions_written", shape.directory)
+    return files
+
+
+def _written_here(rows: pa.Table, shape: _Shape) -> list[DataFile]:
+    files = _files(shape, rows.to_batches())
     faults.reached("retractions_written", shape.directory)
     return files
 
@@ -214,15 +226,19 @@ def _columns(schema: DeltaSchema, column_ids: Iterable[int]) -> Sequence[Any]:
 
 def _writer(shape: _Shape) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = FileWriter(shape.directory, shape.schema)
-        number = shape.first_number
-        for batch in batches:
-            count = batch.num_rows
-            system = {name: pa.repeat(value, count) for name, value in shape.constants.items()}
-            system[shape.number] = pa.array(range(number, number + count), pa.int64())
-            data = {name: fitted(batch.column(name), shape.schema.field(name).type) for name in batch.schema.names}
-            writer.write(in_schema({**system, **data}, shape.schema, count))
-            number += count
-        yield from file_rows((0, 0), "changelog", writer.close())
+        yield from file_rows((0, 0), "changelog", _files(shape, batches))
 
     return write
+
+
+def _files(shape: _Shape, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+    writer = FileWriter(shape.directory, shape.schema)
+    number = shape.first_number
+    for batch in batches:
+        count = batch.num_rows
+        system = {name: pa.repeat(value, count) for name, value in shape.constants.items()}
+        system[shape.number] = pa.array(range(number, number + count), pa.int64())
+        data = {name: fitted(batch.column(name), shape.schema.field(name).type) for name in batch.schema.names}
+        writer.write(in_schema({**system, **data}, shape.schema, count))
+        number += count
+    return writer.close()

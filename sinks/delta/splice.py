@@ -25,7 +25,7 @@ from sinks.delta.schema import DELETED
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Splice", "Spliced", "found", "joined", "spliced"]
+__all__ = ["Splice", "Spliced", "deleted", "found", "joined", "spliced"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class _Change:
         self.met[numbers] = True
         stay = rows if not len(numbers) else rows.filter(pa.array(changed < 0))
         if self._splice.deleted_at_us is not None:
-            stay = _deleted(stay, self._splice.deleted_at_us)
+            stay = deleted(stay, self._splice.deleted_at_us)
         put = numbers[numbers < self._put.num_rows]
         return pa.concat_tables([stay, self._put.take(pa.array(put))]) if len(put) else stay
 
@@ -186,7 +186,8 @@ class _Change:
         return numbers
 
 
-def _deleted(rows: pa.Table, at_us: int) -> pa.Table:
+def deleted(rows: pa.Table, at_us: int) -> pa.Table:
+    """*rows* of a mirror that keeps deleted ones, all deleted: those that were not, at that time."""
     flag, time = (rows.schema.get_field_index(name) for name in DELETED)
     at = pa.scalar(at_us, rows.schema.field(time).type)
     rows = rows.set_column(time, rows.schema.field(time), pc.if_else(rows.column(flag), rows.column(time), at))

@@ -17,7 +17,7 @@ from historian.schema import ColumnType
 from lake import Lake
 from random_lab import RandomLab
 from sink_lab import INT, Lab
-from sinks.delta import faults, mirror, rewrite
+from sinks.delta import faults, few_rows, mirror, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,8 +82,9 @@ def test_a_type_widens_once_where_its_plan_comes_again(
 
 
 def _merge(patch: pytest.MonkeyPatch) -> None:
-    """Spark changes mirrors and histories."""
+    """Spark changes mirrors and histories, and reads what a statement takes back."""
     patch.setattr(rewrite, "SMALL_BYTES", 0)
+    patch.setattr(few_rows, "SMALL_BYTES", 0)
     patch.setattr(mirror, "taken_up", lambda *_: None)
 
 

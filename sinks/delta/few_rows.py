@@ -1,0 +1,86 @@
+"""The rows of a small target, read and taken away where the sink runs: a statement on a small table needs no Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from historian.changelog import physical_name
+from sinks.delta.files import FileWriter
+from sinks.delta.kernel import DataFile
+from sinks.delta.rewrite import SMALL_BYTES, groups, read
+from sinks.delta.schema import DELETED
+from sinks.delta.splice import deleted
+from sinks.delta.target import Target
+from sinks.variant import VARIANT
+
+__all__ = ["few_rows", "without_shard"]
+
+
+def few_rows(
+    target: Target, column_ids: Sequence[int], order: Sequence[int], shard: Sequence[tuple[int, str]]
+) -> pa.Table | None:
+    """The rows that a mirror shows, or that are open in a history, by the columns of *order*, NULLs last.
+
+    None where they are not few, or Spark must read them.
+
+    Args:
+        column_ids: of the columns wanted, which come under their physical names.
+        shard: values that rows have in the columns of those ids.
+    """
+    held = target.view.schema()
+    is_history = any(field.physical == "to_offset" for field in held.fields)
+    files = (
+        None if target.by_spark else target.view.small_files(SMALL_BYTES, null_in="to_offset" if is_history else None)
+    )
+    wanted = [physical_name(column_id) for column_id in column_ids]
+    schema = held.arrow()
+    if files is None or not order or any(schema.field(physical_name(column_id)).type == VARIANT for column_id in order):
+        return None
+    hidden = "to_offset" if is_history else DELETED[0] if DELETED[0] in schema.names else None
+    names = {*wanted, *(physical_name(column_id) for column_id, _ in shard), *([hidden] if hidden else [])}
+    read_as = pa.schema([field for field in schema if field.name in names])
+    rows = pa.concat_tables([read_as.empty_table(), *(read(path, read_as) for path in files)])
+    if hidden is not None:
+        flags = rows.column(hidden)
+        rows = rows.filter(flags.is_null() if is_history else pc.invert(flags))
+    if shard:
+        rows = rows.filter(_theirs(rows, shard))
+    rows = rows.select(wanted)
+    keys = [(physical_name(column_id), "ascending") for column_id in order]
+    return rows.take(pc.sort_indices(rows, keys))
+
+
+def without_shard(
+    target: Target, schema: pa.Schema, shard: Sequence[tuple[int, str]], deleted_at_us: int | None
+) -> tuple[list[str], list[DataFile]] | None:
+    """The files of a mirror that hold rows of a shard, and files without these; None where they are not small.
+
+    Args:
+        schema: of the new files.
+        shard: values that its rows have in the columns of those ids.
+        deleted_at_us: when the rows were deleted, where the mirror keeps them.
+    """
+    files = None if target.by_spark else target.view.small_files(SMALL_BYTES)
+    if files is None:
+        return None
+    removed: list[str] = []
+    writer = FileWriter(target.path, schema)
+    for path in files:
+        tables = list(groups(path, schema, {}))
+        theirs = [_theirs(rows, shard) for rows in tables]
+        if not any(pc.any(flags).as_py() for flags in theirs):
+            continue
+        removed.append(path)
+        for rows, flags in zip(tables, theirs, strict=True):
+            writer.write_table(rows.filter(pc.invert(flags)))
+            if deleted_at_us is not None:
+                writer.write_table(deleted(rows.filter(flags), deleted_at_us))
+    return removed, writer.close()
+
+
+def _theirs(rows: pa.Table, shard: Sequence[tuple[int, str]]) -> pa.ChunkedArray:
+    return reduce(pc.and_, (pc.fill_null(pc.equal(rows.column(physical_name(i)), value), False) for i, value in shard))
