@@ -52,7 +52,7 @@ test: jvm servers  ## Run all tests, on real servers (PYTEST_ARGS=... goes to py
 
 .PHONY: unit
 unit: sync  ## Run the tests that need neither a server nor Spark
-	@$(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
+	@$(pytest) -q -m "not server and not spark and not soak" $(PYTEST_ARGS)
 
 .PHONY: coverage
 coverage: jvm servers  ## Run all tests and report branch coverage
@@ -107,6 +107,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 .PHONY: soak
 soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files, CRASHES of writes
 	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
+	@$(pytest) -q -m soak $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
 	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/test_delta_crash.py $(PYTEST_ARGS)

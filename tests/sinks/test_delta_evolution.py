@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from evolution_cases import CASES, EXPECTED, lab_of, rules
+from evolution_cases import CASES, EXPECTED, first_id, lab_of, rules
+from held_rows import HeldLake
 from historian.errors import EditRefused
 from lake import Lake
 from sink_lab import INT, Lab
@@ -17,15 +18,17 @@ from sinks.delta import DeltaSettings, faults
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+KINDS = ("changes", "history")
 
-def _written(spark: SparkSession, path: Path, *, apart: bool) -> Lake:
-    lake = Lake(spark, path, Lab(), history="{database}_{table}_history", tables=rules())
+
+def _written(spark: SparkSession, path: Path, *, apart: bool) -> HeldLake:
+    lake = HeldLake(spark, path, Lab(), history="{database}_{table}_history", tables=rules())
     lab_of(lambda _: lake.cut(), apart=apart, lab=lake.lab)
     return lake
 
 
 @pytest.fixture(scope="module")
-def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Lake]:
+def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[HeldLake, HeldLake]:
     """The same log, written in several plans and in one."""
     path = tmp_path_factory.mktemp("evolution")
     logging.disable(logging.CRITICAL)
@@ -36,10 +39,9 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_mirror_does_what_is_said_however_the_log_is_cut(lakes: tuple[Lake, Lake], name: str) -> None:
+def test_a_mirror_does_what_is_said_however_the_log_is_cut(lakes: tuple[HeldLake, HeldLake], name: str) -> None:
     names, rows = EXPECTED[name]
-    b = next(c.id for c in _first_snapshot(lakes[0], name).columns if c.name == "b")
-    names = names.format(b=b)
+    names = names.format(b=first_id(lakes[0].lab, f"shop.{name}", "b"))
 
     for lake in lakes:
         found = sorted(lake.mirror(f"shop_{name}"), key=lambda row: row["id"])
@@ -48,7 +50,9 @@ def test_a_mirror_does_what_is_said_however_the_log_is_cut(lakes: tuple[Lake, La
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_changelog_and_history_do_not_depend_on_where_the_log_is_cut(lakes: tuple[Lake, Lake], name: str) -> None:
+def test_changelog_and_history_do_not_depend_on_where_the_log_is_cut(
+    lakes: tuple[HeldLake, HeldLake], name: str
+) -> None:
     logs, histories = [], []
     for lake in lakes:
         rows = lake.raw_log(f"shop_{name}_changes")
@@ -61,9 +65,15 @@ def test_changelog_and_history_do_not_depend_on_where_the_log_is_cut(lakes: tupl
     assert histories[0] == histories[1]
 
 
-def test_changelogs_hold_every_value_but_those_that_are_left_out(lakes: tuple[Lake, Lake]) -> None:
+def test_spark_reads_them_as_their_files_hold_them(lakes: tuple[HeldLake, HeldLake]) -> None:
+    """Of each kind of table; of mirrors, where a column is not as it came."""
+    lakes[0].read_by_spark("shop_changed_aside", "shop_drop_kept", "shop_move_ignored", "shop_rename_ignored")
+    lakes[0].read_by_spark(*(f"shop_{name}_{kind}" for name in ("changed_aside", "truncate_kept") for kind in KINDS))
+
+
+def test_changelogs_hold_every_value_but_those_that_are_left_out(lakes: tuple[HeldLake, HeldLake]) -> None:
     lake = lakes[0]
-    b = next(c.id for c in _first_snapshot(lake, "changed_aside_then_emptied").columns if c.name == "b")
+    b = first_id(lake.lab, "shop.changed_aside_then_emptied", "b")
     rows = lake.raw_log("shop_changed_aside_then_emptied_changes")
     told = [(row["op"], row["id"], row["b"], row[f"b__h{b}"]) for row in rows]
 
@@ -76,7 +86,7 @@ def test_changelogs_hold_every_value_but_those_that_are_left_out(lakes: tuple[La
     assert [0, 0] == [row["op"] for row in lake.raw_log("shop_drop_ignored_changes")]
 
 
-def test_histories_end_rows_that_are_taken_back(lakes: tuple[Lake, Lake]) -> None:
+def test_histories_end_rows_that_are_taken_back(lakes: tuple[HeldLake, HeldLake]) -> None:
     def open_rows(name: str) -> list[int | None]:
         return [row.from_offset for row in lakes[0].history(f"shop_{name}_history") if row.to_offset is None]
 
@@ -87,7 +97,7 @@ def test_histories_end_rows_that_are_taken_back(lakes: tuple[Lake, Lake]) -> Non
 
 
 @pytest.mark.parametrize("name", ["drop_archived", "drop_ignored"])
-def test_a_table_that_comes_again_leaves_an_archive_alone(lakes: tuple[Lake, Lake], name: str) -> None:
+def test_a_table_that_comes_again_leaves_an_archive_alone(lakes: tuple[HeldLake, HeldLake], name: str) -> None:
     for lake in lakes:
         table_id = lake.lab.table_id(f"shop.{name}")
 
@@ -95,19 +105,13 @@ def test_a_table_that_comes_again_leaves_an_archive_alone(lakes: tuple[Lake, Lak
         assert lake.lab.log(table_id) == lake.log(f"shop_{name}_changes__t{table_id}")
 
 
-def test_what_is_not_followed_stops_its_table_and_says_why(lakes: tuple[Lake, Lake]) -> None:
+def test_what_is_not_followed_stops_its_table_and_says_why(lakes: tuple[HeldLake, HeldLake]) -> None:
     for lake in lakes:
         stopped = lake.stopped()
 
         assert {"shop.drop_quarantined", "shop.key_changed_in_type"} == set(stopped)
         assert "its evolution says quarantine of drop_column" in stopped["shop.drop_quarantined"]
         assert "ALTER TABLE shop.drop_quarantined DROP b" in stopped["shop.drop_quarantined"]
-
-
-def _first_snapshot(lake: Lake, name: str) -> Any:
-    return next(
-        t.versions[0].snapshot for t in lake.lab.plans[0].tables if str(t.versions[0].snapshot.name) == f"shop.{name}"
-    )
 
 
 def test_fail_ends_the_run_before_anything_is_written_and_another_word_goes_on(
@@ -155,20 +159,3 @@ def test_a_plan_that_is_half_written_goes_on_as_it_began(spark: SparkSession, tm
 
     rows = sorted(lake.mirror("shop_t"), key=lambda row: row["id"])
     assert [{"id": 1, "b": 10}, {"id": 2, "b": None}, {"id": 3, "b": None}] == rows
-
-
-def test_a_column_goes_by_which_someone_clusters_the_mirror(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab(), changelog=None)
-    lab = lake.lab
-    lab.create("shop.t", {"id": INT, "b": INT, "c": INT})
-    lab.insert("shop.t", {"id": 1, "b": 10, "c": 100})
-    lake.cut()
-    path = f"delta.`{lake.path}/shop_t`"
-    spark.sql(f"ALTER TABLE {path} CLUSTER BY (b, c)")
-    lab.drop_column("shop.t", "b")
-    lab.insert("shop.t", {"id": 2, "c": 200})
-    lake.cut()
-
-    assert [{"id": 1, "c": 100}, {"id": 2, "c": 200}] == sorted(lake.mirror("shop_t"), key=lambda row: row["id"])
-    assert ["c"] == spark.sql(f"DESCRIBE DETAIL {path}").head().clusteringColumns
-    spark.sql(f"OPTIMIZE {path}").collect()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evolution_cases import CASES, EXPECTED, lab_of, rules
+from evolution_cases import EXPECTED, first_id, lab_of, rules
+from held_rows import HeldLake
 from lake import Lake
 from sink_lab import INT, Lab, text
 
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
 FEED = (("delta.enableChangeDataFeed", "true"),)
 LENIENT = ("evolution", (("preset", "lenient"),))
 EMPTIED = ("evolution", (("preset", "lenient"), ("truncate", "apply")))
-MERGED = [
-    name for name in CASES if not name.startswith(("move_", "drop_archived", "drop_ignored", "drop_quar", "key_"))
-]
-"""Those in which something is merged behind an edit."""
+OFTEN = ("changed_aside", "drop_kept", "rename_ignored", "truncate_kept")
+"""Behind each of them the rows that are merged lack another thing of the mirror's."""
+SELDOM = ("add_ignored", "changed_aside_then_emptied", "computed_from_then_on", "truncate_ignored", "widened_aside")
 OTHERS: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = (
     ("shop.soft", (("mirror_deletes", "soft"), EMPTIED)),
     ("shop.soft_kept", (("mirror_deletes", "soft"), LENIENT)),
@@ -32,33 +32,27 @@ OTHERS: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def merged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+@pytest.mark.parametrize("cases", [OFTEN, pytest.param(SELDOM, marks=pytest.mark.soak)], ids=["often", "seldom"])
+def test_a_mirror_that_is_merged_into_does_what_is_said(
+    spark: SparkSession, tmp_path: Path, cases: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     """Cases in several plans, merged by Spark."""
-    path = tmp_path_factory.mktemp("merged") / "lake"
-    logging.disable(logging.CRITICAL)
-    try:
-        lake = Lake(spark, path, Lab(), changelog=None, table_properties=FEED, tables=rules())
-        lab_of(lambda _: lake.cut(), apart=True, lab=lake.lab, names=MERGED)
-    finally:
-        logging.disable(logging.NOTSET)
-    return lake
+    lake = Lake(spark, tmp_path / "lake", Lab(), changelog=None, table_properties=FEED, tables=rules())
+    with caplog.at_level(logging.CRITICAL):
+        lab_of(lambda _: lake.cut(), apart=True, lab=lake.lab, names=cases)
 
-
-@pytest.mark.parametrize("name", MERGED)
-def test_a_mirror_that_is_merged_into_does_what_is_said(merged: Lake, name: str) -> None:
-    names, rows = EXPECTED[name]
-    found = sorted(merged.mirror(f"shop_{name}"), key=lambda row: row["id"])
-
-    assert names.format(b=_id_of(merged, f"shop.{name}", "b")).split() == list(found[0])
-    assert rows == [tuple(row.values()) for row in found]
+    for name in cases:
+        names, rows = EXPECTED[name]
+        found = sorted(lake.mirror(f"shop_{name}"), key=lambda row: row["id"])
+        assert names.format(b=first_id(lake.lab, f"shop.{name}", "b")).split() == list(found[0])
+        assert rows == [tuple(row.values()) for row in found]
 
 
 @pytest.fixture(scope="module")
-def others(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def others(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HeldLake:
     """Tables whose column ``b`` changes its type; rows come, and all go, and come again."""
     path: Path = tmp_path_factory.mktemp("others") / "lake"
-    lake = Lake(spark, path, Lab(), history="{database}_{table}_history", tables=OTHERS)
+    lake = HeldLake(spark, path, Lab(), history="{database}_{table}_history", tables=OTHERS)
     lab = lake.lab
     for name, _ in OTHERS:
         lab.create(name, {"id": INT, "b": text() if name == "shop.computed" else INT})
@@ -92,18 +86,22 @@ def others(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lak
     ],
 )
 def test_a_mirror_of_another_kind_does_what_is_said(
-    others: Lake, name: str, columns: str, rows: list[tuple[Any, ...]]
+    others: HeldLake, name: str, columns: str, rows: list[tuple[Any, ...]]
 ) -> None:
     found = sorted(others.mirror(f"shop_{name}"), key=lambda row: row["id"])
     found = [{column: value for column, value in row.items() if column != "_deleted_at"} for row in found]
 
     assert {} == others.stopped()
-    assert columns.format(b=_id_of(others, f"shop.{name}", "b")).split() == list(found[0])
+    assert columns.format(b=first_id(others.lab, f"shop.{name}", "b")).split() == list(found[0])
     assert rows == [tuple(row.values()) for row in found]
 
 
-def test_rows_are_taken_back_without_a_mirror_as_the_changelog_has_them(others: Lake) -> None:
-    aside = f"b__h{_id_of(others, 'shop.log', 'b')}"
+def test_spark_reads_a_mirror_of_another_kind_as_its_files_hold_it(others: HeldLake) -> None:
+    others.read_by_spark("shop_soft", "shop_computed", "shop_renamed")
+
+
+def test_rows_are_taken_back_without_a_mirror_as_the_changelog_has_them(others: HeldLake) -> None:
+    aside = f"b__h{first_id(others.lab, 'shop.log', 'b')}"
     told = [(row["op"], row["id"], row["b"], row[aside]) for row in others.raw_log("shop_log_changes")]
 
     assert [(0, 1, None, 10), (0, 2, None, 20), (2, 1, "10", None), (3, 1, "ten", None)] == told[:4]
@@ -113,10 +111,7 @@ def test_rows_are_taken_back_without_a_mirror_as_the_changelog_has_them(others: 
     assert [6] == opened
 
 
-@pytest.mark.parametrize("left", [("c",), ()])
-def test_columns_go_by_which_someone_clusters_the_mirror(
-    spark: SparkSession, tmp_path: Path, left: tuple[str, ...]
-) -> None:
+def test_columns_go_by_which_someone_clusters_the_mirror(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path / "lake", Lab(), changelog=None)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "b": INT, "c": INT})
@@ -124,22 +119,12 @@ def test_columns_go_by_which_someone_clusters_the_mirror(
     lake.cut()
     path = f"delta.`{lake.path}/shop_t`"
     spark.sql(f"ALTER TABLE {path} CLUSTER BY (b, c)")
-    rows = [{"id": 1, "c": 100}, {"id": 2, "c": 200}]
-    for column in {"b", "c"} - set(left):
+    for column, left in (("b", ["c"]), ("c", [])):
         lab.drop_column("shop.t", column)
-    lab.insert("shop.t", {name: value for name, value in rows[1].items() if name in ("id", *left)})
-    lake.cut()
+        lab.insert("shop.t", {"id": len(lab.rows("shop.t")) + 1, **dict.fromkeys(left, 200)})
+        lake.cut()
 
-    assert {} == lake.stopped()
-    found = sorted(lake.mirror("shop_t"), key=lambda row: row["id"])
-    assert [{name: row[name] for name in ("id", *left)} for row in rows] == found
-    assert [*left] == spark.sql(f"DESCRIBE DETAIL {path}").head().clusteringColumns
-    spark.sql(f"OPTIMIZE {path}").collect()
-    assert found == sorted(lake.mirror("shop_t"), key=lambda row: row["id"])
-
-
-def _id_of(lake: Lake, table: str, column: str) -> int:
-    """The id with which a column came."""
-    firsts = (t.versions[0].snapshot for t in lake.lab.plans[0].tables)
-    snapshot = next(s for s in firsts if s is not None and str(s.name) == table)
-    return next(c.id for c in snapshot.columns if c.name == column)
+        assert {} == lake.stopped()
+        assert left == spark.sql(f"DESCRIBE DETAIL {path}").head().clusteringColumns
+        spark.sql(f"OPTIMIZE {path}").collect()
+        assert lab.rows("shop.t") == sorted(lake.mirror("shop_t"), key=lambda row: row["id"])

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evolution_cases import first_id
+from held_rows import HeldLake
 from historian.secret import Secret
-from lake import Lake
 from sink_lab import INT, Lab, text
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ TABLES: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = (
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HeldLake:
     """A lake of four plans."""
     path: Path = tmp_path_factory.mktemp("rules") / "lake"
-    lake = Lake(spark, path, Lab(), history="{database}_{table}_history", tables=TABLES)
+    lake = HeldLake(spark, path, Lab(), history="{database}_{table}_history", tables=TABLES)
     lab = lake.lab
     for name, _ in TABLES:
         lab.create(name, {"id": INT, "a": text(), "b": INT}, () if name == "shop.bag" else ("id",))
@@ -71,16 +72,6 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
-def _b(lake: Lake, table: str) -> int:
-    """The id with which the column came."""
-    (found,) = [
-        t for t in lake.lab.plans[0].tables if str(t.versions[0].snapshot and t.versions[0].snapshot.name) == table
-    ]
-    snapshot = found.versions[0].snapshot
-    assert snapshot is not None
-    return next(column.id for column in snapshot.columns if column.name == "b")
-
-
 def _hash(value: str) -> str:
     return sha256(f"salt{value}".encode()).hexdigest()
 
@@ -102,8 +93,8 @@ EXPECTED: dict[str, Callable[[int], tuple[str, list[tuple[Any, ...]]]]] = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_mirror_does_what_is_said_of_edits_and_of_rows(lake: Lake, name: str) -> None:
-    names, rows = EXPECTED[name](_b(lake, f"shop.{name}"))
+def test_a_mirror_does_what_is_said_of_edits_and_of_rows(lake: HeldLake, name: str) -> None:
+    names, rows = EXPECTED[name](first_id(lake.lab, f"shop.{name}", "b"))
     found = sorted(lake.mirror(f"shop_{name}"), key=lambda row: row["id"])
 
     assert lake.stopped() == {}
@@ -111,8 +102,12 @@ def test_a_mirror_does_what_is_said_of_edits_and_of_rows(lake: Lake, name: str) 
     assert rows == [tuple(row.values()) for row in found]
 
 
-def test_a_changelog_of_ids_that_were_set_aside_is_whole(lake: Lake) -> None:
-    b = _b(lake, "shop.hashed")
+def test_spark_reads_them_as_their_files_hold_them(lake: HeldLake) -> None:
+    lake.read_by_spark("shop_merged", "shop_replaced", "shop_hashed", "shop_computed", "shop_hashed_changes")
+
+
+def test_a_changelog_of_ids_that_were_set_aside_is_whole(lake: HeldLake) -> None:
+    b = first_id(lake.lab, "shop.hashed", "b")
     rows = lake.raw_log("shop_hashed_changes")
 
     assert [

@@ -8,7 +8,7 @@ from typing import Any
 from historian.schema import ColumnType
 from sink_lab import INT, Lab, text
 
-__all__ = ["CASES", "EXPECTED", "lab_of", "rules"]
+__all__ = ["CASES", "EXPECTED", "first_id", "lab_of", "rules"]
 
 BIGINT = ColumnType(name="bigint")
 FIRST, SECOND = {"id": 1, "a": "x", "b": 10}, {"id": 2, "a": "y", "b": 20}
@@ -203,3 +203,10 @@ def lab_of(
     if not apart:
         cut(lab)
     return lab
+
+
+def first_id(lab: Lab, table: str, column: str) -> int:
+    """The id with which a column of a table came that the first plan creates."""
+    firsts = (planned.versions[0].snapshot for planned in lab.plans[0].tables)
+    snapshot = next(s for s in firsts if s is not None and str(s.name) == table)
+    return next(c.id for c in snapshot.columns if c.name == column)

@@ -1,0 +1,39 @@
+"""A lake whose tables are read from their files in this process, as the sink itself reads them: for comparisons of many tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lake import Lake
+from sinks.delta.kernel import Kernel
+from sinks.delta.rewrite import read
+
+__all__ = ["HeldLake", "held_rows"]
+
+
+def held_rows(lake: Lake, directory: str) -> list[dict[str, Any]]:
+    """A table's rows, columns in order; every row of its files must be there."""
+    view = Kernel(lake.spark, "tests").view(str(lake.path / directory))
+    assert view is not None
+    fields, files = view.schema().fields, view.held_files()
+    assert not any(file.has_deletions for file in files)
+    schema = pa.schema([(field.physical, field.arrow) for field in fields])
+    rows = pa.concat_tables([schema.empty_table(), *(read(file.path, schema) for file in files)])
+    return rows.rename_columns([field.name for field in fields]).to_pylist()
+
+
+class HeldLake(Lake):
+    """The same lake, and the same comparisons, without Spark; :meth:`read_by_spark` is for what is to be read by it."""
+
+    def mirror(self, directory: str) -> list[dict[str, Any]]:
+        return held_rows(self, directory)
+
+    def raw_log(self, directory: str) -> list[dict[str, Any]]:
+        return sorted(held_rows(self, directory), key=lambda row: row["offset"])
+
+    def read_by_spark(self, *directories: str) -> None:
+        """Checks that Spark reads of those tables what their files hold."""
+        for directory in directories:
+            assert sorted(map(repr, Lake.mirror(self, directory))) == sorted(map(repr, held_rows(self, directory)))
