@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from held_rows import HeldLake
 from historian.errors import SinkError
 from historian.schema import ColumnType
 from lake import Lake
@@ -24,12 +25,12 @@ HISTORY = {"history": "{database}_{table}_history"}
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
     return _lake(spark, tmp_path)
 
 
-def _lake(spark: SparkSession, tmp_path: Path, **kinds: None) -> Lake:
-    lake = Lake(spark, tmp_path / "lake", Lab(), **HISTORY, **kinds)
+def _lake(spark: SparkSession, tmp_path: Path, **kinds: None) -> HeldLake:
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), **HISTORY, **kinds)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": text(), "b": INT})
     lab.insert("shop.t", *({"id": i, "a": "x", "b": i} for i in range(6)))
@@ -80,6 +81,7 @@ def test_every_row_that_ever_was_is_there(
     lab.insert("shop.t", {"id": 3})
     lake.cut()
     lake.check_history("shop.t")
+    lake.read_by_spark("shop_t_history", "shop_t_changes")
     assert {} == lake.stopped()
     own = ["valid_from timestamp", "valid_to timestamp", "from_offset bigint", "to_offset bigint", "id int"]
     gone = {"id__h1 int", "b string", "n bigint", "brief int", "b__h3 int"}
@@ -87,7 +89,7 @@ def test_every_row_that_ever_was_is_there(
     assert (own, gone) == (columns[:5], set(columns[5:]))
 
 
-def test_closed_rows_are_not_read_again(lake: Lake) -> None:
+def test_closed_rows_are_not_read_again(lake: HeldLake) -> None:
     lab = lake.lab
     for turn in range(3):
         lab.update("shop.t", {"id": 0, "a": f"x{turn or ''}", "b": 0}, a=f"x{turn + 1}")
@@ -102,7 +104,7 @@ def test_closed_rows_are_not_read_again(lake: Lake) -> None:
 
 
 def test_without_a_changelog_offsets_are_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab(), changelog=None, mirror=None, **HISTORY)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), changelog=None, mirror=None, **HISTORY)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": INT})
     lab.insert("shop.t", *({"id": i, "a": i} for i in range(3)))
@@ -145,7 +147,7 @@ def test_what_a_history_cannot_follow_stops_its_table_only(
     spark: SparkSession, tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     kinds = {"mirror_deletes": "soft"} if "soft" in what else {"mirror": None, **HISTORY}
-    lake = Lake(spark, tmp_path / "lake", Lab(), **kinds)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), **kinds)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": INT})
     lab.create("shop.keyless", {"a": INT}, key=())
@@ -167,7 +169,9 @@ def test_what_a_history_cannot_follow_stops_its_table_only(
     assert {"shop_keyless_changes"} == {s.target for s in lake.sink.status() if s.table == "shop.keyless"}
 
 
-def test_a_history_that_counts_otherwise_than_its_changelog_stops(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_history_that_counts_otherwise_than_its_changelog_stops(
+    lake: HeldLake, caplog: pytest.LogCaptureFixture
+) -> None:
     spark, lab = lake.spark, lake.lab
     other = Lake(spark, lake.path.parent / "other", Lab(), **HISTORY)
     other.lab.create("shop.t", {"id": INT, "a": text(), "b": INT})
@@ -190,7 +194,7 @@ def test_a_mirror_can_keep_deleted_rows(
 ) -> None:
     if merged:
         monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
-    lake = Lake(spark, tmp_path / "lake", Lab(), mirror_deletes="soft")
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), mirror_deletes="soft")
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": INT})
     lab.insert("shop.t", *({"id": i, "a": i} for i in range(5)))
@@ -233,6 +237,7 @@ def test_a_mirror_can_keep_deleted_rows(
         12: (2, second),
     }
     assert _soft(lake) == gone
+    lake.read_by_spark("shop_t")
     assert lake.log("shop_t_changes") == lab.log(1), "a row that is gone already is not taken back again"
 
     lab.drop("shop.t")
@@ -246,7 +251,7 @@ def test_a_mirror_can_keep_deleted_rows(
     assert {} == lake.stopped()
 
 
-def _soft(lake: Lake) -> dict[int, tuple[int, datetime | None]]:
+def _soft(lake: HeldLake) -> dict[int, tuple[int, datetime | None]]:
     rows = lake.mirror("shop_t")
     assert all(row["_deleted"] is (row["_deleted_at"] is not None) for row in rows)
     return {row["id"]: (row["a"], row["_deleted_at"]) for row in rows}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from held_rows import HeldLake
 from lake import Lake
 from sink_lab import INT, Lab, text
 from sinks.delta import mirror, rewrite, uptake
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
 T = "shop.t"
 
 
-def _check(lake: Lake) -> None:
+def _check(lake: HeldLake) -> None:
     assert sorted(map(repr, lake.lab.rows(T))) == sorted(map(repr, lake.mirror("shop_t")))
     # What a TRUNCATE takes back comes in an order of its own.
     assert Counter(lake.lab.log(lake.lab.table_id(T))) == Counter(lake.log("shop_t_changes"))
     assert {} == lake.stopped()
 
 
-def _keyless(spark: SparkSession, path: Path, **settings: Any) -> Lake:
-    lake = Lake(spark, path / "lake", Lab(), **settings)
+def _keyless(spark: SparkSession, path: Path, **settings: Any) -> HeldLake:
+    lake = HeldLake(spark, path / "lake", Lab(), **settings)
     lake.lab.create(T, {"a": text(), "b": INT, "v": INT}, key=())
     return lake
 
 
-@pytest.mark.parametrize("way", ["merged by Spark", "by executors", "here"])
+@pytest.mark.parametrize("way", ["merged by Spark", pytest.param("by executors", marks=pytest.mark.soak), "here"])
 def test_a_configured_key_tells_rows_apart(
     spark: SparkSession, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_configured_key_tells_rows_apart(
     lake.cut()
 
     _check(lake)
+    lake.read_by_spark("shop_t", "shop_t_changes")
     lake.reopen()
     lab.drop_column(T, "c")
     lake.cut()
@@ -98,6 +100,7 @@ def test_a_table_without_a_key_has_each_row_as_often(
     lab.insert(T, {**row, "w": 6}, {**row, "w": 6})
     lake.cut()
     _check(lake)
+    lake.read_by_spark("shop_t")
 
     lab.tables[lab.table_id(T)].bag.append({**other, "w": 9})
     lab.delete(T, {**other, "w": 9})
@@ -170,35 +173,62 @@ def test_new_keys_touch_no_file_and_changes_only_those_that_hold_them(
     assert [0, 1, 1, 1, 2] == [sum("add" in action for action in commit) for commit in actions]
 
 
-@pytest.mark.parametrize("feature", ["enableChangeDataFeed", "enableRowTracking", "enableDeletionVectors"])
 def test_a_mirror_whose_rows_must_be_kept_is_merged_by_spark(
-    spark: SparkSession, tmp_path: Path, feature: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab())
-    lab = lake.lab
-    lab.create(T, {"id": INT, "v": INT})
-    lab.insert(T, *({"id": i, "v": i} for i in range(9)))
+    """First for its change data feed, then, without it, for its rows' identities."""
+    lake, found = _nine(spark, tmp_path), []
+    monkeypatch.setattr(mirror, "taken_up", lambda *given: found.append(uptake.taken_up(*given)) or found[-1])
+    _set(lake, enableChangeDataFeed=True)
+    lake.lab.delete(T, {"id": 2, "v": 2})
     lake.cut()
-    spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` SET TBLPROPERTIES ('delta.{feature}' = 'true')")
+    _set(lake, enableChangeDataFeed=False, enableRowTracking=True)
+    lake.lab.delete(T, {"id": 3, "v": 3})
+    lake.lab.add(T, "n", INT, initial="7")
+    lake.lab.insert(T, {"id": 9, "v": 9, "n": 8})
+    lake.cut()
+
+    assert [None, None] == found
+    lake.check(T)
+
+
+def test_a_mirror_with_rows_that_are_marked_as_deleted_is_merged_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = _nine(spark, tmp_path)
+    _set(lake, enableDeletionVectors=True)
     found: list[uptake.Uptake | None] = []
 
     def seen(*given: Any) -> uptake.Uptake | None:
-        # The first merge leaves deletion vectors, where a table has them.
+        # The first merge leaves deletion vectors.
         found.append(None if not found else uptake.taken_up(*given))
         return found[-1]
 
     monkeypatch.setattr(mirror, "taken_up", seen)
-    lab.delete(T, {"id": 2, "v": 2})
+    lake.lab.delete(T, {"id": 2, "v": 2})
     lake.cut()
-    lab.delete(T, {"id": 3, "v": 3})
-    lab.add(T, "n", INT, initial="7")
-    lab.insert(T, {"id": 9, "v": 9, "n": 8})
-    lake.cut()
-    lab.update(T, {"id": 4, "v": 4, "n": 7}, v=5)
+    lake.lab.delete(T, {"id": 3, "v": 3})
+    lake.lab.add(T, "n", INT, initial="7")
+    lake.lab.update(T, {"id": 4, "v": 4, "n": 7}, v=5)
+    lake.lab.insert(T, {"id": 9, "v": 9, "n": 8})
     lake.cut()
 
-    assert [None, None] == found[:2]
+    assert [None, None] == found
     lake.check(T)
+
+
+def _nine(spark: SparkSession, path: Path) -> Lake:
+    """A lake with nine rows."""
+    lake = Lake(spark, path / "lake", Lab())
+    lake.lab.create(T, {"id": INT, "v": INT})
+    lake.lab.insert(T, *({"id": i, "v": i} for i in range(9)))
+    lake.cut()
+    return lake
+
+
+def _set(lake: Lake, **features: bool) -> None:
+    said = ", ".join(f"'delta.{name}' = '{str(on).lower()}'" for name, on in features.items())
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` SET TBLPROPERTIES ({said})")
 
 
 def test_files_that_an_optimize_replaces_meanwhile_are_read_anew(
