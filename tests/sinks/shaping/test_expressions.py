@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from held_rows import HeldLake
 from historian.errors import ConfigError
-from lake import Lake
 from sink_lab import INT, Lab, decimal, text
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def seen(row: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "eur": row["total"] * 2, "mark": f"{row['country']}/{row['secret'][-1]}"}
 
 
-def made(spark: SparkSession, path: Path, rules: dict[str, Any] = RULES, **settings: Any) -> Lake:
-    return Lake(spark, path / "lake", Lab(), tables=(("shop.t", tuple(rules.items())),), **settings)
+def made(spark: SparkSession, path: Path, rules: dict[str, Any] = RULES, **settings: Any) -> HeldLake:
+    return HeldLake(spark, path / "lake", Lab(), tables=(("shop.t", tuple(rules.items())),), **settings)
 
 
-def mirror(lake: Lake) -> list[dict[str, Any]]:
+def mirror(lake: HeldLake) -> list[dict[str, Any]]:
     return sorted(lake.mirror("shop_t"), key=lambda found: found["id"])
 
 
@@ -76,6 +76,7 @@ def test_a_mirror_holds_what_the_filter_takes_with_computed_columns(
     fresh |= {"eur": Decimal("2.00"), "mark": "DE/5"}
     del fresh["secret"]
     assert mirror(lake) == [*wanted, fresh]
+    lake.read_by_spark("shop_t", "shop_t_changes", "shop_t_history")
     assert lake.columns("shop_t")[-2:] == ["eur decimal(9,2)", "mark string"]
     log = [(r["op"], r["id"], r["amount"], r["eur"]) for r in lake.raw_log("shop_t_changes")]
     two = Decimal("1.50"), Decimal("3.00")
@@ -131,7 +132,7 @@ def test_a_row_for_which_an_expression_has_no_value_stops_its_table(
 ) -> None:
     rules = {"compute": (("ratio", "1 / total"), ("number", "CAST(country AS INT)"))}
     tables = tuple((name, tuple(rules.items())) for name in ("shop.t", "shop.u"))
-    lake = Lake(spark, tmp_path / "lake", Lab(), tables=tables)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), tables=tables)
     lab = lake.lab
     for name in ("shop.t", "shop.u", "shop.other"):
         lab.create(name, COLUMNS)
@@ -205,6 +206,7 @@ def test_kinds_of_values_are_those_of_the_expressions(spark: SparkSession, tmp_p
     lake.cut()
 
     assert lake.columns("shop_t")[4:] == [f"c {at} {kind}" for at, kind in enumerate(kinds)]
+    lake.read_by_spark("shop_t")
     direct = spark.createDataFrame([(1, "de", Decimal("1.50"))], "id int, country string, total decimal(8,2)")
     expected = direct.selectExpr(*(f"{text} AS `{name}`" for name, text in computed)).toArrow().to_pylist()[0]
     assert {name: value for name, value in mirror(lake)[0].items() if name[:2] == "c "} == expected
