@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lake import Lake
+from held_rows import HeldLake
 from sink_lab import INT, Lab
 from sinks.delta import faults
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
     """A lake with one row in shop.t, none in shop.other."""
-    lake = Lake(spark, tmp_path / "lake", Lab())
+    lake = HeldLake(spark, tmp_path / "lake", Lab())
     lake.lab.create("shop.t", {"id": INT, "a": INT})
     lake.lab.create("shop.other", {"id": INT})
     lake.lab.insert("shop.t", {"id": 1, "a": 1})

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from held_rows import HeldLake
 from historian.errors import ChainBroken, SinkError
-from lake import Lake
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink, faults, mirror
 from sinks.delta.settings import Compaction
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-def _go_on(lake: Lake) -> None:
+def _go_on(lake: HeldLake) -> None:
     lake.lab.insert("shop.t", {"id": 2, "a": 2})
     lake.lab.insert("shop.other", {"id": 1})
     lake.cut()
 
 
-def test_maintenance_does_not_break_the_chain(lake: Lake) -> None:
+def test_maintenance_does_not_break_the_chain(lake: HeldLake) -> None:
     _go_on(lake)
     for directory in ("shop_t", "shop_t_changes", "historian_plans", "historian_tables", "historian_schema_changes"):
         path = f"delta.`{lake.path / directory}`"
-        lake.spark.sql(f"OPTIMIZE {path}")
-        lake.spark.sql(f"VACUUM {path} DRY RUN")
-        lake.spark.sql(f"VACUUM {path}")
         lake.spark.sql(f"ALTER TABLE {path} SET TBLPROPERTIES ('delta.logRetentionDuration' = '90 days')")
+        if directory != "historian_schema_changes":
+            lake.spark.sql(f"OPTIMIZE {path}")
+        if directory in ("shop_t_changes", "historian_plans"):
+            lake.spark.sql(f"VACUUM {path}")
     lake.lab.insert("shop.t", {"id": 3, "a": 3})
     lake.cut()
     lake.reopen()
@@ -42,11 +43,12 @@ def test_maintenance_does_not_break_the_chain(lake: Lake) -> None:
     lake.cut()
 
     lake.check("shop.t")
+    lake.read_by_spark("shop_t", "shop_t_changes")
     assert {} == lake.stopped()
 
 
 @pytest.mark.parametrize("reopened", [False, True], ids=["in one run", "after a restart"])
-def test_a_row_of_someone_else_stops_the_table(lake: Lake, reopened: bool) -> None:
+def test_a_row_of_someone_else_stops_the_table(lake: HeldLake, reopened: bool) -> None:
     lake.spark.sql(f"INSERT INTO delta.`{lake.path}/shop_t` VALUES (99, 99)")
     if reopened:
         lake.reopen()
@@ -59,7 +61,7 @@ def test_a_row_of_someone_else_stops_the_table(lake: Lake, reopened: bool) -> No
     assert [{"id": 1}] == lake.mirror("shop_other")
 
 
-def test_a_restored_target_stops_the_table(lake: Lake) -> None:
+def test_a_restored_target_stops_the_table(lake: HeldLake) -> None:
     _go_on(lake)
     lake.spark.sql(f"RESTORE TABLE delta.`{lake.path}/shop_t_changes` TO VERSION AS OF 1")
     lake.reopen()
@@ -69,7 +71,7 @@ def test_a_restored_target_stops_the_table(lake: Lake) -> None:
     assert "RESTORE" in lake.stopped()["shop.t"]
 
 
-def test_a_target_put_back_from_a_copy_stops_the_table(lake: Lake) -> None:
+def test_a_target_put_back_from_a_copy_stops_the_table(lake: HeldLake) -> None:
     shutil.copytree(lake.path / "shop_t", lake.path.parent / "copy")
     _go_on(lake)
     lake.reopen()
@@ -82,14 +84,14 @@ def test_a_target_put_back_from_a_copy_stops_the_table(lake: Lake) -> None:
     assert "expected plan 2" in lake.stopped()["shop.t"]
 
 
-def test_a_deleted_target_stops_the_table(lake: Lake) -> None:
+def test_a_deleted_target_stops_the_table(lake: HeldLake) -> None:
     shutil.rmtree(lake.path / "shop_t_changes")
     _go_on(lake)
 
     assert "shop_t_changes" in lake.stopped()["shop.t"]
 
 
-def test_a_place_that_is_taken_stops_the_table(lake: Lake) -> None:
+def test_a_place_that_is_taken_stops_the_table(lake: HeldLake) -> None:
     lake.spark.range(3).write.format("delta").save(str(lake.path / "shop_new"))
     lake.lab.create("shop.new", {"id": INT})
     lake.lab.insert("shop.new", {"id": 1})
@@ -100,7 +102,7 @@ def test_a_place_that_is_taken_stops_the_table(lake: Lake) -> None:
     assert 3 == len(lake.mirror("shop_new"))
 
 
-def test_a_stopped_tables_successor_does_not_use_its_targets(lake: Lake) -> None:
+def test_a_stopped_tables_successor_does_not_use_its_targets(lake: HeldLake) -> None:
     lake.spark.sql(f"DELETE FROM delta.`{lake.path}/shop_t`")
     lake.lab.drop("shop.t")
     lake.lab.create("shop.t", {"id": INT})
@@ -115,19 +117,19 @@ def test_a_stopped_tables_successor_does_not_use_its_targets(lake: Lake) -> None
     assert [{"id": 6}] == lake.mirror("shop_t__t4")
 
 
-def test_another_connector_is_refused(lake: Lake) -> None:
+def test_another_connector_is_refused(lake: HeldLake) -> None:
     with pytest.raises(SinkError, match=r"made by another connector.*expected warehouse; found shop"):
         DeltaSink(lake.spark, lake.settings).open("warehouse")
 
 
-def test_other_kinds_of_tables_are_refused(lake: Lake) -> None:
+def test_other_kinds_of_tables_are_refused(lake: HeldLake) -> None:
     settings = DeltaSettings(path=str(lake.path), mirror=None)
 
     with pytest.raises(SinkError, match="expected changelog; found changelog,mirror"):
         DeltaSink(lake.spark, settings).open("shop")
 
 
-def test_plans_that_do_not_fit_are_refused(lake: Lake) -> None:
+def test_plans_that_do_not_fit_are_refused(lake: HeldLake) -> None:
     lab, plan = lake.lab, lake.lab.plans[0]
     _go_on(lake)
     for other, message in [
@@ -143,7 +145,7 @@ def test_plans_that_do_not_fit_are_refused(lake: Lake) -> None:
         lake.sink.write(lab.plans[1], lab.timeline, chunks)
 
 
-def test_rows_that_a_plan_does_not_name_are_refused(lake: Lake) -> None:
+def test_rows_that_a_plan_does_not_name_are_refused(lake: HeldLake) -> None:
     plan = lake.lab.cut()
     stray = replace(lake.lab.chunks[1][0], table_id=77)
     lake.lab.chunks[2] = [stray]
@@ -153,7 +155,7 @@ def test_rows_that_a_plan_does_not_name_are_refused(lake: Lake) -> None:
     assert 1 == lake.reopen().open("shop")
 
 
-def test_what_the_lake_holds_is_recovered(lake: Lake) -> None:
+def test_what_the_lake_holds_is_recovered(lake: HeldLake) -> None:
     _go_on(lake)
     sink = DeltaSink(lake.spark, lake.settings)
 
@@ -180,7 +182,7 @@ def test_nothing_is_recovered_where_nothing_is(spark: SparkSession, tmp_path: Pa
     assert not (tmp_path / "none").exists()
 
 
-def test_schema_changes_of_a_plan_that_never_came_are_dropped(lake: Lake) -> None:
+def test_schema_changes_of_a_plan_that_never_came_are_dropped(lake: HeldLake) -> None:
     lab = lake.lab
     lab.add("shop.t", "b", INT)
     faults.arm(_crash_at("schema_changes_recorded"))
@@ -198,7 +200,7 @@ def test_schema_changes_of_a_plan_that_never_came_are_dropped(lake: Lake) -> Non
     assert 2 == lake.spark.read.format("delta").load(f"{lake.path}/historian_schema_changes").count()
 
 
-def test_the_lakes_own_tables_are_compacted_at_a_start(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lakes_own_tables_are_compacted_at_a_start(lake: HeldLake, monkeypatch: pytest.MonkeyPatch) -> None:
     _go_on(lake)
     lake.lab.insert("shop.t", {"id": 30, "a": 3})
     lake.cut()
@@ -215,7 +217,7 @@ def test_the_lakes_own_tables_are_compacted_at_a_start(lake: Lake, monkeypatch: 
     assert lake.lab.plans == list(recovered.plans)
 
 
-def test_a_merge_leaves_no_setting_in_the_session(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_leaves_no_setting_in_the_session(lake: HeldLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "taken_up", lambda *_: None)
     lake.lab.update("shop.t", {"id": 1, "a": 1}, a=2)
     lake.cut()
@@ -225,7 +227,7 @@ def test_a_merge_leaves_no_setting_in_the_session(lake: Lake, monkeypatch: pytes
     assert not {f"spark.databricks.delta.{name}" for name in names} & lake.spark.conf.getAll.keys()
 
 
-def test_plans_say_their_transactions_and_versions(lake: Lake) -> None:
+def test_plans_say_their_transactions_and_versions(lake: HeldLake) -> None:
     _go_on(lake)
     row = lake.spark.read.format("delta").load(f"{lake.path}/historian_plans").where("plan = 2").collect()[0]
 
@@ -251,7 +253,7 @@ def test_each_table_has_the_kinds_of_the_name_that_it_came_with(spark: SparkSess
     rules: dict[str, Any] = {
         "tables": (("shop.kept", tuple(kept.items())), ("shop.soft", (("mirror_deletes", "soft"),)))
     }
-    lake = Lake(spark, tmp_path / "lake", Lab(), **rules)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), **rules)
     for name in ("shop.kept", "shop.soft", "shop.plain"):
         lake.lab.create(name, {"id": INT, "a": INT})
         lake.lab.insert(name, {"id": 1, "a": 1}, {"id": 2, "a": 2})
@@ -276,5 +278,5 @@ def test_each_table_has_the_kinds_of_the_name_that_it_came_with(spark: SparkSess
     assert [None] == [row.to_offset for row in lake.history("kept_history") if row.to_offset is None]
 
     with pytest.raises(SinkError, match="targets were made for other kinds of tables") as raised:
-        Lake(spark, tmp_path / "lake", lake.lab)
+        HeldLake(spark, tmp_path / "lake", lake.lab)
     assert (raised.value.expected, raised.value.found) == ("changelog,mirror", "changelog,history")

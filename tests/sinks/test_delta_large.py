@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lake import Lake
+from held_rows import HeldLake
 from sink_lab import INT, Lab, text
 from sinks import chunks as chunk_sizes
 from sinks import key_ranges
@@ -32,7 +32,7 @@ def test_ranges_of_keys_come_to_the_same_rows(
     made, spliced = large.ranges_of, uptake._spliced
     monkeypatch.setattr(large, "ranges_of", lambda *of: ranges.append(made(*of)) or ranges[-1])
     monkeypatch.setattr(uptake, "_spliced", lambda *of: steps.append(of) or spliced(*of))
-    lake = Lake(spark, tmp_path / "lake", Lab(), mirror_deletes=deletes, **KINDS)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), mirror_deletes=deletes, **KINDS)
     lab, random = lake.lab, Random(7)
     lab.create("shop.t", {"k": text(), "id": INT, "a": text()}, key=("k", "id"))
     lab.create("shop.other", {"id": INT})
@@ -45,6 +45,7 @@ def test_ranges_of_keys_come_to_the_same_rows(
         lake.cut(on_executors=on_executors)
 
     lake.check_all()
+    lake.read_by_spark("shop_t", "shop_t_changes", "shop_t_history")
     assert max(one.count for one in ranges) > 2
     assert len(steps) > 3
 

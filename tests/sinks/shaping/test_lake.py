@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from held_rows import HeldLake
 from historian.errors import ConfigError, SinkError
 from historian.secret import Secret
-from lake import Lake
 from sink_lab import INT, Lab, text
 from sinks.delta import DeltaDryRun, DeltaSettings
 
@@ -35,15 +35,15 @@ def row(number: int, **values: str) -> dict[str, Any]:
     return {"id": number, **usual, **values}
 
 
-def made(spark: SparkSession, path: Path, rules: dict[str, Any] = RULES, **settings: Any) -> Lake:
-    return Lake(spark, path / "lake", Lab(), tables=(("shop.*", tuple(rules.items())),), **settings)
+def made(spark: SparkSession, path: Path, rules: dict[str, Any] = RULES, **settings: Any) -> HeldLake:
+    return HeldLake(spark, path / "lake", Lab(), tables=(("shop.*", tuple(rules.items())),), **settings)
 
 
-def mirror(lake: Lake, directory: str = "shop_t") -> list[dict[str, Any]]:
+def mirror(lake: HeldLake, directory: str = "shop_t") -> list[dict[str, Any]]:
     return sorted(lake.mirror(directory), key=lambda found: str(found["id"]))
 
 
-def everything(lake: Lake) -> bytes:
+def everything(lake: HeldLake) -> bytes:
     """What any file of the lake's data says; their texts are not packed."""
     return b"".join(repr(lake.raw_log(d.name)).encode() for d in lake.path.iterdir() if d.name.endswith("_changes"))
 
@@ -81,6 +81,7 @@ def test_rules_stay_with_columns_through_schema_changes_and_restarts(spark: Spar
     ]
     newer = {"id": 3, "number": "****", "address": sha("a"), "note": "lon", "plain": "p", "card": "****", "later": "?"}
     assert mirror(lake) == [*older, newer]
+    lake.read_by_spark("shop_t", "shop_t_changes", "shop_t_history")
     log = lake.raw_log("shop_t_changes")
     assert "pin" not in log[0]
     assert [(r["number"], r["address"], r["note"], r["plain"]) for r in log] == [
@@ -159,8 +160,8 @@ def test_other_rules_for_columns_that_are_there_are_refused(spark: SparkSession,
     lake.lab.create("shop.plain", {"id": INT, "x": text()})
     lake.cut()
 
-    def reopened(**changed: Any) -> Lake:
-        return Lake(spark, lake.path, lake.lab, tables=(("shop.*", tuple({**RULES, **changed}.items())),))
+    def reopened(**changed: Any) -> HeldLake:
+        return HeldLake(spark, lake.path, lake.lab, tables=(("shop.*", tuple({**RULES, **changed}.items())),))
 
     with pytest.raises(SinkError, match=r"email: hash \w+, now hash \w+"):
         reopened(hash=(("email", Secret("other")),))
@@ -180,7 +181,7 @@ def test_rules_for_a_table_that_had_none_hold_for_columns_to_come(spark: SparkSe
     lake.lab.create("shop.t", {"id": INT, "a": text()})
     lake.cut()
     tables = (("shop.t", (("mask", (("b", "*"),)),)),)
-    again = Lake(spark, lake.path, lake.lab, tables=tables)
+    again = HeldLake(spark, lake.path, lake.lab, tables=tables)
     again.lab.add("shop.t", "b", text())
     again.lab.insert("shop.t", {"id": 1, "a": "a", "b": "b"})
     again.cut()
@@ -191,7 +192,7 @@ def test_rules_for_columns_of_a_table_that_had_none_are_refused(spark: SparkSess
     lake = made(spark, tmp_path, {"mirror_deletes": "hard"})
     lake.lab.create("shop.t", {"id": INT, "a": text()})
     lake.cut()
-    late = Lake(spark, lake.path, lake.lab, tables=(("shop.t", (("mask", (("a", "*"),)),)),))
+    late = HeldLake(spark, lake.path, lake.lab, tables=(("shop.t", (("mask", (("a", "*"),)),)),))
     late.lab.insert("shop.t", {"id": 2, "a": "a"})
     with pytest.raises(SinkError, match=r"a: as it is, now mask '\*'"):
         late.cut()
