@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashes import Crashes
+from held_rows import HeldLake
 from historian.errors import SinkError
-from lake import Lake
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.catalog import catalog_names
@@ -24,10 +24,10 @@ STATE = ["historian_plans", "historian_schema_changes", "historian_tables"]
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
     spark.sql(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
     spark.sql(f"CREATE SCHEMA {SCHEMA} LOCATION '{tmp_path / 'schema'}'")
-    lake = Lake(spark, tmp_path / "schema", Lab(), catalog=SCHEMA)
+    lake = HeldLake(spark, tmp_path / "schema", Lab(), catalog=SCHEMA)
     lake.lab.create("shop.t", {"id": INT, "a": INT})
     lake.lab.create("shop.other", {"id": INT})
     lake.lab.insert("shop.t", {"id": 1, "a": 1})
@@ -36,23 +36,23 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     return lake
 
 
-def tables(lake: Lake) -> list[str]:
+def tables(lake: HeldLake) -> list[str]:
     listed = [row.tableName for row in lake.spark.sql(f"SHOW TABLES IN {SCHEMA}").collect()]
     assert sorted(listed)[: len(STATE)] == STATE
     return sorted(set(listed) - set(STATE))
 
 
-def rows(lake: Lake, table: str) -> list[dict[str, object]]:
+def rows(lake: HeldLake, table: str) -> list[dict[str, object]]:
     return [row.asDict() for row in lake.spark.table(f"{SCHEMA}.{table}").orderBy("id").collect()]
 
 
-def test_targets_are_tables_of_the_schema(lake: Lake) -> None:
+def test_targets_are_tables_of_the_schema(lake: HeldLake) -> None:
     assert tables(lake) == ["shop_other", "shop_other_changes", "shop_t", "shop_t_changes"]
     assert rows(lake, "shop_t") == [{"id": 1, "a": 1}]
     lake.check("shop.t", "shop.other")
 
 
-def test_a_renamed_table_is_renamed_in_the_catalog_and_keeps_its_files(lake: Lake) -> None:
+def test_a_renamed_table_is_renamed_in_the_catalog_and_keeps_its_files(lake: HeldLake) -> None:
     lake.lab.rename(("shop.t", "shop.u"))
     lake.lab.insert("shop.u", {"id": 3, "a": 3})
     lake.cut()
@@ -66,14 +66,14 @@ def test_a_renamed_table_is_renamed_in_the_catalog_and_keeps_its_files(lake: Lak
     assert rows(lake, "shop_u") == [{"id": 1, "a": 1}, {"id": 3, "a": 3}]
 
 
-def test_swapped_tables_swap_names(lake: Lake) -> None:
+def test_swapped_tables_swap_names(lake: HeldLake) -> None:
     lake.lab.rename(("shop.t", "shop.x"), ("shop.other", "shop.t"), ("shop.x", "shop.other"))
     lake.cut()
     assert rows(lake, "shop_other") == [{"id": 1, "a": 1}]
     assert rows(lake, "shop_t") == [{"id": 2}]
 
 
-def test_a_catalog_that_forgot_or_half_renamed_is_mended_when_the_sink_opens(lake: Lake) -> None:
+def test_a_catalog_that_forgot_or_half_renamed_is_mended_when_the_sink_opens(lake: HeldLake) -> None:
     lake.spark.sql(f"DROP TABLE {SCHEMA}.shop_t")
     lake.spark.sql(f"ALTER TABLE {SCHEMA}.shop_other RENAME TO {SCHEMA.partition('.')[2]}.shop_other__renamed")
     lake.reopen()
@@ -82,7 +82,7 @@ def test_a_catalog_that_forgot_or_half_renamed_is_mended_when_the_sink_opens(lak
     assert rows(lake, "shop_other") == [{"id": 2}]
 
 
-def test_a_table_of_somebody_else_is_never_touched(lake: Lake, tmp_path: Path) -> None:
+def test_a_table_of_somebody_else_is_never_touched(lake: HeldLake, tmp_path: Path) -> None:
     lake.spark.sql(f"CREATE TABLE {SCHEMA}.shop_new (x INT) USING delta LOCATION '{tmp_path / 'theirs'}'")
     lake.reopen()
     lake.lab.create("shop.new", {"id": INT})
@@ -114,7 +114,7 @@ def test_names_are_the_sources_present_ones_as_far_as_free() -> None:
     }
 
 
-def test_a_crash_between_two_changes_of_the_catalog_is_mended_by_the_next_start(lake: Lake) -> None:
+def test_a_crash_between_two_changes_of_the_catalog_is_mended_by_the_next_start(lake: HeldLake) -> None:
     lake.lab.rename(("shop.t", "shop.swap"), ("shop.other", "shop.t"), ("shop.swap", "shop.other"))
     lake.lab.create("shop.third", {"id": INT})
     lake.lab.insert("shop.third", {"id": 1})

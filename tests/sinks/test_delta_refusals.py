@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from held_rows import HeldLake
 from historian.errors import ChainBroken, SinkError
-from lake import Lake
 from sink_lab import INT
 from sinks.delta import DeltaSettings, DeltaSink, files
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-def test_what_stands_in_a_targets_place_stops_that_table_alone(lake: Lake) -> None:
+def test_what_stands_in_a_targets_place_stops_that_table_alone(lake: HeldLake) -> None:
     lab = lake.lab
     (lake.path / "shop_file").write_text("mine")
     (lake.path / "shop_parquet_changes").mkdir()
@@ -44,7 +44,7 @@ def test_what_stands_in_a_targets_place_stops_that_table_alone(lake: Lake) -> No
     assert [{"id": 1}] == lake.mirror("shop_begun")
 
 
-def test_a_target_of_another_shape_stops_the_table(lake: Lake) -> None:
+def test_a_target_of_another_shape_stops_the_table(lake: HeldLake) -> None:
     lake.spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` ADD COLUMN mine INT")
     lake.lab.insert("shop.t", {"id": 2, "a": 2})
     lake.lab.insert("shop.other", {"id": 2})
@@ -65,7 +65,7 @@ def test_a_path_that_cannot_be_made_is_said(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.parametrize("directory", ["historian_plans", "shop_t", "shop_t_changes"])
-def test_a_path_without_space_is_said(lake: Lake, monkeypatch: pytest.MonkeyPatch, directory: str) -> None:
+def test_a_path_without_space_is_said(lake: HeldLake, monkeypatch: pytest.MonkeyPatch, directory: str) -> None:
     numbers = count()
     for number in range(20):
         (lake.path / directory / f"part-full{number}.zstd.parquet").symlink_to("/dev/full")
@@ -83,8 +83,8 @@ def test_a_path_without_space_is_said(lake: Lake, monkeypatch: pytest.MonkeyPatc
     lake.check("shop.t")
 
 
-def test_two_runs_of_one_name_do_not_both_write(lake: Lake) -> None:
-    other = Lake(lake.spark, lake.path, pickle.loads(pickle.dumps(lake.lab)))
+def test_two_runs_of_one_name_do_not_both_write(lake: HeldLake) -> None:
+    other = HeldLake(lake.spark, lake.path, pickle.loads(pickle.dumps(lake.lab)))
     other.lab.insert("shop.t", {"id": 2, "a": 2}, {"id": 3, "a": 3})
     other.cut()
     lake.lab.insert("shop.t", {"id": 2, "a": 2})
@@ -96,7 +96,7 @@ def test_two_runs_of_one_name_do_not_both_write(lake: Lake) -> None:
     other.check("shop.t")
 
 
-def test_a_table_whose_key_column_is_dropped_stops(lake: Lake) -> None:
+def test_a_table_whose_key_column_is_dropped_stops(lake: HeldLake) -> None:
     lake.lab.set_key("shop.t")
     lake.lab.drop_column("shop.t", "id")
     lake.lab.insert("shop.t", {"a": 5})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lake import Lake
+from held_rows import HeldLake
 from sink_lab import INT, Lab, text
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ COLUMNS = {"id": INT, "a": text(), "b": INT, "c": text()}
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    return Lake(spark, tmp_path / "lake", Lab())
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
+    return HeldLake(spark, tmp_path / "lake", Lab())
 
 
 def row(key: int, **values: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def row(key: int, **values: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("small_bytes", [pytest.param(8 << 20, id="rewritten"), pytest.param(-1, id="merged")])
 def test_a_mirror_sets_what_is_there_and_keeps_the_rest(
-    lake: Lake, small_bytes: int, monkeypatch: pytest.MonkeyPatch
+    lake: HeldLake, small_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sinks.delta.rewrite.SMALL_BYTES", small_bytes)
     lab = lake.lab
@@ -66,9 +66,10 @@ def test_a_mirror_sets_what_is_there_and_keeps_the_rest(
     lab.update_part("shop.orders", {"id": 7}, e=6)
     lake.cut()
     lake.check("shop.orders")
+    lake.read_by_spark("shop_orders", "shop_orders_changes")
 
 
-def test_a_column_that_changed_unseen_stops_the_mirror_unless_it_is_seen_in_the_same_plan(lake: Lake) -> None:
+def test_a_column_that_changed_unseen_stops_the_mirror_unless_it_is_seen_in_the_same_plan(lake: HeldLake) -> None:
     lab = lake.lab
     for name in ("shop.orders", "shop.items"):
         lab.create(name, COLUMNS)
@@ -91,7 +92,7 @@ def test_a_column_that_changed_unseen_stops_the_mirror_unless_it_is_seen_in_the_
 
 @pytest.mark.parametrize("small_bytes", [pytest.param(8 << 20, id="rewritten"), pytest.param(-1, id="merged")])
 def test_a_partial_row_that_the_mirror_lacks_stops_it(
-    lake: Lake, small_bytes: int, monkeypatch: pytest.MonkeyPatch
+    lake: HeldLake, small_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lake.lab
     for name in ("shop.orders", "shop.items"):
@@ -112,7 +113,7 @@ def test_a_partial_row_that_the_mirror_lacks_stops_it(
     assert [row(2)] == lake.mirror("shop_items")
 
 
-def test_a_column_of_the_name_stops_only_a_table_that_needs_it(lake: Lake) -> None:
+def test_a_column_of_the_name_stops_only_a_table_that_needs_it(lake: HeldLake) -> None:
     lab = lake.lab
     for name in ("shop.orders", "shop.items"):
         lab.create(name, {"id": INT, "absent": INT, "b": INT})
@@ -127,7 +128,7 @@ def test_a_column_of_the_name_stops_only_a_table_that_needs_it(lake: Lake) -> No
 
 
 def test_what_truncate_takes_back_must_be_told(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab(), mirror=None)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), mirror=None)
     lab = lake.lab
     for name in ("shop.orders", "shop.items"):
         lab.create(name, COLUMNS)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from held_rows import HeldLake
 from historian.schema import ColumnType
-from lake import Lake
 from sink_lab import INT, Lab, text
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    return Lake(spark, tmp_path / "lake", Lab())
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
+    return HeldLake(spark, tmp_path / "lake", Lab())
 
 
-def test_a_plan_becomes_changelog_and_mirror_rows(lake: Lake) -> None:
+def test_a_plan_becomes_changelog_and_mirror_rows(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.orders", {"id": INT, "a": text()})
     lab.insert("shop.orders", *({"id": i, "a": f"v{i}"} for i in range(5)))
@@ -32,10 +32,11 @@ def test_a_plan_becomes_changelog_and_mirror_rows(lake: Lake) -> None:
     lake.cut()
 
     lake.check("shop.orders")
+    lake.read_by_spark("shop_orders", "shop_orders_changes")
     assert {} == lake.stopped()
 
 
-def test_several_changes_of_a_key_in_one_plan_come_to_its_last_image(lake: Lake) -> None:
+def test_several_changes_of_a_key_in_one_plan_come_to_its_last_image(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.orders", {"id": INT, "a": text()})
     lab.insert("shop.orders", {"id": 1, "a": "x"}, {"id": 2, "a": "x"}, {"id": 3, "a": "x"})
@@ -52,7 +53,7 @@ def test_several_changes_of_a_key_in_one_plan_come_to_its_last_image(lake: Lake)
     lake.check("shop.orders")
 
 
-def test_keys_compare_as_stored_bytes(lake: Lake) -> None:
+def test_keys_compare_as_stored_bytes(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.words", {"w": text(), "b": ColumnType(name="varbinary", length=8), "n": INT}, key=("w", "b"))
     lab.insert("shop.words", {"w": "a", "b": b"\xff", "n": 1}, {"w": "a ", "b": b"\xff", "n": 2})
@@ -63,9 +64,10 @@ def test_keys_compare_as_stored_bytes(lake: Lake) -> None:
     lake.cut()
 
     lake.check("shop.words")
+    lake.read_by_spark("shop_words")
 
 
-def test_a_plan_written_again_changes_nothing(lake: Lake) -> None:
+def test_a_plan_written_again_changes_nothing(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.orders", {"id": INT, "a": text()})
     lab.insert("shop.orders", {"id": 1, "a": "x"})
@@ -84,7 +86,7 @@ def test_a_plan_written_again_changes_nothing(lake: Lake) -> None:
     lake.check("shop.orders")
 
 
-def test_many_chunks_in_any_partition_keep_log_order(lake: Lake) -> None:
+def test_many_chunks_in_any_partition_keep_log_order(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.orders", {"id": INT, "a": text()})
     lab.create("shop.items", {"id": INT, "a": text()})
@@ -96,11 +98,12 @@ def test_many_chunks_in_any_partition_keep_log_order(lake: Lake) -> None:
     lake.cut(on_executors=True)
 
     lake.check("shop.orders", "shop.items")
+    lake.read_by_spark("shop_items_changes")
 
 
 @pytest.mark.parametrize("on_executors", [False, True], ids=["threads", "executors"])
 def test_rows_written_by_many_tasks_fold_to_one_row_a_key(
-    lake: Lake, on_executors: bool, monkeypatch: pytest.MonkeyPatch
+    lake: HeldLake, on_executors: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sinks.chunks.SMALL_BYTES", 0)
     lab = lake.lab
@@ -121,7 +124,7 @@ def test_rows_written_by_many_tasks_fold_to_one_row_a_key(
     lake.check("shop.orders")
 
 
-def test_a_table_without_a_key_has_a_changelog_only(lake: Lake) -> None:
+def test_a_table_without_a_key_has_a_changelog_only(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.notes", {"t": text()}, key=())
     lab.insert("shop.notes", {"t": "a"}, {"t": "a"})
@@ -132,7 +135,7 @@ def test_a_table_without_a_key_has_a_changelog_only(lake: Lake) -> None:
     assert ["shop_notes_changes"] == [status.target for status in lake.sink.status()]
 
 
-def test_an_empty_plan_writes_no_target(lake: Lake) -> None:
+def test_an_empty_plan_writes_no_target(lake: HeldLake) -> None:
     lake.lab.create("shop.orders", {"id": INT})
     lake.cut()
     before = lake.versions("shop_orders"), lake.versions("shop_orders_changes")
@@ -145,7 +148,7 @@ def test_an_empty_plan_writes_no_target(lake: Lake) -> None:
 
 @pytest.mark.parametrize("kinds", [{"changelog": None}, {"mirror": None}], ids=["mirror only", "changelog only"])
 def test_one_kind_of_target_alone(spark: SparkSession, tmp_path: Path, kinds: dict[str, None]) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab(), **kinds)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), **kinds)
     lab = lake.lab
     lab.create("shop.orders", {"id": INT})
     lab.insert("shop.orders", {"id": 1}, {"id": 2})

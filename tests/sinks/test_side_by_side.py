@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lake import Lake
+from held_rows import HeldLake
 from sink_lab import INT, Lab
 from sinks.delta import faults
 from sinks.delta.side_by_side import own_session, side_by_side
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.usefixtures("quiet")
 WAIT_S = 120
 
 
-def _lake(spark: SparkSession, path: Path, count: int, **settings: object) -> tuple[Lake, list[str]]:
+def _lake(spark: SparkSession, path: Path, count: int, **settings: object) -> tuple[HeldLake, list[str]]:
     """A lake of *count* tables with one row each."""
-    lake = Lake(spark, path / "lake", Lab(), **settings)
+    lake = HeldLake(spark, path / "lake", Lab(), **settings)
     names = [f"shop.t{number}" for number in range(count)]
     for name in names:
         lake.lab.create(name, {"id": INT, "a": INT})
@@ -33,7 +33,7 @@ def _lake(spark: SparkSession, path: Path, count: int, **settings: object) -> tu
     return lake, names
 
 
-def _change(lake: Lake, names: list[str]) -> None:
+def _change(lake: HeldLake, names: list[str]) -> None:
     for name in names:
         lake.lab.update(name, lake.lab.rows(name)[0], a=2 + len(lake.lab.plans))
         lake.lab.insert(name, {"id": 2 + len(lake.lab.plans), "a": 1})
@@ -100,6 +100,7 @@ def test_merges_by_spark_side_by_side_carry_each_their_own_identifier(spark: Spa
     lake.cut()
     faults.disarm()
     lake.check(*names)
+    lake.read_by_spark("shop_t0", "shop_t1_changes")
     assert lake.reopen().open("shop") == 2
     assert lake.stopped() == {}
     assert "spark.databricks.delta.write.txnAppId" not in spark.conf.getAll

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lake import Lake
+from held_rows import HeldLake
 from sinks.delta.files import FileWriter
 from sinks.delta.kernel import Commit, DataFile, Kernel
 from sinks.delta.schema import plain_schema
@@ -74,7 +74,7 @@ def test_the_view_behind_a_commit_says_what_a_loaded_one_says(kernel: Kernel, tm
         assert _ask(view) == _ask(loaded)
 
 
-def test_a_commit_that_another_process_overwrote_stops_the_table(lake: Lake, quiet: None) -> None:
+def test_a_commit_that_another_process_overwrote_stops_the_table(lake: HeldLake, quiet: None) -> None:
     """As a race of two processes leaves it on a local path: the version is there, and is not ours."""
     entry = _entry(lake.path / "shop_t_changes", lake.versions("shop_t_changes"))
     optimized = {"commitInfo": {"operation": "OPTIMIZE", "engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0"}}
