@@ -142,7 +142,7 @@ def test_a_row_for_which_an_expression_has_no_value_stops_its_table(
     lab.insert("shop.other", row(1, "DE"))
     plan = lake.cut(on_executors=on_executors)
     lake.reopen()
-    lake.write(plan, on_executors=on_executors)
+    lake.write(plan)
 
     assert list(lake.stopped()) == ["shop.t"]
     assert "CAST_INVALID_INPUT" in lake.stopped()["shop.t"]
