@@ -5,6 +5,7 @@ A plan of the lab is made a microsecond behind the one before it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -386,3 +387,43 @@ def test_a_cadence_needs_a_changelog(tmp_path: Path) -> None:
         DeltaSettings(path=str(tmp_path), changelog=None, mirror_every_us=5)
     with pytest.raises(ConfigError, match=r"expected a changelog.*tables\['shop.t'\].mirror_every"):
         DeltaSettings(path=str(tmp_path), mirror_every_us=5, tables=(("shop.t", (("changelog", None),)),))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"writer": "spark", "mirror_deletes": "soft"},
+        {"table_properties": (("delta.enableChangeDataFeed", "true"),)},
+    ],
+)
+def test_rows_wait_for_mirrors_that_spark_changes(
+    spark: SparkSession, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """A plan in between has only rows; the last one has a statement, so that what waits is taken up before its own."""
+    lake = _lake(spark, tmp_path, every=100, history="{database}_{table}_history", **settings)
+    lab = lake.lab
+    lab.insert("shop.t", _row(2), _row(3))
+    lake.cut()
+    lab.delete("shop.t", _row(1))
+    lab.update("shop.t", _row(2), a=20)
+    lab.update("shop.t", _row(3), id=30)
+    lake.cut()
+    version = lake.versions("shop_t")
+    assert [1] == [row["id"] for row in lake.mirror("shop_t")]
+    assert [1] == [row["id"] for row in lake.mirror("shop_t_history")]
+
+    lab.truncate("shop.t")
+    lab.insert("shop.t", _row(2), _row(4))
+    _crash(lake, ("mirror_committed", "mirror_cleared", "history_committed", "statement_done"))
+    lake.check_all()
+    if "writer" in settings:
+        last = {row["id"]: row["event_time"] for row in lake.raw_log("shop_t_changes") if row["op"] == 1}
+        gone = {row["id"]: row["_deleted_at"] for row in lake.mirror("shop_t") if row["_deleted"]}
+        assert {key: last[key] for key in (1, 3, 30)} == gone
+        return
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version + 1)
+    signs = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+    amount = Counter([(1, 1)])
+    for row in feed.load(str(lake.path / "shop_t")).collect():
+        amount[row.id, row.a] += signs[row["_change_type"]]
+    assert {(2, 2): 1, (4, 4): 1} == {row: count for row, count in amount.items() if count}
