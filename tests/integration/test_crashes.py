@@ -85,11 +85,18 @@ def _killed(replica: Replica, number: int) -> bool:
 
 @pytest.mark.slow
 def test_lost_state_leaves_the_same_tables(mysql9: Server, database: str, spark: SparkSession, tmp_path: Path) -> None:
-    """The store goes, twice, each time with new changes to write."""
+    """The store goes, twice, each time with new changes to write, first while the mirrors are behind their changelogs."""
     lost = Replica(mysql9, tmp_path / "lost", [database])
+    text = lost.path.read_text()
+    lost.path.write_text(text.replace("    evolution:", "    mirror_every: 1 hour\n    evolution:"))
     for turn in range(2):
         _change(mysql9, database, turn)
         lost.run(spark)
+    mysql9.sql(f"UPDATE {database}.a SET n = -7")
+    with pytest.raises(_EndedError):
+        lost.run(spark, report=_end)
+    behind = _mirror(spark, lost.lake / f"{database}_a")
+    assert -7 not in {row["n"] for row in behind}
     _change(mysql9, database, 10)
     for path in lost.directory.glob("store.db*"):
         path.unlink()
@@ -101,6 +108,15 @@ def test_lost_state_leaves_the_same_tables(mysql9: Server, database: str, spark:
         path.unlink()
     lost.run(spark)
     _assert_same(lost, Replica(mysql9, tmp_path / "once", [database]), spark)
+
+
+class _EndedError(BaseException):
+    """As the end of a process."""
+
+
+def _end(_: object) -> None:
+    """Ends a run behind its first plan."""
+    raise _EndedError
 
 
 def _assert_same(lost: Replica, once: Replica, spark: SparkSession) -> None:
