@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from replica import Replica
 from servers import Server
 
@@ -35,45 +37,52 @@ CHANGES = (
 COLUMNS = "customer, id, state, total, flags"
 
 
+@pytest.mark.parametrize("build, often", [("mysql9", True), ("mariadb118", False)])
 def test_a_mirror_is_the_union_of_shards_that_statements_reach_one_after_another(
-    mysql9: Server, spark: SparkSession, tmp_path: Path
+    build: str, often: bool, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
 ) -> None:
-    replica = Replica(mysql9, tmp_path, ["shard_?"], history="history_{database}_{table}")
+    """With runs in between, or one that follows all of it at once."""
+    server: Server = request.getfixturevalue(build)
+    replica = Replica(server, tmp_path, ["shard_?"], history="history_{database}_{table}")
     replica.path.write_text(replica.path.read_text().replace("run:\n", INTO.lstrip("\n"), 1))
-    _dropped(mysql9)
+
+    def follow(*, now: bool = True) -> None:
+        if now:
+            assert {} == replica.run(spark)
+
+    _dropped(server)
     try:
         for shard in SHARDS[:2]:
             for statement in (f"CREATE DATABASE {shard}", TABLE.format(shard), ROWS.format(shard)):
-                mysql9.sql(statement)
-        assert {} == replica.run(spark)
-        mysql9.sql("CREATE DATABASE shard_c")
-        mysql9.sql(TABLE.format("shard_c"))
-        mysql9.sql(ROWS.format("shard_c"))
+                server.sql(statement)
+        follow(now=often)
+        server.sql("CREATE DATABASE shard_c")
+        server.sql(TABLE.format("shard_c"))
+        server.sql(ROWS.format("shard_c"))
         for at, shard in enumerate(SHARDS):
             for alter in ALTERS:
-                mysql9.sql(alter.format(shard))
+                server.sql(alter.format(shard))
                 for other in SHARDS:
-                    mysql9.sql(f"INSERT INTO {other}.orders (customer) VALUES ('{shard}')")
-                    mysql9.sql(f"UPDATE {other}.orders SET total = total + 0.25 WHERE customer = '{shard}' OR id = 1")
-            if at != 1:
-                assert {} == replica.run(spark)
+                    server.sql(f"INSERT INTO {other}.orders (customer) VALUES ('{shard}')")
+                    server.sql(f"UPDATE {other}.orders SET total = total + 0.25 WHERE customer = '{shard}' OR id = 1")
+            follow(now=often and at != 1)
         for change in CHANGES:
             for shard in SHARDS:
-                mysql9.sql(change.format(shard))
-        assert {} == replica.run(spark)
-        _compare(mysql9, spark, replica)
+                server.sql(change.format(shard))
+        follow()
+        _compare(server, spark, replica)
 
-        mysql9.sql("TRUNCATE shard_a.orders")
-        mysql9.sql("INSERT INTO shard_a.orders (customer) VALUES ('again')")
-        mysql9.sql("DROP DATABASE shard_b")
-        assert {} == replica.run(spark)
-        mysql9.sql("CREATE DATABASE shard_b")
-        mysql9.sql("CREATE TABLE shard_b.orders LIKE shard_c.orders")
-        mysql9.sql("INSERT INTO shard_b.orders (customer, total) VALUES ('like', 4.25)")
-        assert {} == replica.run(spark)
-        _compare(mysql9, spark, replica)
+        server.sql("TRUNCATE shard_a.orders")
+        server.sql("INSERT INTO shard_a.orders (customer) VALUES ('again')")
+        server.sql("DROP DATABASE shard_b")
+        follow(now=often)
+        server.sql("CREATE DATABASE shard_b")
+        server.sql("CREATE TABLE shard_b.orders LIKE shard_c.orders")
+        server.sql("INSERT INTO shard_b.orders (customer, total) VALUES ('like', 4.25)")
+        follow()
+        _compare(server, spark, replica)
     finally:
-        _dropped(mysql9)
+        _dropped(server)
 
 
 def _compare(server: Server, spark: SparkSession, replica: Replica) -> None:
