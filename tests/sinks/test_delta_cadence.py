@@ -16,6 +16,7 @@ import pytest
 import sinks
 from held_rows import HeldLake
 from historian.errors import ConfigError, PositionAhead
+from lake import Lake
 from sink_lab import INT, START_US, Lab, text
 from sinks.delta import DeltaSettings, deferred, faults
 
