@@ -417,3 +417,31 @@ def test_rows_wait_for_a_mirror_with_a_change_data_feed(spark: SparkSession, tmp
     for row in feed.load(str(lake.path / "shop_t")).collect():
         amount[row.id, row.a] += signs[row["_change_type"]]
     assert {(2, 2): 1, (4, 4): 1} == {row: count for row, count in amount.items() if count}
+
+
+@pytest.mark.soak
+def test_rows_wait_for_a_mirror_that_spark_writes_and_that_keeps_deleted_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = {"writer": "spark", "mirror_deletes": "soft", "history": "{database}_{table}_history"}
+    lake = Lake(spark, tmp_path / "lake", Lab(), mirror_every_us=100, **settings)
+    lab = lake.lab
+    lab.create("shop.t", T)
+    lab.insert("shop.t", _row(1))
+    lake.cut()
+    lab.insert("shop.t", _row(2), _row(3))
+    lake.cut()
+    lab.delete("shop.t", _row(1))
+    lab.update("shop.t", _row(2), a=20)
+    lab.update("shop.t", _row(3), id=30)
+    lake.cut()
+    assert [1] == [row["id"] for row in lake.mirror("shop_t")]
+    assert [1] == [row["id"] for row in lake.mirror("shop_t_history")]
+
+    lab.truncate("shop.t")
+    lab.insert("shop.t", _row(2), _row(4))
+    _crash(lake, ("mirror_cleared", "mirror_committed"))
+    lake.check_all()
+    last = {row["id"]: row["event_time"] for row in lake.raw_log("shop_t_changes") if row["op"] == 1}
+    gone = {row["id"]: row["_deleted_at"] for row in lake.mirror("shop_t") if row["_deleted"]}
+    assert {key: last[key] for key in (1, 3, 30)} == gone

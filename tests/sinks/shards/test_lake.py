@@ -329,3 +329,32 @@ def test_shards_have_a_mirror_that_tells_of_its_changes_and_whose_rows_have_an_i
     assert {key: count for key, count in amount.items() if count} == dict.fromkeys(
         (tuple(one.values()) for one in expected), 1
     )
+
+
+@pytest.mark.soak
+def test_shards_are_followed_by_spark_with_deleted_rows_kept_and_small_files_joined(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = two(spark, tmp_path, writer="spark", mirror_deletes="soft", compact=(2, 1_000_000), history=None)
+    lab, places = lake.lab, ("changelog_prepared", "mirror_schema_committed", "statement_done")
+    crashes = Crashes(at=places)
+    for name in (A, B):
+        lab.add(name, "state", INT, initial="5")
+        lab.update(name, row(1, state=5), total=11)
+    lab.truncate(A)
+    lab.insert(A, row(3, state=1), row(9, state=1))
+    crashes.write(lake, lab.cut())
+    lab.drop(B)
+    lab.create(C, {**COLUMNS, "state": INT})
+    lab.insert(C, row(1, state=1))
+    lab.update(A, row(3, state=1), id=30)
+    crashes.write(lake, lab.cut())
+
+    expected = union(lab, A, C)
+    held = [(one.pop("_deleted_at", None), one.pop("_deleted", False), one) for one in mirror(lake)]
+    assert [one for _, deleted, one in held if not deleted] == expected
+    assert sorted(folded(lake.raw_log("shop_orders_changes"))) == [(one["shard"], one["id"]) for one in expected]
+    assert lake.stopped() == {}
+    assert set(crashes.places) == set(places)
+    gone = [(one["shard"], one["id"]) for _, deleted, one in held if deleted]
+    assert gone == [("shop_a", 1), ("shop_a", 2), ("shop_a", 3), ("shop_b", 1), ("shop_b", 2), ("shop_b", 3)]
