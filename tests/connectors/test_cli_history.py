@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -163,7 +164,8 @@ def test_changes_are_watched_as_they_are_recorded(tmp_path: Path, monkeypatch: p
         else:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(watching.time, "sleep", wait)
+    # Other threads sleep too.
+    monkeypatch.setattr(watching, "time", SimpleNamespace(sleep=wait))
     result = _run("schemas", file, "watch", "--json")
 
     changes = [json.loads(line) for line in result.stdout.splitlines()]
