@@ -29,14 +29,6 @@ settings.register_profile("fixed", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-# A test's JVM ends before the optimising compiler has paid for itself: without it a first write and read take half the
-# time of the processor. Spark reads this variable in the session here and in each process that a test starts.
-os.environ.setdefault(
-    "PYSPARK_SUBMIT_ARGS",
-    "--conf spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1"
-    " --conf spark.executor.defaultJavaOptions=-XX:TieredStopAtLevel=1 pyspark-shell",
-)
-
 SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres"}
 
 
@@ -166,9 +158,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.local.dir": str(directory / "local"),
         # One session runs hundreds of pipelines here, and Spark keeps the plans of many queries.
         "spark.driver.memory": "4g",
-        # Tables here are small and each has a schema of its own: to generate and compile Java for one costs more than its rows.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     session = spark_session(jars=delta_jars(), name="tests", settings=settings)
     yield session
