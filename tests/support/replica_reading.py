@@ -134,7 +134,11 @@ class Reading:
             if row.from_offset <= offset and (row.to_offset is None or row.to_offset > offset)
         ]
         names = self._names(directory)
-        return _rows(self.table(directory).take(there), [names[column.id] for column in snapshot.columns], snapshot)
+        return _rows(
+            self.table(directory).take(pa.array(there, pa.int64())),
+            [names[column.id] for column in snapshot.columns],
+            snapshot,
+        )
 
     def projected(self, directory: str, offset: int, snapshot: Snapshot) -> list[Row]:
         """The same of its changelog, projected by what the lake says of its columns."""
