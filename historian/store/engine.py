@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,6 +24,7 @@ T = TypeVar("T")
 _BUSY_S = 30.0
 _WRITES = "historian_writes"
 _ATTEMPTS = 20
+_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.2
 _DRIVERS = {"mysql": "pymysql", "mariadb": "pymysql", "postgresql": "psycopg"}
 _EXAMPLES = ("postgresql://user:password@host/database", "mysql://user:password@host/database")
 _SQLITE_ARGUMENTS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
@@ -84,6 +87,8 @@ class Transactions:
             except SQLAlchemyError as error:
                 if attempt == _ATTEMPTS or not _met_another(error):
                     raise self._failed(error) from error
+                # Who waits for a time of its own does not meet the same one again.
+                time.sleep(random.uniform(0, min(_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 no secret
         raise AssertionError  # the last attempt returns or raises
 
     def _connected(self) -> Connection:

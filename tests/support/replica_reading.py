@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from historian.changelog import SYSTEM_COLUMNS, Op
 from historian.history import History
 from historian.schema import Snapshot, TableName
@@ -20,7 +22,6 @@ from workload.checks import noted_values
 from workload.notes import Recorded, Row
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 __all__ = ["LakeRow", "Reading"]
