@@ -57,6 +57,7 @@ class Drain:
         begin = time.perf_counter()
         dump = Dump(address(self._server), "mysql").from_file(self._range.file, self._range.start)
         try:
+            dump._socket.setblocking(True)
             taken = take(dump._socket)
             return time.perf_counter() - begin, taken
         finally:

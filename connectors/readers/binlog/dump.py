@@ -10,6 +10,7 @@ import contextlib
 import re
 import select
 import socket
+import ssl
 import struct
 import time
 import zlib
@@ -65,6 +66,9 @@ _HEARTBEAT_V2_SINCE = (8, 0, 26)
 _FIRST_EVENT = 4
 _MAX_OFFSET = 0xFFFFFFFF
 _RECEIVE_BYTES = 1 << 21
+_STREAM_FROM_BYTES = 4 << 20
+_STREAM_BYTES = 1 << 19
+_STREAM_PAUSE_MS = 5
 
 
 def encoded_gtids(gtids: GtidSet) -> bytes:
@@ -93,6 +97,8 @@ class Dump:
         self._address, self._flavor = address, flavor
         self._connection: Connection[Any] = address.connect()
         self._gatherer = Gatherer("", _FIRST_EVENT)
+        self._received_bytes = 0
+        self._streams = False
         self._where = ""
 
     @staticmethod
@@ -174,7 +180,7 @@ class Dump:
         connection: Any = self._connection
         connection._execute_command(command, body)  # noqa: SLF001
         self._socket: socket.socket = connection._sock  # noqa: SLF001
-        self._socket.settimeout(self._address.timeout_s)
+        self._socket.setblocking(False)
         self._ready = select.poll()
         self._ready.register(self._socket, select.POLLIN)
 
@@ -227,18 +233,12 @@ class Dump:
             self._receive()
 
     def _receive(self) -> None:
-        """Waits for bytes, then takes what is there, since a connection gives 16 KB or so at a time."""
+        """Waits for bytes, then takes what is there."""
         gatherer = self._gatherer
-        room = gatherer.room()
-        taken = 0
         try:
-            while taken < len(room):
-                count = self._socket.recv_into(room[taken:])
-                if not count:
-                    break
-                taken += count
-                if taken >= _RECEIVE_BYTES or not self._ready.poll(0):
-                    break
+            if self._streams:
+                self._ready.poll(_STREAM_PAUSE_MS)
+            taken = self._take_bytes(gatherer.room())
         except (OSError, ValueError) as error:
             raise ConnectionLost(
                 "the connection broke during a dump",
@@ -252,6 +252,33 @@ class Dump:
                 expected="events, or a packet that ends the dump",
             )
         gatherer.fill += taken
+        self._received_bytes += taken
+        if self._received_bytes >= _STREAM_FROM_BYTES and not self._streams:
+            self._stream()
+
+    def _take_bytes(self, room: memoryview) -> int:
+        """How many bytes were put into *room*; 0 where the server has closed the connection."""
+        taken = 0
+        while taken < min(len(room), _RECEIVE_BYTES):
+            try:
+                count = self._socket.recv_into(room[taken:])
+            except (BlockingIOError, ssl.SSLWantReadError):
+                if taken:
+                    break
+                if not self._ready.poll(1000 * self._address.timeout_s):
+                    raise TimeoutError(f"no byte came within {self._address.timeout_s} s") from None
+                continue
+            taken += count
+            # TLS gives one record of 16 KB at a time, TCP all that has come.
+            if not count or not isinstance(self._socket, ssl.SSLSocket):
+                break
+        return taken
+
+    def _stream(self) -> None:
+        """From now on the server is left alone until much has come: to wake up for each of its packets costs both."""
+        self._streams = not isinstance(self._socket, ssl.SSLSocket)
+        if self._streams:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _STREAM_BYTES)
 
     def _special(self, *, stay: bool) -> bool:
         """Takes an event about the file or the connection; False where it leaves a file to *stay* in."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from connectors.readers.binlog.connection import ConnectionLost
 from connectors.readers.binlog.dump import Dump
 from historian.errors import SourceError
 from log_files import format_description, packets
@@ -44,3 +46,13 @@ def test_events_about_the_file_that_are_wrong_say_where_they_stand(sent: bytes, 
     text = str(raised.value)
     assert "binlog.000003:4" in text
     assert "FORMAT_DESCRIPTION" in text or "HEARTBEAT_V2" in text
+
+
+def test_a_server_that_stays_silent_is_given_up_and_may_be_asked_again() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        dump: Any = Dump(Mock(timeout_s=0.01, connect=lambda: Mock(_sock=ours)), "mysql")
+        dump._send(18, b"")
+        with pytest.raises(ConnectionLost, match=r"no byte came within 0\.01 s") as raised:
+            next(dump.windows())
+    assert raised.value.retryable

@@ -72,6 +72,17 @@ def test_an_event_of_several_packets_comes_whole(own: Server, reader: BinlogServ
     run(own, "TRUNCATE TABLE own.t")
 
 
+@pytest.mark.parametrize("mode", ["disabled", "required"])
+def test_a_log_that_comes_in_a_stream_is_the_one_in_the_files(own: Server, mode: str) -> None:
+    with contextlib.closing(live_reader(own, tls=TlsSettings(mode=mode))) as reader:
+        start = reader.end()
+        run(own, *(f"REPLACE INTO own.t VALUES ({n}, REPEAT('s', {n * n * n}))" for n in range(40, 120)))
+        live = events(reader, start)
+        assert live == events(files_reader(own), start)
+        assert sum(len(event) for _, _, event in live) > 32 * MEGABYTE
+        run(own, "TRUNCATE TABLE own.t")
+
+
 def test_an_event_of_just_one_full_packet_is_followed_by_an_empty_one(own: Server, reader: BinlogServerReader) -> None:
     start = reader.end()
     run(own, "INSERT INTO own.t VALUES (1, REPEAT('b', 1000))")
