@@ -31,22 +31,19 @@ def few_rows(
         column_ids: of the columns wanted, which come under their physical names.
         shard: values that rows have in the columns of those ids.
     """
-    held = target.view.schema()
-    is_history = any(field.physical == "to_offset" for field in held.fields)
-    files = (
-        None if target.by_spark else target.view.small_files(SMALL_BYTES, null_in="to_offset" if is_history else None)
-    )
+    ends = "to_offset" if target.kind == "history" else None
+    files = None if target.by_spark else target.view.small_files(SMALL_BYTES, null_in=ends)
     wanted = [physical_name(column_id) for column_id in column_ids]
-    schema = held.arrow()
+    schema = target.view.schema().arrow()
     if files is None or not order or any(schema.field(physical_name(column_id)).type == VARIANT for column_id in order):
         return None
-    hidden = "to_offset" if is_history else DELETED[0] if DELETED[0] in schema.names else None
-    names = {*wanted, *(physical_name(column_id) for column_id, _ in shard), *([hidden] if hidden else [])}
+    names = {*wanted, *(physical_name(column_id) for column_id, _ in shard), ends, DELETED[0]}
     read_as = pa.schema([field for field in schema if field.name in names])
     rows = pa.concat_tables([read_as.empty_table(), *(read(path, read_as) for path in files)])
-    if hidden is not None:
-        flags = rows.column(hidden)
-        rows = rows.filter(flags.is_null() if is_history else pc.invert(flags))
+    if ends is not None:
+        rows = rows.filter(rows.column(ends).is_null())
+    elif DELETED[0] in rows.schema.names:
+        rows = rows.filter(pc.invert(rows.column(DELETED[0])))
     if shard:
         rows = rows.filter(_theirs(rows, shard))
     rows = rows.select(wanted)

@@ -390,10 +390,8 @@ def test_a_cadence_needs_a_changelog(tmp_path: Path) -> None:
         DeltaSettings(path=str(tmp_path), mirror_every_us=5, tables=(("shop.t", (("changelog", None),)),))
 
 
-def test_rows_wait_for_a_mirror_with_a_change_data_feed(spark: SparkSession, tmp_path: Path) -> None:
-    """A plan in between has only rows; the last one has a statement, so that what waits is taken up before its own."""
-    feeds = (("delta.enableChangeDataFeed", "true"),)
-    lake = Lake(spark, tmp_path / "lake", Lab(), mirror_every_us=100, table_properties=feeds)
+def _write_rows_that_wait(lake: Lake) -> None:
+    """A plan whose row a mirror of shop.t has, and two whose rows it lacks: some come, go, and change their key."""
     lab = lake.lab
     lab.create("shop.t", T)
     lab.insert("shop.t", _row(1))
@@ -404,6 +402,14 @@ def test_rows_wait_for_a_mirror_with_a_change_data_feed(spark: SparkSession, tmp
     lab.update("shop.t", _row(2), a=20)
     lab.update("shop.t", _row(3), id=30)
     lake.cut()
+
+
+def test_rows_wait_for_a_mirror_with_a_change_data_feed(spark: SparkSession, tmp_path: Path) -> None:
+    """A plan in between has only rows; the last one has a statement, so that what waits is taken up before its own."""
+    feeds = (("delta.enableChangeDataFeed", "true"),)
+    lake = Lake(spark, tmp_path / "lake", Lab(), mirror_every_us=100, table_properties=feeds)
+    lab = lake.lab
+    _write_rows_that_wait(lake)
     version = lake.versions("shop_t")
     assert [1] == [row["id"] for row in lake.mirror("shop_t")]
 
@@ -426,15 +432,7 @@ def test_rows_wait_for_a_mirror_that_spark_writes_and_that_keeps_deleted_ones(
     settings = {"writer": "spark", "mirror_deletes": "soft", "history": "{database}_{table}_history"}
     lake = Lake(spark, tmp_path / "lake", Lab(), mirror_every_us=100, **settings)
     lab = lake.lab
-    lab.create("shop.t", T)
-    lab.insert("shop.t", _row(1))
-    lake.cut()
-    lab.insert("shop.t", _row(2), _row(3))
-    lake.cut()
-    lab.delete("shop.t", _row(1))
-    lab.update("shop.t", _row(2), a=20)
-    lab.update("shop.t", _row(3), id=30)
-    lake.cut()
+    _write_rows_that_wait(lake)
     assert [1] == [row["id"] for row in lake.mirror("shop_t")]
     assert [1] == [row["id"] for row in lake.mirror("shop_t_history")]
 

@@ -298,6 +298,17 @@ def test_rules_hold_for_shards_too_and_what_is_said_must_be_the_same(spark: Spar
         Lake(spark, tmp_path / "again", again.lab, tables=shared)
 
 
+def _one_shard_for_another(lake: Lake, crashes: Crashes) -> list[dict[str, Any]]:
+    """A plan with ends in which B goes, C comes, and a key of A changes; the rows that are there then."""
+    lab = lake.lab
+    lab.drop(B)
+    lab.create(C, {**COLUMNS, "state": INT})
+    lab.insert(C, row(1, state=1))
+    lab.update(A, row(3, state=1), id=30)
+    crashes.write(lake, lab.cut())
+    return union(lab, A, C)
+
+
 def test_shards_have_a_mirror_that_tells_of_its_changes_and_whose_rows_have_an_identity(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -311,13 +322,8 @@ def test_shards_have_a_mirror_that_tells_of_its_changes_and_whose_rows_have_an_i
     lab.insert(A, row(3, state=1), row(9, state=1))
     lake.cut()
     before, version = mirror(lake), lake.versions("shop_orders")
-    lab.drop(B)
-    lab.create(C, {**COLUMNS, "state": INT})
-    lab.insert(C, row(1, state=1))
-    lab.update(A, row(3, state=1), id=30)
-    crashes.write(lake, lab.cut())
+    expected = _one_shard_for_another(lake, crashes)
 
-    expected = union(lab, A, C)
     assert mirror(lake) == expected
     assert sorted(folded(lake.raw_log("shop_orders_changes"))) == [(one["shard"], one["id"]) for one in expected]
     assert lake.stopped() == {}
@@ -344,13 +350,8 @@ def test_shards_are_followed_by_spark_with_deleted_rows_kept_and_small_files_joi
     lab.truncate(A)
     lab.insert(A, row(3, state=1), row(9, state=1))
     crashes.write(lake, lab.cut())
-    lab.drop(B)
-    lab.create(C, {**COLUMNS, "state": INT})
-    lab.insert(C, row(1, state=1))
-    lab.update(A, row(3, state=1), id=30)
-    crashes.write(lake, lab.cut())
+    expected = _one_shard_for_another(lake, crashes)
 
-    expected = union(lab, A, C)
     held = [(one.pop("_deleted_at", None), one.pop("_deleted", False), one) for one in mirror(lake)]
     assert [one for _, deleted, one in held if not deleted] == expected
     assert sorted(folded(lake.raw_log("shop_orders_changes"))) == [(one["shard"], one["id"]) for one in expected]
