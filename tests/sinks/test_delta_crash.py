@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crashes import Crashes, described
+from held_rows import HeldLake
 from historian.schema import ColumnType
-from lake import Lake
 from random_lab import RandomLab
 from sink_lab import INT, Lab
 from sinks.delta import faults, few_rows, mirror, rewrite
@@ -27,8 +27,16 @@ if TYPE_CHECKING:
 CRASHES = int(os.environ.get("CRASHES", "200"))
 SEED = int(os.environ.get("CRASH_SEED", "6"))
 PLANS_OF_A_LAKE = 6
-ELSEWHERE = {"catalog_changed", "changelog_prepared", "compaction_optimized", "mirror_cleared"}
-"""Places of catalogs, of Spark's writer, of OPTIMIZE and of change data feeds, which have tests of their own."""
+ELSEWHERE = {
+    "catalog_changed",
+    "changelog_prepared",
+    "compaction_committed",
+    "compaction_optimized",
+    "compaction_written",
+    "history_filled",
+    "mirror_cleared",
+}
+"""Places of catalogs, of Spark's writer, of compaction, of defaults and of change data feeds, which have tests of their own."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +62,8 @@ def test_a_crash_at_any_place_changes_nothing(
             crashes.write(lake, random.plan(), but=tuple(crashes.places) if plans % 2 else ())
         lake.check_all()
         plans += 1
+        if plans % PLANS_OF_A_LAKE == 0:
+            lake.read_all_by_spark()
     print(f"{crashes.count} crashes: {described(crashes.places)}")
     assert not _missed(crashes)
 
@@ -68,7 +78,7 @@ def test_a_type_widens_once_where_its_plan_comes_again(
     """The targets have the wide type by then: made with it, or since the commit that comes before a merge."""
     _merge(monkeypatch)
     lab = Lab()
-    lake = Lake(spark, tmp_path / "lake", lab, history="{database}_{table}_history")
+    lake = HeldLake(spark, tmp_path / "lake", lab, history="{database}_{table}_history")
     lab.create("shop.t", {"id": INT, "a": INT, "b": INT})
     crashes = Crashes(at=["commit_begun", "history_prepared"])
     for column in ("a", "b"):
@@ -78,6 +88,23 @@ def test_a_type_widens_once_where_its_plan_comes_again(
             lab.update("shop.t", row, **{column: 1 << 40})
         crashes.write(lake, lab.cut())
     assert crashes.places["history_prepared"] == 1
+    lake.check_all()
+
+
+def test_a_default_is_filled_in_once_where_its_plan_comes_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _merge(monkeypatch)
+    lab = Lab()
+    lake = HeldLake(spark, tmp_path / "lake", lab, history="{database}_{table}_history")
+    lab.create("shop.t", {"id": INT})
+    lab.insert("shop.t", {"id": 1}, {"id": 2})
+    lake.cut()
+    lab.add("shop.t", "a", INT, initial="7")
+    lab.delete("shop.t", {"id": 1, "a": 7})
+    crashes = Crashes(at=["mirror_filled", "history_filled"])
+    crashes.write(lake, lab.cut())
+    assert crashes.places == {"mirror_filled": 1, "history_filled": 1}
     lake.check_all()
 
 
@@ -97,11 +124,11 @@ def _write_here(_: pytest.MonkeyPatch) -> None:
     """The driver writes the files of small tables anew."""
 
 
-_WAYS = (_merge, _write_in_executors, _write_here)
+_WAYS = (_write_here, _write_in_executors, _merge, _write_here, _write_in_executors, _merge)
 
 
-def _lake(spark: SparkSession, path: Path, seed: int) -> tuple[Lake, RandomLab]:
+def _lake(spark: SparkSession, path: Path, seed: int) -> tuple[HeldLake, RandomLab]:
     random = RandomLab(seed)
     soft = ("shop.soft", (("mirror_deletes", "soft"),))
     settings: dict[str, Any] = {"history": "{database}_{table}_history", "tables": (soft,), "compact": (2, 1_000_000)}
-    return Lake(spark, path, random.lab, **settings), random
+    return HeldLake(spark, path, random.lab, **settings), random
