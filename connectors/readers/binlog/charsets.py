@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from connectors.readers.binlog.charset_tables import NONE, SINGLE_BYTE, characters
 from connectors.readers.binlog.kernels.double_byte import LEAD, double_byte_text
+from connectors.readers.binlog.kernels.latin1 import CAN_SHUFFLE, STORED_BYTES, shuffles
 from connectors.readers.binlog.kernels.single_byte import MAX_UTF8_BYTES, high_bytes, single_byte_text
 from connectors.readers.binlog.multi_byte import DOUBLE_BYTE, MULTI_BYTE
 from connectors.readers.binlog.rows_arrow import Cells, Finish, is_ascii, plain, text_array, utf8
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["text_finish"]
 
+_SLACK_BYTES = STORED_BYTES
 _UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
-_SLACK_BYTES = 8
 
 
 def text_finish(charset: str) -> Finish:
@@ -61,6 +62,8 @@ def _single_byte(charset: str) -> Finish:
     lengths, letters = (words >> 24).astype(np.int64), (words & 0xFFFFFF).astype(np.int64)
     both = letters[None, :] | letters[:, None] << 8 * lengths[None, :] | (lengths[:, None] + lengths[None, :]) << 56
     pairs = np.where((words[:, None] != 0) & (words[None, :] != 0), both, 0)
+    is_latin1 = CAN_SHUFFLE and chars[:128] + chars[0xA0:] == bytes((*range(128), *range(0xA0, 256))).decode("latin-1")
+    runs = shuffles() if is_latin1 else None
     keeps_ascii = chars.isascii() or chars[:128] == bytes(range(128)).decode("ascii")
 
     def finish(cells: Cells) -> pa.Array:
@@ -75,6 +78,7 @@ def _single_byte(charset: str) -> Finish:
         wrong = single_byte_text(
             words.ctypes.data,
             pairs.ctypes.data,
+            0 if runs is None else runs.ctypes.data,
             1 if keeps_ascii else 0,
             offsets.ctypes.data,
             cells.rows,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crashes import Crashes
+from held_rows import HeldLake
 from historian.errors import ConfigError, SinkError
 from historian.schema import ColumnType
-from lake import Lake
 from sink_lab import INT, Lab, text
 from sinks.delta import few_rows
 from sinks.delta.recorded import recorded_changelog
@@ -27,9 +27,9 @@ COLUMNS = {"id": INT, "total": INT, "note": text()}
 BIGINT = ColumnType(name="bigint")
 
 
-def made(spark: SparkSession, path: Path, **settings: Any) -> Lake:
+def made(spark: SparkSession, path: Path, **settings: Any) -> HeldLake:
     tables = (("shop_*.orders", (("into", INTO),)),)
-    return Lake(spark, path / "lake", Lab(), tables=tables, **{"history": "{database}_{table}_history", **settings})
+    return HeldLake(spark, path / "lake", Lab(), tables=tables, **{"history": "{database}_{table}_history", **settings})
 
 
 def row(number: int, **values: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def union(lab: Lab, *shards: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["shard"], one["id"]))
 
 
-def mirror(lake: Lake, directory: str = "shop_orders") -> list[dict[str, Any]]:
+def mirror(lake: HeldLake, directory: str = "shop_orders") -> list[dict[str, Any]]:
     return sorted(lake.mirror(directory), key=lambda one: (one["shard"], one["id"]))
 
 
@@ -62,7 +62,7 @@ def folded(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, int], dict[str, An
     return state
 
 
-def check(lake: Lake, *shards: str, folds: bool = True) -> None:
+def check(lake: HeldLake, *shards: str, folds: bool = True) -> None:
     """Mirror and open rows of the history are the shards' rows, and the changelog folds to them."""
     expected = union(lake.lab, *shards)
     assert lake.stopped() == {}
@@ -79,7 +79,7 @@ def check(lake: Lake, *shards: str, folds: bool = True) -> None:
     )
 
 
-def two(spark: SparkSession, path: Path, **settings: Any) -> Lake:
+def two(spark: SparkSession, path: Path, **settings: Any) -> HeldLake:
     """A lake of two shards with the same keys."""
     lake = made(spark, path, **settings)
     for name in (A, B):
@@ -111,6 +111,7 @@ def test_rows_of_shards_with_the_same_keys_stand_side_by_side(
     lake.write(plan)
     lake.write(lab.plans[0])
     check(lake, A, B, C)
+    lake.read_all_by_spark()
     assert sorted(d.name for d in lake.path.iterdir() if not d.name.startswith("historian")) == [
         "shop_orders",
         "shop_orders_changes",
@@ -173,6 +174,7 @@ def test_statements_that_reach_shards_one_after_another_are_followed_once(spark:
     lab.add(C, "state", INT)
     lake.cut()
     check(lake, A, B, C)
+    lake.read_all_by_spark()
 
 
 @pytest.mark.parametrize("settings", [{}, {"mirror": None, "history": None}, {"mirror_deletes": "soft"}])
@@ -274,7 +276,7 @@ def test_a_shard_may_come_with_columns_of_its_own_and_lack_others(spark: SparkSe
 
 def test_rules_hold_for_shards_too_and_what_is_said_must_be_the_same(spark: SparkSession, tmp_path: Path) -> None:
     rules = (("mask", (("note", "*"),)), ("where", "total < 100"), ("compute", (("twice", "total * 2"),)))
-    lake = Lake(spark, tmp_path / "lake", Lab(), tables=(("shop_*.orders", (("into", INTO), *rules)),))
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), tables=(("shop_*.orders", (("into", INTO), *rules)),))
     lab = lake.lab
     for name in (A, B):
         lab.create(name, COLUMNS)
@@ -286,19 +288,19 @@ def test_rules_hold_for_shards_too_and_what_is_said_must_be_the_same(spark: Spar
     assert [tuple(one.values()) for one in mirror(lake)] == [("shop_b", 1, 7, "*", 14)]
 
     shared = (("shop_b.*", (("mask", (("note", "*"),)),)), ("shop_*.orders", (("into", INTO),)))
-    other = Lake(spark, tmp_path / "other", Lab(), tables=shared)
+    other = HeldLake(spark, tmp_path / "other", Lab(), tables=shared)
     for name in (A, B):
         other.lab.create(name, COLUMNS)
     with pytest.raises(ConfigError, match=r"says? something else of a shard.*shop_b.orders"):
         other.cut()
-    again = Lake(spark, tmp_path / "again", Lab(), tables=shared[1:])
+    again = HeldLake(spark, tmp_path / "again", Lab(), tables=shared[1:])
     again.lab.create(B, COLUMNS)
     again.cut()
     with pytest.raises(SinkError, match="something else of a shard"):
-        Lake(spark, tmp_path / "again", again.lab, tables=shared)
+        HeldLake(spark, tmp_path / "again", again.lab, tables=shared)
 
 
-def _one_shard_for_another(lake: Lake, crashes: Crashes) -> list[dict[str, Any]]:
+def _one_shard_for_another(lake: HeldLake, crashes: Crashes) -> list[dict[str, Any]]:
     """A plan with ends in which B goes, C comes, and a key of A changes; the rows that are there then."""
     lab = lake.lab
     lab.drop(B)

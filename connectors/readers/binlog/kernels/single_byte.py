@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.jit import inlined, kernel
+from connectors.readers.binlog.kernels.latin1 import latin1_run
 from connectors.readers.binlog.kernels.memory import (
     load_i32,
     load_i64,
@@ -67,19 +68,32 @@ def _word(pairs: int, word: int, out: int, used: int, unknown: int) -> tuple[int
 
 @kernel
 def single_byte_text(
-    singles: int, pairs: int, is_ascii: int, offsets: int, rows: int, data: int, out_offsets: int, out: int
+    singles: int,
+    pairs: int,
+    shuffles: int,
+    is_ascii: int,
+    offsets: int,
+    rows: int,
+    data: int,
+    out_offsets: int,
+    out: int,
 ) -> int:
     """Converts *rows* values; returns -1, or the row that holds a byte without a character.
 
     All but *rows* and *is_ascii* (bytes below 128 are themselves) are addresses. *singles* has 256 words of 32 bits: UTF-8
     bytes and, in the top byte, their number; 0: no character. *pairs* has 65,536 words of 64 bits, the same of two
-    characters, the first one in the low byte. *out* has room for the longest result and 8 bytes more.
+    characters, the first one in the low byte. *shuffles* is the table of :mod:`kernels.latin1` where bytes from 0xA0 on
+    are Latin-1 and the processor can use it, else 0. *out* has room for the longest result and 16 bytes more.
     """
     used = 0
     for row in range(rows):
         at = data + load_i32(offsets + 4 * row)
         end = data + load_i32(offsets + 4 * row + 4)
         unknown = 0
+        if shuffles != 0:
+            taken = latin1_run(at, (end - at) >> 3, out + used, shuffles)
+            at += 8 * (taken >> 32)
+            used += taken & 0xFFFFFFFF
         while end - at >= 32:
             first, second, third, fourth = load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24)
             at += 32

@@ -78,3 +78,15 @@ def test_bytes_without_a_character_are_refused_at_every_place(charset: str, wron
 def test_a_lead_byte_at_the_end_of_a_value_takes_nothing_of_the_next_one(charset: str) -> None:
     with pytest.raises(ValueUnrepresentable, match="row 0"):
         text_finish(charset)(cells([b"plain text\x81", b"\x81\x81"]))
+
+
+def test_latin1_letters_stand_in_every_place_of_a_word() -> None:
+    """All sets of letters above 127 among eight, with a character that Latin-1 does not have behind and between them."""
+    words = [
+        "".join("\u00c0\u00e9\u00ff\u00a0"[at % 4] if high >> at & 1 else "az09"[at % 4] for at in range(8))
+        for high in range(256)
+    ]
+    texts = [*words, *(f"{word}{word[::-1]}\u20ac{word}abc" for word in words), "".join(words)]
+    found = text_finish("latin1")(cells([text.encode("cp1252") for text in texts]))
+    found.validate(full=True)
+    assert found.to_pylist() == texts
