@@ -1,4 +1,4 @@
-"""Changelog rows for people and for programs that read lines: ndjson, and tables for a terminal.
+"""Changelog rows for programs that read lines: ndjson.
 
 One ndjson line is ``{"table", "position", "op", "event_time", "schema_version", "data"}``. In ``data`` integers, BIT,
 YEAR and floats are numbers (floats the shortest that read back the same); binary values are base64; everything else is
@@ -14,25 +14,18 @@ from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
-from historian.absence import ABSENT, UNSEEN, absent_names, marked
+from historian.absence import ABSENT, absent_names
 from historian.changelog import CHUNK_COLUMNS, Op
 from historian.chunks import Chunk, positions
 from historian.errors import ValueUnrepresentable
 from historian.schema import Column, Snapshot
 
-__all__ = ["ndjson_rows", "rich_table"]
+__all__ = ["json_texts", "ndjson_rows"]
 
 _SIGNS = [op.sign for op in Op]
-_STYLES = ("green", "red", "yellow", "cyan")
-_WIDEST_CELL = 40
-_ESCAPED = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0))}
 # Arrow writes a decimal of a larger scale with an exponent where it is small.
 _PLAIN_SCALE = 6
 
@@ -43,7 +36,7 @@ def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
     Raises:
         ValueUnrepresentable: a column of a type that has no text here.
     """
-    columns = [_json_texts(chunk, at, column) for at, column in enumerate(snapshot.columns)]
+    columns = [json_texts(chunk, at, column) for at, column in enumerate(snapshot.columns)]
     if ABSENT in chunk.rows.schema.names:
         yield from _partial_rows(chunk, snapshot, columns)
         return
@@ -73,35 +66,6 @@ def _partial_rows(chunk: Chunk, snapshot: Snapshot, columns: list[list[str]]) ->
         )
 
 
-def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
-    """The rows of *chunk*, read with ``as_text=True``, as a table for a terminal; long values are cut."""
-    title = Text(f"{snapshot.name}  schema version {chunk.version}  {chunk.first_position}", style="bold")
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("op")
-    for column in snapshot.columns:
-        table.add_column(Text(column.name), overflow="ellipsis", no_wrap=True)
-    columns = [_cells(_json_texts(chunk, at, column)) for at, column in enumerate(snapshot.columns)]
-    for name, mark in ((ABSENT, "absent"), (UNSEEN, "changed")):
-        for index, at in np.argwhere(marked(chunk.rows, name, len(columns))).tolist():
-            columns[at][index] = Text(mark, style="dim italic")
-    for op, *row in zip(chunk.rows.column("op").to_pylist(), *columns, strict=True):
-        table.add_row(_SIGNS[op], *row, style=_STYLES[op])
-    return Group(title, table, "")
-
-
-def _cells(texts: list[str]) -> list[Text]:
-    """JSON texts as cells: strings as they are but for control characters, and NULL told apart from them."""
-    return [Text("NULL", style="dim") if text == "null" else Text(_cut(_plain(text))) for text in texts]
-
-
-def _plain(text: str) -> str:
-    return str(json.loads(text)).translate(_ESCAPED) if text.startswith('"') else text
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 1]}…"
-
-
 def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
@@ -119,7 +83,12 @@ def _event_times(chunk: Chunk) -> list[str]:
 _Texts: TypeAlias = Callable[[pa.Array], list[str]]
 
 
-def _json_texts(chunk: Chunk, at: int, column: Column) -> list[str]:
+def json_texts(chunk: Chunk, at: int, column: Column) -> list[str]:
+    """The values of the column with index *at* as JSON texts.
+
+    Raises:
+        ValueUnrepresentable: it is of a type that has no text here.
+    """
     values = chunk.rows.column(len(CHUNK_COLUMNS) + at)
     make = _texts_of(values.type, column)
     if make is None:

@@ -129,7 +129,7 @@ def _write_ndjson(shown: Shown) -> None:
 def _table_writer() -> Callable[[Shown], None]:
     from rich.text import Text
 
-    from connectors.render import rich_table
+    from connectors.terminal import rich_table
 
     console = terminal()
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from connectors.render import ndjson_rows, rich_table
+from connectors.render import ndjson_rows
+from connectors.terminal import rich_table
 from historian.changelog import CHUNK_COLUMNS, physical_name
 from historian.chunks import Chunk
 from historian.errors import ValueUnrepresentable

@@ -31,7 +31,9 @@ _CHARS = 8
 _BYTE, _WORD, _INDEX = ir.IntType(8), ir.IntType(64), ir.IntType(32)
 _BYTES, _PAIRS = ir.VectorType(_BYTE, STORED_BYTES), ir.VectorType(ir.IntType(16), _CHARS)
 
-CAN_SHUFFLE = binding.get_process_triple().startswith("x86_64") and bool(binding.get_host_cpu_features().get(_FEATURE))
+_IS_X86 = binding.get_process_triple().startswith("x86_64")
+
+CAN_SHUFFLE = _IS_X86 and bool(binding.get_host_cpu_features().get(_FEATURE))
 """Whether this processor can run :func:`latin1_run`."""
 
 
@@ -103,7 +105,8 @@ def _function(module: Any) -> Any:
 
 def _latin1_run(_context: Any, start: Any, words: Any, out: Any, table: Any) -> Any:
     def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.call(_function(builder.module), arguments)
+        # Other families of processors have no such instruction that could be compiled.
+        return builder.call(_function(builder.module), arguments) if _IS_X86 else ir.Constant(_WORD, 0)
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
