@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from historian.errors import SinkError
 from sinks.delta import faults
-from sinks.delta.local_files import use_local_files
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.table_view import KernelClasses, TableView, log_entry, optional
 from sinks.storage import share_settings
@@ -87,7 +86,6 @@ class Kernel:
         self._hadoop = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
         # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
         self._hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
-        use_local_files(jvm, self._hadoop)
         self._engine = jvm.io.delta.kernel.defaults.engine.DefaultEngine.create(self._hadoop)
         self._signature = signature
         self._spark = spark
