@@ -28,7 +28,7 @@ _HIGH_BITS = 0x8080808080808080
 _ONE_BIT_A_BYTE = 0x0102040810204080  # brings the lowest bit of each byte into the highest byte
 _CHARS = 8
 
-_BYTE, _WORD, _INDEX = ir.IntType(8), ir.IntType(64), ir.IntType(32)
+_BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 _BYTES, _PAIRS = ir.VectorType(_BYTE, STORED_BYTES), ir.VectorType(ir.IntType(16), _CHARS)
 
 _IS_X86 = binding.get_process_triple().startswith("x86_64")
