@@ -22,7 +22,7 @@ from historian.errors import SinkError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_s3", "located", "reading", "share_settings", "writing"]
+__all__ = ["is_local", "is_s3", "located", "reading", "share_settings", "writing"]
 
 _VARIABLE = "HISTORIAN_S3A"
 _PREFIX = "fs.s3a."
@@ -42,6 +42,11 @@ _NAMES = (
 def is_s3(path: str) -> bool:
     """Whether *path* is in S3, or what speaks as it does."""
     return urlsplit(path).scheme in _SCHEMES
+
+
+def is_local(path: str) -> bool:
+    """Whether *path* is on a file system of this machine."""
+    return urlsplit(path).scheme in ("", "file")
 
 
 def share_settings(spark: SparkSession, path: str) -> None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from historian.errors import SinkError
 from sinks.delta import faults
+from sinks.delta.local_files import with_local_files
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.table_view import KernelClasses, TableView, log_entry, optional
-from sinks.storage import share_settings
+from sinks.storage import is_local, share_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +87,10 @@ class Kernel:
         self._hadoop = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
         # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
         self._hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
-        self._engine = jvm.io.delta.kernel.defaults.engine.DefaultEngine.create(self._hadoop)
+        engines = jvm.io.delta.kernel.defaults.engine.DefaultEngine
+        self._engine = engines.create(self._hadoop)
+        # One of its own, since what has the class loader of its configuration cannot reach S3.
+        self._local_engine = engines.create(with_local_files(jvm, self._hadoop))
         self._signature = signature
         self._spark = spark
 
@@ -96,7 +100,7 @@ class Kernel:
 
         share_settings(self._spark, path)
         try:
-            snapshot = self._classes.load_snapshot(path).build(self._engine)
+            snapshot = self._classes.load_snapshot(path).build(self._engine_of(path))
         except Py4JJavaError as error:
             if error.java_exception.getClass().getName() == _NOT_FOUND:
                 return None
@@ -108,7 +112,7 @@ class Kernel:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self._view(path, self._classes.load_snapshot(path).atVersion(version).build(self._engine))
+            return self._view(path, self._classes.load_snapshot(path).atVersion(version).build(self._engine_of(path)))
         except Py4JJavaError as error:
             if error.java_exception.getClass().getName() in _NOT_KEPT:
                 return None
@@ -139,7 +143,7 @@ class Kernel:
             builder = classes.create_table(path, classes.struct(schema.json()), self._signature)
             if cluster:
                 builder = builder.withDataLayoutSpec(classes.clustered([classes.column(name) for name in cluster]))
-            transaction = builder.withTableProperties(dict(properties)).build(self._engine)
+            transaction = builder.withTableProperties(dict(properties)).build(self._engine_of(path))
             return self._view(path, self._finish(path, 0, transaction, classes.no_actions(), domains))
         except Py4JJavaError as error:
             raise _failed("a Delta table cannot be created", path, error) from error
@@ -168,7 +172,7 @@ class Kernel:
                 left = [f.name for physical in clustering for f in commit.schema.fields if f.physical == physical]
                 if len(left) < len(clustering):
                     builder = builder.withClusteringColumns([classes.column(name) for name in left])
-            transaction = builder.build(self._engine)
+            transaction = builder.build(self._engine_of(view.path))
             removals: list[Any] = []
             if commit.clear or commit.removed:
                 removals = view.removals(None if commit.clear else commit.removed, change=not commit.same_rows)
@@ -208,9 +212,9 @@ class Kernel:
         """Kernel's snapshot behind the commit."""
         for name, text in domains.items():
             transaction.addDomainMetadata(name, text)
-        at = f"{path} {version}"
+        at, engine = f"{path} {version}", self._engine_of(path)
         faults.reached("commit_begun", at)
-        result = transaction.commit(self._engine, actions)
+        result = transaction.commit(engine, actions)
         faults.reached("commit_done", at)
         hooks = result.getPostCommitHooks()
         # By number: the end of an iteration is an exception in Java, which takes its time to come here.
@@ -218,11 +222,11 @@ class Kernel:
             checkpoint = hook.getType().toString() == "CHECKPOINT"
             if checkpoint:
                 faults.reached("checkpoint_begun", at)
-            hook.threadSafeInvoke(self._engine)
+            hook.threadSafeInvoke(engine)
             if checkpoint:
                 faults.reached("checkpoint_done", at)
         after = optional(result.getPostCommitSnapshot(), None)
-        return self._classes.load_snapshot(path).build(self._engine) if after is None else after
+        return self._classes.load_snapshot(path).build(engine) if after is None else after
 
     def _actions(self, view: TableView, transaction: Any, commit: Commit, removals: Sequence[Any]) -> Any:
         """Kernel's rows that take files out of the table, and that add *commit*'s."""
@@ -251,10 +255,11 @@ class Kernel:
         ]
         if commit.same_rows:
             return classes.iterator(self._listed(self._moved(view, physical, written)).iterator())
-        state = transaction.getTransactionState(self._engine)
-        context = classes.write_context(self._engine, state, {})
+        engine = self._engine_of(view.path)
+        state = transaction.getTransactionState(engine)
+        context = classes.write_context(engine, state, {})
         files = classes.iterator(self._listed(written).iterator())
-        return classes.append_actions(self._engine, state, files, context)
+        return classes.append_actions(engine, state, files, context)
 
     def _moved(self, view: TableView, physical: Any, written: Sequence[Any]) -> list[Any]:
         """Actions that add files without a change of rows, for which Kernel's public door has none."""
@@ -273,9 +278,12 @@ class Kernel:
             listed.add(value)
         return listed
 
+    def _engine_of(self, path: str) -> Any:
+        return self._local_engine if is_local(path) else self._engine
+
     def _view(self, path: str, snapshot: Any) -> TableView:
         version = int(snapshot.getVersion())
-        return TableView(path, version, snapshot, self._engine, self._classes, log_entry(path, version))
+        return TableView(path, version, snapshot, self._engine_of(path), self._classes, log_entry(path, version))
 
 
 def _failed(what: str, path: str, error: Any) -> SinkError:
