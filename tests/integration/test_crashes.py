@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -13,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from killed_run import run_killed
 from replica import Replica
 from servers import Server
 from workload.run import Workload
@@ -20,7 +17,6 @@ from workload.run import Workload
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SUPPORT = Path(__file__).parent.parent / "support"
 KILLS, SEED = 10, 4
 
 
@@ -65,22 +61,11 @@ def test_ten_killed_runs_of_a_random_workload_leave_what_the_source_has(
     replica = Replica(mysql9, tmp_path / "killed", history="history_{database}_{table}", max_batch="100 kB")
     random = Random(SEED)
     for _ in range(KILLS):
-        assert _killed(replica, random.randrange(5, 60))
+        told = run_killed(replica.path, str(random.randrange(5, 60)))
+        print(told)
+        assert told.startswith("killed at")
     replica.run(spark)
     replica.assert_equals(recorded, spark)
-
-
-def _killed(replica: Replica, number: int) -> bool:
-    """Runs up to that many places; whether it came so far."""
-    command = [sys.executable, str(SUPPORT / "killed_run.py"), str(replica.path), str(number)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(SUPPORT), os.environ.get("PYTHONPATH")))),
-    }
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr[-3000:]
-    print(done.stdout.strip())
-    return done.returncode != 0
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from held_rows import held_table
 from replica import Replica
 from sinks.delta import rewrite
+from sinks.delta.kernel import Kernel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,10 +88,12 @@ def test_keys_of_every_type_find_their_rows(
         server.sql(f"UPDATE keyed.t{list(KEYS).index(_CASELESS)} SET k = 'A ', label = 'upper' WHERE k = 'a'")
         assert {} == replica.run(spark)
 
+        kernel = Kernel(spark, "tests")
         for table in (*(f"t{number}" for number in range(len(KEYS))), "together", "nullable", "bag"):
-            rows = spark.read.format("delta").load(f"{replica.lake}/keyed_{table}").select("v", "label").collect()
-            held = server.sql(f"SELECT v, label FROM keyed.{table}")
-            assert Counter(map(tuple, rows)) == Counter(map(tuple, held)), table
+            rows = held_table(kernel, f"{replica.lake}/keyed_{table}")
+            assert rows is not None
+            found = zip(*rows.select(["v", "label"]).to_pydict().values(), strict=True)
+            assert Counter(found) == Counter(server.sql(f"SELECT v, label FROM keyed.{table}")), table
     finally:
         server.sql("DROP DATABASE keyed")
 

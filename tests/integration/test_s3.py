@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +13,7 @@ import pytest
 from connectors.config import load_config
 from connectors.jvm_s3 import s3_jars
 from connectors.pipeline import run
+from killed_run import run_killed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,18 +92,14 @@ PLACE = "files_written"
 def _run(directory: Path, path: str, place: str, endpoint: str) -> str:
     config = _config(directory, path)
     (directory / "spark-defaults.conf").write_text("spark.hadoop.fs.s3a.path.style.access true\n")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
-        "SPARK_CONF_DIR": str(directory),
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_ENDPOINT_URL": endpoint,
-    }
-    command = [sys.executable, str(ROOT / "tests/support/killed_run.py"), str(config), place]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode == (0 if place == "-" else -signal.SIGKILL), done.stderr[-3000:]
-    return done.stdout
+    return run_killed(
+        config,
+        place,
+        SPARK_CONF_DIR=str(directory),
+        AWS_ACCESS_KEY_ID="key",
+        AWS_SECRET_ACCESS_KEY="secret",
+        AWS_ENDPOINT_URL=endpoint,
+    )
 
 
 def _config(directory: Path, path: str) -> Path:

@@ -36,16 +36,15 @@ def _files(lake: HeldLake, directory: str) -> list[HeldFile]:
 
 
 def _view(lake: HeldLake, directory: str) -> TableView:
-    view = Kernel(lake.spark, "tests").view(str(lake.path / directory))
+    view = lake.kernel.view(str(lake.path / directory))
     assert view is not None
     return view
 
 
 def _engines(lake: HeldLake, directory: str) -> list[str]:
     """What made each commit that changed no row, oldest first."""
-    kernel = Kernel(lake.spark, "tests")
     path = str(lake.path / directory)
-    infos = [kernel.commit_info(path, version) or {} for version in range(lake.versions(directory) + 1)]
+    infos = [lake.kernel.commit_info(path, version) or {} for version in range(lake.versions(directory) + 1)]
     return [
         "ours" if "/compaction/" in info["engineInfo"] else "OPTIMIZE"
         for info in infos

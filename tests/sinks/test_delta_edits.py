@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from held_rows import HeldLake
 from historian.schema import Column, ColumnType
-from lake import Lake
 from sink_lab import INT, Lab, decimal, text
 from sinks.delta.literals import initial_literal
 
@@ -21,15 +21,15 @@ BIGINT = ColumnType(name="bigint")
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake(spark, tmp_path / "lake", Lab())
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
+    lake = HeldLake(spark, tmp_path / "lake", Lab())
     lake.lab.create("shop.t", {"id": INT, "a": text(), "b": INT})
     lake.lab.insert("shop.t", {"id": 1, "a": "x", "b": 10}, {"id": 2, "a": "y", "b": 20})
     lake.cut()
     return lake
 
 
-def test_added_columns_stand_in_place_and_show_their_default_on_old_rows(lake: Lake) -> None:
+def test_added_columns_stand_in_place_and_show_their_default_on_old_rows(lake: HeldLake) -> None:
     lab = lake.lab
     lab.insert("shop.t", {"id": 3, "a": "same plan", "b": 30})
     lab.add("shop.t", "first", decimal(7, 2), after="", initial="-1.50")
@@ -40,6 +40,7 @@ def test_added_columns_stand_in_place_and_show_their_default_on_old_rows(lake: L
 
     lake.check("shop.t")
     assert ["first decimal(7,2)", "id int", "a string", "mid string", "b int", "plain int"] == lake.columns("shop_t")
+    lake.read_by_spark("shop_t", "shop_t_changes")
 
 
 DEFAULTS = [
@@ -57,7 +58,7 @@ DEFAULTS = [
 
 @pytest.mark.parametrize("kinds", [{}, {"mirror": None}], ids=["in the mirror", "in the folded changelog"])
 def test_defaults_of_every_kind_show_on_old_rows(spark: SparkSession, tmp_path: Path, kinds: dict[str, None]) -> None:
-    lake = Lake(spark, tmp_path / "other", Lab(), **kinds)
+    lake = HeldLake(spark, tmp_path / "other", Lab(), **kinds)
     lab = lake.lab
     lab.create("shop.t", {"id": INT})
     lab.insert("shop.t", {"id": 1})
@@ -71,9 +72,10 @@ def test_defaults_of_every_kind_show_on_old_rows(spark: SparkSession, tmp_path: 
     assert lab.log(1) == lake.log("shop_t_changes")
     if not kinds:
         lake.check("shop.t")
+    lake.read_by_spark("shop_t_changes" if kinds else "shop_t")
 
 
-def test_dropped_and_added_again_a_column_shows_no_old_value(lake: Lake) -> None:
+def test_dropped_and_added_again_a_column_shows_no_old_value(lake: HeldLake) -> None:
     lab = lake.lab
     lab.drop_column("shop.t", "b")
     lab.add("shop.t", "b", text())
@@ -84,9 +86,10 @@ def test_dropped_and_added_again_a_column_shows_no_old_value(lake: Lake) -> None
     assert ["id int", "a string", "b string"] == lake.columns("shop_t")
     assert ["id int", "a string", "b string", "b__h3 int"] == lake.columns("shop_t_changes")[5:]
     assert [10, 20, None] == [row["b__h3"] for row in lake.raw_log("shop_t_changes")]
+    lake.read_by_spark("shop_t", "shop_t_changes")
 
 
-def test_a_column_that_came_and_went_within_a_plan_is_in_the_changelog(lake: Lake) -> None:
+def test_a_column_that_came_and_went_within_a_plan_is_in_the_changelog(lake: HeldLake) -> None:
     lab = lake.lab
     lab.add("shop.t", "brief", INT)
     lab.insert("shop.t", {"id": 3, "a": "z", "b": 1, "brief": 42})
@@ -98,7 +101,7 @@ def test_a_column_that_came_and_went_within_a_plan_is_in_the_changelog(lake: Lak
     assert [None, None, 42, None] == [row["brief"] for row in lake.raw_log("shop_t_changes")]
 
 
-def test_renames_moves_and_swaps_of_columns_keep_values(lake: Lake) -> None:
+def test_renames_moves_and_swaps_of_columns_keep_values(lake: HeldLake) -> None:
     lab = lake.lab
     lab.rename_column("shop.t", "a", "tmp")
     lab.rename_column("shop.t", "b", "a")
@@ -110,9 +113,10 @@ def test_renames_moves_and_swaps_of_columns_keep_values(lake: Lake) -> None:
 
     lake.check("shop.t")
     assert ["a int", "id int", "B string"] == lake.columns("shop_t")
+    lake.read_by_spark("shop_t", "shop_t_changes")
 
 
-def test_types_widen_without_a_change_of_values(lake: Lake) -> None:
+def test_types_widen_without_a_change_of_values(lake: HeldLake) -> None:
     lab = lake.lab
     lab.add("shop.t", "d", decimal(5, 2), initial="1.25")
     lab.add("shop.t", "f", ColumnType(name="float"), initial="0.5")
@@ -133,9 +137,10 @@ def test_types_widen_without_a_change_of_values(lake: Lake) -> None:
     lake.check("shop.t")
     widened = ["id bigint", "a string", "b bigint", "d decimal(9,4)", "f double", "u decimal(20,0)"]
     assert widened == lake.columns("shop_t")
+    lake.read_by_spark("shop_t", "shop_t_changes")
 
 
-def test_a_type_change_within_one_plan_reads_old_rows_as_the_new_type(lake: Lake) -> None:
+def test_a_type_change_within_one_plan_reads_old_rows_as_the_new_type(lake: HeldLake) -> None:
     lab = lake.lab
     lab.insert("shop.t", {"id": 3, "a": "x", "b": 5})
     lab.retype("shop.t", "b", BIGINT)
@@ -147,7 +152,7 @@ def test_a_type_change_within_one_plan_reads_old_rows_as_the_new_type(lake: Lake
 
 @pytest.mark.parametrize("kinds", [{}, {"mirror": None}], ids=["with mirror", "changelog only"])
 def test_truncate_takes_back_what_is_there(spark: SparkSession, tmp_path: Path, kinds: dict[str, None]) -> None:
-    lake = Lake(spark, tmp_path / "other", Lab(), **kinds)
+    lake = HeldLake(spark, tmp_path / "other", Lab(), **kinds)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": text()})
     lab.create("shop.bag", {"f": ColumnType(name="double"), "a": text()}, key=())
@@ -174,7 +179,7 @@ def test_truncate_takes_back_what_is_there(spark: SparkSession, tmp_path: Path, 
         assert [] == lake.mirror("shop_t")
 
 
-def test_drop_empties_and_a_table_created_again_goes_on_in_the_same_place(lake: Lake) -> None:
+def test_drop_empties_and_a_table_created_again_goes_on_in_the_same_place(lake: HeldLake) -> None:
     lab = lake.lab
     lab.insert("shop.t", {"id": 3, "a": "z", "b": 1})
     lab.drop("shop.t")
@@ -193,7 +198,7 @@ def test_drop_empties_and_a_table_created_again_goes_on_in_the_same_place(lake: 
     assert {} == lake.stopped()
 
 
-def test_a_dropped_table_leaves_an_empty_mirror(lake: Lake) -> None:
+def test_a_dropped_table_leaves_an_empty_mirror(lake: HeldLake) -> None:
     lake.lab.drop("shop.t")
     lake.cut()
 
@@ -201,7 +206,7 @@ def test_a_dropped_table_leaves_an_empty_mirror(lake: Lake) -> None:
     assert lake.lab.log(1) == lake.log("shop_t_changes")
 
 
-def test_tables_that_swap_names_keep_their_places(lake: Lake) -> None:
+def test_tables_that_swap_names_keep_their_places(lake: HeldLake) -> None:
     lab = lake.lab
     lab.create("shop.u", {"id": INT, "z": INT})
     lab.insert("shop.u", {"id": 1, "z": 1})
@@ -218,7 +223,7 @@ def test_tables_that_swap_names_keep_their_places(lake: Lake) -> None:
     assert lab.log(2) == lake.log("shop_u_changes")
 
 
-def test_a_new_table_does_not_move_into_a_renamed_ones_place(lake: Lake) -> None:
+def test_a_new_table_does_not_move_into_a_renamed_ones_place(lake: HeldLake) -> None:
     lab = lake.lab
     lab.rename(("shop.t", "shop.old"))
     lab.create("shop.t", {"id": INT})
@@ -233,7 +238,7 @@ def test_a_new_table_does_not_move_into_a_renamed_ones_place(lake: Lake) -> None
 
 @pytest.mark.parametrize("what", ["lossy", "not widening", "key", "unknown default", "system name"])
 def test_an_edit_that_is_not_followed_stops_its_table_only(
-    lake: Lake, what: str, caplog: pytest.LogCaptureFixture
+    lake: HeldLake, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab = lake.lab
     lab.create("shop.other", {"id": INT})
@@ -267,7 +272,7 @@ def test_an_edit_that_is_not_followed_stops_its_table_only(
 
 def test_truncate_takes_back_rows_that_were_written_under_another_key(spark: SparkSession, tmp_path: Path) -> None:
     """A table that had no key, or another one, when its rows were written; without a mirror."""
-    lake = Lake(spark, tmp_path / "other", Lab(), mirror=None)
+    lake = HeldLake(spark, tmp_path / "other", Lab(), mirror=None)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": INT})
     lab.insert("shop.t", {"id": 1, "a": 1})
@@ -297,7 +302,7 @@ def test_a_default_without_a_time_zone_is_the_same_in_any_session(spark: SparkSe
 
 @pytest.mark.parametrize("inserted", [False, True], ids=["old rows", "rows of the plan"])
 def test_a_default_that_no_value_can_show_stops_its_table_only(
-    lake: Lake, inserted: bool, caplog: pytest.LogCaptureFixture
+    lake: HeldLake, inserted: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """ALLOW_INVALID_DATES lets a default be a date that does not exist."""
     lab = lake.lab

@@ -11,7 +11,6 @@ import pytest
 from evolution_cases import CASES, EXPECTED, first_id, lab_of, rules
 from held_rows import HeldLake
 from historian.errors import EditRefused
-from lake import Lake
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, faults
 
@@ -117,7 +116,7 @@ def test_what_is_not_followed_stops_its_table_and_says_why(lakes: tuple[HeldLake
 def test_fail_ends_the_run_before_anything_is_written_and_another_word_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab(), evolution=(("preset", "strict"),))
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), evolution=(("preset", "strict"),))
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "b": INT})
     lab.insert("shop.t", {"id": 1, "b": 10})
@@ -138,7 +137,7 @@ def test_fail_ends_the_run_before_anything_is_written_and_another_word_goes_on(
 @pytest.mark.parametrize("place", ["tables_recorded", "changelog_committed", "mirror_committed"])
 def test_a_plan_that_is_half_written_goes_on_as_it_began(spark: SparkSession, tmp_path: Path, place: str) -> None:
     """The configuration is another one by then; it holds for edits of later plans."""
-    lake = Lake(spark, tmp_path / "lake", Lab(), evolution=(("preset", "lenient"),))
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), evolution=(("preset", "lenient"),))
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "b": INT, "c": INT})
     lab.insert("shop.t", {"id": 1, "b": 10, "c": 100})

@@ -10,19 +10,25 @@ from lake import Lake
 from sinks.delta.kernel import Kernel
 from sinks.delta.rewrite import read
 
-__all__ = ["HeldLake", "held_rows"]
+__all__ = ["HeldLake", "held_rows", "held_table"]
+
+
+def held_table(kernel: Kernel, path: str) -> pa.Table | None:
+    """A table's rows, columns in order; None where rows of its files are marked as deleted, which Spark can read."""
+    view = kernel.view(path)
+    assert view is not None
+    fields, files = view.schema().fields, view.held_files()
+    if any(file.has_deletions for file in files):
+        return None
+    schema = pa.schema([(field.physical, field.arrow) for field in fields])
+    rows = pa.concat_tables([schema.empty_table(), *(read(file.path, schema) for file in files)])
+    return rows.rename_columns([field.name for field in fields])
 
 
 def held_rows(lake: Lake, directory: str) -> list[dict[str, Any]]:
     """A table's rows, columns in order; by Spark where rows of its files are marked as deleted."""
-    view = Kernel(lake.spark, "tests").view(str(lake.path / directory))
-    assert view is not None
-    fields, files = view.schema().fields, view.held_files()
-    if any(file.has_deletions for file in files):
-        return Lake.mirror(lake, directory)
-    schema = pa.schema([(field.physical, field.arrow) for field in fields])
-    rows = pa.concat_tables([schema.empty_table(), *(read(file.path, schema) for file in files)])
-    return rows.rename_columns([field.name for field in fields]).to_pylist()
+    rows = held_table(lake.kernel, str(lake.path / directory))
+    return Lake.mirror(lake, directory) if rows is None else rows.to_pylist()
 
 
 class HeldLake(Lake):

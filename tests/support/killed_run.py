@@ -9,11 +9,32 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 from connectors.config import load_config
 from connectors.pipeline import run
 from sinks.delta import faults
+
+__all__ = ["run_killed"]
+
+
+def run_killed(config: Path, place: str, **environment: str) -> str:
+    """Runs it so, and returns what it printed; fails unless it ended by SIGKILL or by itself."""
+    paths = (Path(__file__).parent, Path(__file__).parents[2], os.environ.get("PYTHONPATH", ""))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(path) for path in paths if path),
+        # What a short run does once is not worth compiling well: half of Java's processor time would go into that.
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+        **environment,
+    }
+    command = [sys.executable, __file__, str(config), place]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr[-3000:]
+    assert ("killed at" in done.stdout) == (done.returncode != 0), done.stdout
+    return done.stdout.strip()
 
 
 def main() -> None:

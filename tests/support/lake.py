@@ -27,6 +27,7 @@ class Lake:
         self.spark = spark
         self.path = path
         self.lab = lab
+        self.kernel = Kernel(spark, "tests")
         self.settings = DeltaSettings(path="" if "catalog" in settings else str(path), **settings)
         self.sink = self.reopen()
 
@@ -90,13 +91,13 @@ class Lake:
 
     def schema(self, directory: str) -> DeltaSchema:
         """The schema in Delta's log."""
-        view = Kernel(self.spark, "tests").view(str(self.path / directory))
+        view = self.kernel.view(str(self.path / directory))
         assert view is not None
         return view.schema()
 
     def versions(self, directory: str) -> int:
         """The newest Delta version of a table."""
-        view = Kernel(self.spark, "tests").view(str(self.path / directory))
+        view = self.kernel.view(str(self.path / directory))
         assert view is not None
         return view.version
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from held_rows import held_table
 from historian.changelog import SYSTEM_COLUMNS, Op
 from historian.history import History
 from historian.schema import Snapshot, TableName
@@ -29,7 +30,7 @@ __all__ = ["LakeRow", "Reading"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeRow:
-    """A changelog row as Spark reads it, under the column names of its schema version; ``raw`` by column id."""
+    """A changelog row as the lake holds it, under the column names of its schema version; ``raw`` by column id."""
 
     offset: int
     time: dt.datetime
@@ -43,7 +44,10 @@ class LakeRow:
 
 
 class Reading:
-    """One look at a lake. Column ids are those that the lake has, which is not the history's for one that was set aside."""
+    """One look at a lake: Spark reads mirrors and projects changelogs, the rest is read from files.
+
+    Column ids are those that the lake has, which is not the history's for one that was set aside.
+    """
 
     def __init__(self, lake: Path, history: History, spark: SparkSession) -> None:
         self._lake = lake
@@ -107,7 +111,7 @@ class Reading:
 
     def mirror(self, table_id: int, snapshot: Snapshot) -> list[Row]:
         """The mirror's rows; columns that are gone from the table stand behind the others, where they are kept."""
-        table = self.table(self.homes[table_id].mirror)
+        table = self.by_spark(self.homes[table_id].mirror)
         names = [column.name for column in snapshot.columns]
         kept = self._decisions[table_id].kept(self.versions(table_id)[-1].number)
         assert table.column_names[: len(names)] == names, f"{table.column_names}, of the source: {names}"
@@ -159,9 +163,13 @@ class Reading:
     def table(self, directory: str) -> pa.Table:
         """All rows of a table of the lake."""
         if directory not in self._tables:
-            frame = self._spark.read.format("delta").load(str(self._lake / directory))
-            self._tables[directory] = frame.toArrow()
+            held = held_table(self._kernel, str(self._lake / directory))
+            self._tables[directory] = self.by_spark(directory) if held is None else held
         return self._tables[directory]
+
+    def by_spark(self, directory: str) -> pa.Table:
+        """The same as Spark reads it."""
+        return self._spark.read.format("delta").load(str(self._lake / directory)).toArrow()
 
     def assert_delta_rs_reads_the_same(self, directory: str) -> None:
         """Fails unless delta-rs reads what Spark does in a table of the lake."""
@@ -170,7 +178,7 @@ class Reading:
 
         # Its to_pyarrow_table looks for columns by their names in the schema, and gives NULLs for all that files call otherwise.
         query = QueryBuilder().register("t", DeltaTable(str(self._lake / directory))).execute("SELECT * FROM t")
-        found, wanted = pa.table(query.read_all()), self.table(directory)
+        found, wanted = pa.table(query.read_all()), self.by_spark(directory)
         assert found.column_names == wanted.column_names, directory
         different = Counter(map(repr, found.to_pylist()))
         different.subtract(map(repr, wanted.to_pylist()))
