@@ -1,7 +1,7 @@
 """Delta Kernel, called in Spark's JVM: tables are created and committed to without a Spark job.
 
 One commit can carry a new schema, removed and added files, domain metadata and a transaction identifier, or nothing.
-Kernel is public but young API, so nothing outside this module and :mod:`sinks.delta.table_view` touches a Java object.
+Kernel is public but young API, so nothing outside this module and :mod:`sinks.delta.table_view` touches an object of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from historian.errors import SinkError
@@ -87,10 +88,7 @@ class Kernel:
         self._hadoop = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
         # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
         self._hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
-        engines = jvm.io.delta.kernel.defaults.engine.DefaultEngine
-        self._engine = engines.create(self._hadoop)
-        # One of its own, since what has the class loader of its configuration cannot reach S3.
-        self._local_engine = engines.create(with_local_files(jvm, self._hadoop))
+        self._engine = self._classes.engine(self._hadoop)
         self._signature = signature
         self._spark = spark
 
@@ -172,7 +170,7 @@ class Kernel:
                 left = [f.name for physical in clustering for f in commit.schema.fields if f.physical == physical]
                 if len(left) < len(clustering):
                     builder = builder.withClusteringColumns([classes.column(name) for name in left])
-            transaction = builder.build(self._engine_of(view.path))
+            transaction = builder.build(view._engine)  # noqa: SLF001 our own class
             removals: list[Any] = []
             if commit.clear or commit.removed:
                 removals = view.removals(None if commit.clear else commit.removed, change=not commit.same_rows)
@@ -255,7 +253,7 @@ class Kernel:
         ]
         if commit.same_rows:
             return classes.iterator(self._listed(self._moved(view, physical, written)).iterator())
-        engine = self._engine_of(view.path)
+        engine = view._engine  # noqa: SLF001 our own class
         state = transaction.getTransactionState(engine)
         context = classes.write_context(engine, state, {})
         files = classes.iterator(self._listed(written).iterator())
@@ -280,6 +278,13 @@ class Kernel:
 
     def _engine_of(self, path: str) -> Any:
         return self._local_engine if is_local(path) else self._engine
+
+    @cached_property
+    def _local_engine(self) -> Any:
+        """One of its own: S3A looks for the file system of its buffers with a class loader that does not find our class."""
+        if not is_local(str(self._hadoop.get("fs.defaultFS"))):
+            return self._engine
+        return self._classes.engine(with_local_files(self._spark._jvm, self._hadoop))  # noqa: SLF001 see above
 
     def _view(self, path: str, snapshot: Any) -> TableView:
         version = int(snapshot.getVersion())

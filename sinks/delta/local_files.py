@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = ["with_local_files"]
 
+_NAME = "fs.file.impl"
 _CLASS = "historian.LocalFiles"
 _SOURCE = """
 package historian;
@@ -25,8 +26,13 @@ import org.apache.hadoop.fs.permission.FsPermission;
 
 class RawLocalFiles extends RawLocalFileSystem {
     public void setPermission(Path path, FsPermission rights) throws IOException {
-        Integer mode = Integer.valueOf(rights.toShort());
-        Files.setAttribute(pathToFile(path).toPath(), "unix:mode", mode, new LinkOption[0]);
+        java.nio.file.Path file = pathToFile(path).toPath();
+        int mode = rights.toShort();
+        if (Files.isDirectory(file, new LinkOption[0])) {
+            // A directory stays one that gives its group on, as chmod leaves it.
+            mode |= ((Integer) Files.getAttribute(file, "unix:mode", new LinkOption[0])).intValue() & 06000;
+        }
+        Files.setAttribute(file, "unix:mode", Integer.valueOf(mode), new LinkOption[0]);
     }
 }
 
@@ -39,12 +45,17 @@ public class LocalFiles extends LocalFileSystem {
 
 
 def with_local_files(jvm: Any, configuration: Any) -> Any:
-    """A Hadoop configuration like *configuration* that reaches local paths so, unless that names a file system for them."""
+    """A copy of a Hadoop *configuration* with which files of local paths are made so.
+
+    *configuration* itself where it names a file system for local paths.
+    """
+    if configuration.get(_NAME):
+        return configuration
     local = jvm.org.apache.hadoop.conf.Configuration(configuration)
     local.setClassLoader(_class_loader(jvm))
-    local.setIfUnset("fs.file.impl", _CLASS)
+    local.set(_NAME, _CLASS)
     # Hadoop keeps the first file system that is asked for, which is Spark's.
-    local.setIfUnset("fs.file.impl.disable.cache", "true")
+    local.set(f"{_NAME}.disable.cache", "true")
     return local
 
 

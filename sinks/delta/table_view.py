@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
-from pyarrow.fs import LocalFileSystem
-
 from sinks.delta.schema import DeltaSchema
-from sinks.storage import located
+from sinks.storage import is_local, located
 
 if TYPE_CHECKING:
     from sinks.delta.kernel import Commit
@@ -202,6 +200,7 @@ class KernelClasses:
         self.optional = jvm.java.util.Optional
         self.array_list, self.hash_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
         self.hadoop_path = jvm.org.apache.hadoop.fs.Path
+        self.engine = kernel.defaults.engine.DefaultEngine.create
         self.load_snapshot = kernel.TableManager.loadSnapshot
         self.create_table = kernel.TableManager.buildCreateTableTransaction
         self.clustered = kernel.transaction.DataLayoutSpec.clustered
@@ -223,11 +222,10 @@ class KernelClasses:
 
 def log_entry(path: str, version: int) -> tuple[int, ...] | None:
     """What tells a version's file of a log on this machine from another one under its name; None where there is none."""
-    system, place = located(path)
-    if not isinstance(system, LocalFileSystem):
+    if not is_local(path):
         return None
     try:
-        found = Path(place, "_delta_log", f"{version:020d}.json").stat()
+        found = Path(located(path)[1], "_delta_log", f"{version:020d}.json").stat()
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size

@@ -63,6 +63,8 @@ def test_lake_equals_source(
     assert (converted > 0) == (preset == "lenient")
     assert_notes_fold_to_final(recorded)
     replica.assert_equals(recorded, spark)
+    if preset == "evolve":
+        replica.assert_spark_reads_the_same(spark)
     if plain:
         replica.assert_delta_rs_reads_the_same(spark)
 

@@ -32,13 +32,7 @@ def _lake(spark: SparkSession, tmp_path: Path, **settings: Any) -> HeldLake:
 
 
 def _files(lake: HeldLake, directory: str) -> list[HeldFile]:
-    return _view(lake, directory).held_files()
-
-
-def _view(lake: HeldLake, directory: str) -> TableView:
-    view = lake.kernel.view(str(lake.path / directory))
-    assert view is not None
-    return view
+    return lake.view(directory).held_files()
 
 
 def _engines(lake: HeldLake, directory: str) -> list[str]:
@@ -196,7 +190,7 @@ def test_a_commit_of_someone_else_comes_first(
     _insert(lake, 4, 5)
     assert "OPTIMIZE" in _engines(lake, "shop_t_changes")
     lake.check("shop.t")
-    view = _view(lake, "shop_t_changes")
+    view = lake.view("shop_t_changes")
     gone = Commit(removed=[f"{view.path}/gone.parquet"], same_rows=True)
     with pytest.raises(CommitConflict):
         Kernel(spark, "tests").commit(view, "", 0, gone)

@@ -175,6 +175,7 @@ def test_truncate_takes_back_what_is_there(spark: SparkSession, tmp_path: Path, 
     assert lab.log(1) == lake.log("shop_t_changes")
     found, expected = lake.log("shop_bag_changes"), lab.log(2)
     assert sorted(map(repr, expected)) == sorted(map(repr, found))
+    lake.read_by_spark("shop_bag_changes")
     if not kinds:
         assert [] == lake.mirror("shop_t")
 
@@ -195,6 +196,7 @@ def test_drop_empties_and_a_table_created_again_goes_on_in_the_same_place(lake: 
     assert ["c int", "id int"] == lake.columns("shop_t")
     assert [{"c": 7, "id": 6}] == lake.mirror("shop_t")
     assert [*lab.log(1), *lab.log(2), *lab.log(3)] == lake.log("shop_t_changes")
+    lake.read_by_spark("shop_t", "shop_t_changes")
     assert {} == lake.stopped()
 
 

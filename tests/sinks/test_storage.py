@@ -12,7 +12,7 @@ import pytest
 
 from historian.errors import SinkError
 from sinks import storage
-from sinks.storage import located, reading, share_settings, writing
+from sinks.storage import is_local, located, reading, share_settings, writing
 
 SECRETS = {"access.key": "key", "secret.key": "secret"}
 OF_SECRETS = {"access_key": "key", "secret_key": "secret"}
@@ -87,3 +87,8 @@ def test_a_path_that_cannot_be_reached_is_said(tmp_path: Path, access: Any, what
     said = f"a file cannot be {what} .*{path}.*expected a path .*Next: mend the path"
     with pytest.raises(SinkError, match=said), access(path):
         (system.open_output_stream if access is writing else system.open_input_file)(place)
+
+
+def test_paths_without_a_scheme_and_of_files_are_on_this_machine() -> None:
+    assert all(map(is_local, ("/a b", "/a:b/c#d?e", "file:/x", "file:///x")))
+    assert not any(map(is_local, ("s3a://b/x", "hdfs://n/x", "dbfs:/x", "abfss://c@a/x")))

@@ -12,6 +12,7 @@ from sink_lab import Lab, Written
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.kernel import Kernel
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.table_view import TableView
 from sinks.tables import Homes
 
 if TYPE_CHECKING:
@@ -89,17 +90,19 @@ class Lake:
         names = {physical_name(f.column_id): f.name for f in self.schema(directory).fields if f.column_id}
         return [self._written(row, names) for row in rows]
 
-    def schema(self, directory: str) -> DeltaSchema:
-        """The schema in Delta's log."""
+    def view(self, directory: str) -> TableView:
+        """The newest version of a table, as Kernel reads it."""
         view = self.kernel.view(str(self.path / directory))
         assert view is not None
-        return view.schema()
+        return view
+
+    def schema(self, directory: str) -> DeltaSchema:
+        """The schema in Delta's log."""
+        return self.view(directory).schema()
 
     def versions(self, directory: str) -> int:
         """The newest Delta version of a table."""
-        view = self.kernel.view(str(self.path / directory))
-        assert view is not None
-        return view.version
+        return self.view(directory).version
 
     def stopped(self) -> dict[str, str]:
         """Table to why it was stopped."""

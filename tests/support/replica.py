@@ -110,13 +110,17 @@ run:
         """Fails unless changelogs, folded changelogs and mirrors are what the workload's notes and the server say."""
         assert_lake_equals(recorded, self._reading(spark))
 
+    def assert_spark_reads_the_same(self, spark: SparkSession) -> None:
+        """Fails unless Spark reads in every target what its files hold."""
+        reading = self._reading(spark)
+        for directory in reading.targets():
+            reading.assert_spark_reads_the_same(directory)
+
     def assert_delta_rs_reads_the_same(self, spark: SparkSession) -> None:
         """Fails unless an engine that shares no code with Spark reads the same rows in all targets."""
         reading = self._reading(spark)
-        for home in reading.homes.values():
-            for directory in (home.changelog, home.mirror, home.history):
-                if directory:
-                    reading.assert_delta_rs_reads_the_same(directory)
+        for directory in reading.targets():
+            reading.assert_delta_rs_reads_the_same(directory)
 
     def folded(self, table_id: int, spark: SparkSession) -> list[Row]:
         """What a table's changelog amounts to, under its last schema."""

@@ -16,7 +16,7 @@ _NO_COLUMN = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRow:
-    """A row of a changelog: where it stands, its values by column id as Spark reads them, and its key's."""
+    """A row of a changelog: where it stands, its values by column id as the lake holds them, and its key's."""
 
     offset: int
     op: Op

@@ -1,4 +1,4 @@
-"""A replica's lake as Spark reads it, its columns found by the ids that they have there."""
+"""A replica's lake as Spark and its files have it, columns found by the ids that they have there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from held_rows import held_table
+from held_rows import held_table, spark_table
 from historian.changelog import SYSTEM_COLUMNS, Op
 from historian.history import History
 from historian.schema import Snapshot, TableName
@@ -163,13 +163,21 @@ class Reading:
     def table(self, directory: str) -> pa.Table:
         """All rows of a table of the lake."""
         if directory not in self._tables:
-            held = held_table(self._kernel, str(self._lake / directory))
-            self._tables[directory] = self.by_spark(directory) if held is None else held
+            self._tables[directory] = held_table(self._spark, self._kernel, str(self._lake / directory))
         return self._tables[directory]
 
     def by_spark(self, directory: str) -> pa.Table:
         """The same as Spark reads it."""
-        return self._spark.read.format("delta").load(str(self._lake / directory)).toArrow()
+        return spark_table(self._spark, str(self._lake / directory))
+
+    def targets(self) -> list[str]:
+        """The directories of all changelogs, mirrors and histories."""
+        homes = self.homes.values()
+        return sorted({name for home in homes for name in (home.changelog, home.mirror, home.history) if name})
+
+    def assert_spark_reads_the_same(self, directory: str) -> None:
+        """Fails unless Spark reads what the files of a table of the lake hold."""
+        _assert_same(directory, self.by_spark(directory), self.table(directory))
 
     def assert_delta_rs_reads_the_same(self, directory: str) -> None:
         """Fails unless delta-rs reads what Spark does in a table of the lake."""
@@ -178,11 +186,7 @@ class Reading:
 
         # Its to_pyarrow_table looks for columns by their names in the schema, and gives NULLs for all that files call otherwise.
         query = QueryBuilder().register("t", DeltaTable(str(self._lake / directory))).execute("SELECT * FROM t")
-        found, wanted = pa.table(query.read_all()), self.by_spark(directory)
-        assert found.column_names == wanted.column_names, directory
-        different = Counter(map(repr, found.to_pylist()))
-        different.subtract(map(repr, wanted.to_pylist()))
-        assert not any(different.values()), f"{directory}: {[row for row, count in different.items() if count][:2]}"
+        _assert_same(directory, pa.table(query.read_all()), self.by_spark(directory))
 
     def _names(self, directory: str) -> dict[int, str]:
         """Column ids and names of a table of the lake."""
@@ -227,6 +231,13 @@ class Reading:
                 )
             )
         return rows
+
+
+def _assert_same(directory: str, found: pa.Table, wanted: pa.Table) -> None:
+    assert found.column_names == wanted.column_names, directory
+    different = Counter(map(repr, found.to_pylist()))
+    different.subtract(map(repr, wanted.to_pylist()))
+    assert not any(different.values()), f"{directory}: {[row for row, count in different.items() if count][:2]}"
 
 
 def _rows(table: pa.Table, names: Sequence[str], snapshot: Snapshot) -> list[Row]:
