@@ -10,7 +10,16 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-__all__ = ["CHUNK_COLUMNS", "SYSTEM_COLUMNS", "Op", "column_id", "data_columns", "physical_name"]
+__all__ = [
+    "CHUNK_COLUMNS",
+    "POSITION_COLUMNS",
+    "SYSTEM_COLUMNS",
+    "Op",
+    "column_id",
+    "data_columns",
+    "physical_name",
+    "position_column",
+]
 
 
 class Op(IntEnum):
@@ -30,6 +39,13 @@ class Op(IntEnum):
 SYSTEM_COLUMNS = ("offset", "op", "system_time", "event_time", "schema_version")
 """Columns of a changelog table before its data, in order."""
 
+POSITION_COLUMNS = {"position": "_position", "ordinal": "_ordinal", "transaction": "_transaction"}
+"""Columns behind :data:`SYSTEM_COLUMNS` that a changelog has when asked, by the word that asks for each.
+
+``_position`` is the place of the row's transaction in the source's log: its GTID, or ``file:offset`` of its first event;
+``_ordinal`` counts the transaction's events, the GTID event being 0; ``_transaction`` is its GTID, NULL where it has none.
+"""
+
 CHUNK_COLUMNS = (
     pa.field("op", pa.uint8(), nullable=False),
     pa.field("event_time", pa.timestamp("us", tz="UTC"), nullable=False),
@@ -47,13 +63,21 @@ being 0.
 
 
 def data_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """The data columns among a changelog's *names*, in order: all but :data:`SYSTEM_COLUMNS`.
+    """The data columns among a changelog's *names*, in order: all but :data:`SYSTEM_COLUMNS` and :data:`POSITION_COLUMNS`.
 
-    Rows without ``offset`` are typed rows of the source, whose ``position`` and ``ordinal`` are no data either.
+    Rows without ``offset`` are typed rows of the source, whose ``position`` and ``ordinal`` are no data.
     """
     every = tuple(names)
-    system = SYSTEM_COLUMNS if "offset" in every else (*SYSTEM_COLUMNS, "position", "ordinal")
+    more = POSITION_COLUMNS.values() if "offset" in every else ("position", "ordinal")
+    system = {*SYSTEM_COLUMNS, *more}
     return tuple(name for name in every if name not in system)
+
+
+def position_column(names: Iterable[str]) -> str | None:
+    """The column among a changelog's or typed rows' *names* that has the position of each row's transaction."""
+    every = tuple(names)
+    name = POSITION_COLUMNS["position"] if "offset" in every else "position"
+    return name if name in every else None
 
 
 def physical_name(column_id: int) -> str:

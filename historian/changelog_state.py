@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.absence import absence_lists
-from historian.changelog import Op, data_columns
+from historian.changelog import Op, data_columns, position_column
 from historian.errors import HistorianError, PositionError
 from historian.fold import BAG_COUNT, fold_bag, net_changes
 from historian.plans import Place
 from historian.positions import FilePosition, LogPosition
 from historian.prefix import holds
 
-__all__ = ["Added", "project_changelog", "state_columns", "up_to"]
+__all__ = ["Added", "project_changelog", "state_columns", "up_to", "without_positions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def state_columns(names: Sequence[str]) -> tuple[str, ...]:
 def up_to(rows: pa.Table, until: int | LogPosition) -> pa.Table:
     """The rows of a changelog up to an offset, it included, or up to a position of the source's log.
 
-    For a position the rows have a column ``position`` with their transaction, as typed rows of the source do.
+    For a position the rows have a column of :func:`historian.changelog.position_column`, as typed rows of the source do.
 
     Raises:
         HistorianError: a position is given, and the rows have none.
@@ -102,16 +102,22 @@ def up_to(rows: pa.Table, until: int | LogPosition) -> pa.Table:
     """
     if isinstance(until, int):
         return rows.filter(pc.less_equal(rows.column("offset"), until))
-    if "position" not in rows.schema.names:
-        raise HistorianError(
-            "rows without positions cannot be cut at one",
-            expected="a column position",
-            found=", ".join(rows.schema.names),
-            next_step="give an offset, or read typed rows of the source, which have positions",
-        )
-    encoded = pa.chunked_array(rows.column("position"), pa.string()).combine_chunks().dictionary_encode()
+    name = position_column(rows.schema.names)
+    if name is None:
+        raise without_positions(rows.schema.names)
+    encoded = pa.chunked_array(rows.column(name), pa.string()).combine_chunks().dictionary_encode()
     held = pa.array([holds(until, _place(text), "") for text in encoded.dictionary.to_pylist()], pa.bool_())
     return rows.filter(held.take(encoded.indices))
+
+
+def without_positions(names: Sequence[str]) -> HistorianError:
+    """The error for rows of columns *names* that are to be cut at a position and do not tell theirs."""
+    return HistorianError(
+        "rows without positions cannot be cut at one",
+        expected="a changelog with changelog_columns: [position], or typed rows of the source",
+        found=", ".join(names),
+        next_step="give an offset, or read typed rows of the source, which have positions",
+    )
 
 
 def _place(position: str) -> Place:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from historian.absence import ABSENT
 from historian.changelog import column_id
 
-__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "ipc_stream", "letters", "positions"]
+__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "ipc_stream", "letters", "positions", "transactions"]
 
 _UUID_LENGTH = 36
 _NO_ATTRIBUTES = ("sources", "row_count", "nulled", "partial", "letters", "rows")
@@ -164,3 +164,9 @@ def positions(chunk: Chunk) -> pa.Array:
     sources = chunk.rows.column("source")
     index = pc.if_else(pc.less(sources, 0), len(chunk.sources), sources.cast(pa.int64()))
     return pc.binary_join_element_wise(prefixes.take(index), numbers, "")
+
+
+def transactions(chunk: Chunk) -> pa.Array:
+    """The GTID of each row's transaction; NULL where it has none."""
+    places = positions(chunk)
+    return pc.if_else(pc.less(chunk.rows.column("source"), 0), pa.scalar(None, places.type), places)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from historian.changelog import Op, data_columns
+from historian.changelog import POSITION_COLUMNS, Op, data_columns
 from historian.errors import HistorianError
 from historian.fold import key_numbers, rows_by_key
 
@@ -215,7 +215,8 @@ def to_odf(rows: pa.Table, key: Sequence[str], former: pa.Table | None = None) -
     source = np.where(takes, previous, np.arange(held, keys.num_rows))
     event_time = times.take(pa.array(source))
     rows = rows.set_column(rows.column_names.index("event_time"), "event_time", event_time)
-    return rows.drop_columns(["schema_version"]) if "schema_version" in rows.column_names else rows
+    own = {"schema_version", *POSITION_COLUMNS.values()}
+    return rows.drop_columns([name for name in rows.column_names if name in own])
 
 
 def to_row_kinds(rows: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-from historian.changelog import Op, data_columns
+from historian.changelog import POSITION_COLUMNS, Op, data_columns
 from historian.conversions import AFTER, BEFORE, EVENT, ROW_KIND
 from pyspark_historian.columns import at, image, mapped, numbered, operation, refuse
 
@@ -184,7 +184,7 @@ def to_odf(rows: DataFrame, key: Sequence[str], former: DataFrame | None = None)
         former: the rows before, each key once, with ``event_time``.
     """
     whole = {name: F.date_trunc("MILLISECOND", name) for name in ("system_time", "event_time")}
-    odf = rows.withColumns(whole).drop("schema_version")
+    odf = rows.withColumns(whole).drop("schema_version", *POSITION_COLUMNS.values())
     every = odf.withColumn("__own", F.lit(True))
     if former is not None:
         added = {"op": operation(Op.APPEND), "event_time": whole["event_time"], "__own": F.lit(False)}

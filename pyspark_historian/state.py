@@ -10,9 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from historian.absence import absence_lists
-from historian.changelog import Op, data_columns
-from historian.changelog_state import Added, state_columns, up_to
-from historian.errors import HistorianError
+from historian.changelog import Op, data_columns, position_column
+from historian.changelog_state import Added, state_columns, up_to, without_positions
 from historian.positions import LogPosition
 from pyspark_historian.columns import Mapper, at, image, in_arrow, refuse
 
@@ -35,8 +34,8 @@ def project_changelog(
     Args:
         rows: the changelog.
         key: names of the key's columns; without them whole rows are counted, and have no ``event_time``.
-        until: the offset of the last row that counts; or a position of the source's log, for rows with a column
-            ``position``; None: all count.
+        until: the offset of the last row that counts; or a position of the source's log, for rows with a column of
+            :func:`historian.changelog.position_column`; None: all count.
         added: by name the columns that rows of earlier schema versions do not have.
         order: columns that say which row of a key is the later one.
     """
@@ -78,8 +77,8 @@ def _by_row(rows: DataFrame) -> DataFrame:
 
 
 def _up_to(rows: DataFrame, until: LogPosition) -> DataFrame:
-    if "position" not in rows.columns:
-        raise HistorianError("rows without positions cannot be cut at one", found=", ".join(rows.columns))
+    if position_column(rows.columns) is None:
+        raise without_positions(rows.columns)
     return in_arrow(rows, _cut(until), rows.schema)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.absence import ABSENCE_COLUMNS, name_lists
-from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
-from historian.chunks import Chunk
+from historian.changelog import POSITION_COLUMNS, SYSTEM_COLUMNS, Op, physical_name
+from historian.chunks import Chunk, positions, transactions
 from historian.errors import TableStopped
 from historian.fold import BAG_COUNT, fold_bag, net_changes, rows_by_key, summed_bags
 from historian.partial_fold import PartialNet, partial_net
@@ -54,11 +54,21 @@ def changelog_rows(
         "event_time": rows.column("event_time"),
         "schema_version": pa.repeat(pa.scalar(chunk.version, pa.int64()), count),
     }
+    for word, name in POSITION_COLUMNS.items():
+        if name in schema.names:
+            system[name] = _POSITION_VALUES[word](chunk)
     for name in ABSENCE_COLUMNS:
         if name in rows.schema.names:
             system[name] = name_lists(rows.column(name), [column.name for column in carried.columns])
     data = {physical_name(c.id): rows.column(physical_name(c.id)) for c in carried.columns}
     return in_schema({**system, **data}, schema, count)
+
+
+_POSITION_VALUES: dict[str, Callable[[Chunk], pa.Array]] = {
+    "position": positions,
+    "ordinal": lambda chunk: chunk.rows.column("ordinal"),
+    "transaction": transactions,
+}
 
 
 def in_schema(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:

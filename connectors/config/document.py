@@ -305,6 +305,7 @@ class DeltaDocument(TargetsDocument):
             path=self.path or "",
             catalog=self.catalog,
             changelog=self.changelog,
+            changelog_columns=tuple(self.changelog_columns),
             mirror=self.mirror,
             mirror_deletes=self.mirror_deletes,
             history=self.history,

@@ -101,6 +101,7 @@ class DeltaSinkConfig:
         path: directory or URL of the lake; "" where a catalog is given.
         catalog: ``catalog.schema`` of Spark; "" where a path is given.
         changelog, mirror, history: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
+        changelog_columns: which of ``position``, ``ordinal`` and ``transaction`` a changelog has besides.
         mirror_deletes: what a mirror makes of a deleted row: "hard" takes it away, "soft" marks it.
         history_names: how a history calls its times, "plain" or "auto_cdc".
         key: columns that tell rows apart in mirror and history in place of the primary key.
@@ -117,6 +118,7 @@ class DeltaSinkConfig:
     path: str = ""
     catalog: str = ""
     changelog: str | None = "{database}_{table}_changes"
+    changelog_columns: tuple[str, ...] = ()
     mirror: str | None = "{database}_{table}"
     mirror_deletes: Literal["hard", "soft"] = "hard"
     history: str | None = None

@@ -73,6 +73,9 @@ class TargetsDocument(Model):
     changelog: TargetName | None = Field(
         default="{database}_{table}_changes", description="a changelog's name; null: none"
     )
+    changelog_columns: list[Literal["position", "ordinal", "transaction"]] = Field(
+        default=[], description="where a change stands in the source's log: columns _position, _ordinal, _transaction"
+    )
     mirror: TargetName | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
     mirror_deletes: Literal["hard", "soft"] = Field(
         default="hard", description="a deleted row goes, or stays and is marked in _deleted and _deleted_at"
@@ -113,6 +116,7 @@ class TargetsDocument(Model):
         plain: dict[str, Callable[[Any], object]] = {
             "table_properties": properties,
             "key": tuple,
+            "changelog_columns": tuple,
             "evolution": said_of,
             "compact": compaction_of,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,15 +68,18 @@ class ChangelogPart:
         return files
 
 
-def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
-    """What *part* does to its changelog, which is made where there is none; None where that holds the part."""
+def prepare_changelog(part: Part, target: Target, positions: Collection[str] = ()) -> ChangelogPart | None:
+    """What *part* does to its changelog, which is made where there is none; None where that holds the part.
+
+    *positions*: as of :func:`changelog_after`.
+    """
     if target.held >= part.transaction(Step.ROWS):
         return None
     exists = target.exists
     # One that was made and holds nothing has the schema that the part leads to, not the one that it comes from.
     before = target.view.schema() if target.held else None
     prepared = target.held >= part.transaction(Step.SCHEMA)
-    schema = before if prepared else changelog_after(part, before)
+    schema = before if prepared else changelog_after(part, before, positions)
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:
@@ -91,8 +94,10 @@ def prepare_changelog(part: Part, target: Target) -> ChangelogPart | None:
     )
 
 
-def changelog_after(part: Part, schema: DeltaSchema | None) -> DeltaSchema | None:
+def changelog_after(part: Part, schema: DeltaSchema | None, positions: Collection[str] = ()) -> DeltaSchema | None:
     """The schema that a changelog of that *schema* (None: not made yet) has with *part*.
+
+    *positions*: words of :data:`historian.changelog.POSITION_COLUMNS`, which one that is made has columns for.
 
     Raises:
         TableStopped: see :func:`sinks.delta.schema.changelog_schema`.
@@ -106,6 +111,7 @@ def changelog_after(part: Part, schema: DeltaSchema | None) -> DeltaSchema | Non
                 version.snapshot,
                 version.version if news else 0,
                 partial=part.partial,
+                positions=positions,
                 follow=part.following.get(version.version),
             )
             first = False

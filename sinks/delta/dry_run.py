@@ -69,7 +69,7 @@ class DeltaDryRun:
         part = shown.part
         schemas: dict[str, DeltaSchema] = {}
         if home.changelog:
-            schema = changelog_after(part, self._schemas.get(home.changelog))
+            schema = changelog_after(part, self._schemas.get(home.changelog), settings.changelog_columns)
             if schema is not None:
                 schemas[home.changelog] = schema
         if home.history:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from historian.absence import ABSENT
-from historian.changelog import Op, physical_name
+from historian.changelog import POSITION_COLUMNS, Op, physical_name
 from historian.errors import TableStopped
+from historian.plans import PlannedVersion
 from historian.schema import Snapshot
 from sinks.decisions import Decisions
 from sinks.delta import faults
@@ -56,6 +57,7 @@ def write_retractions(
             "system_time": pa.scalar(system_time_us, _UTC_US),
             "event_time": pa.scalar(statement.event_time_us, _UTC_US),
             "schema_version": pa.scalar(part.base_version, pa.int64()),
+            **_place_of(statement, work.schema),
         },
     )
     if mirror is not None and mirror.exists:
@@ -66,6 +68,20 @@ def write_retractions(
     else:
         rows = _folded(spark, work, part.base)
     return _written(_of_shard(rows, part), order, shape)
+
+
+def _place_of(statement: PlannedVersion, schema: DeltaSchema) -> dict[str, pa.Scalar]:
+    """What the columns of positions among those of *schema* say of the statement's rows."""
+    place = statement.place
+    assert place is not None  # noqa: S101 a statement of the plan
+    position = place.gtid or f"{place.file}:{place.offset}"
+    said = {
+        "position": pa.scalar(position, pa.string()),
+        "ordinal": pa.scalar(place.ordinal, pa.int32()),
+        "transaction": pa.scalar(place.gtid or None, pa.string()),
+    }
+    names = {f.physical for f in schema.fields}
+    return {name: said[word] for word, name in POSITION_COLUMNS.items() if name in names}
 
 
 def write_ends(

@@ -7,14 +7,14 @@ only, and a column dropped and added again never shows old values.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from historian.absence import ABSENCE_COLUMNS, NAMES_TYPE
-from historian.changelog import SYSTEM_COLUMNS, column_id, physical_name
+from historian.changelog import POSITION_COLUMNS, SYSTEM_COLUMNS, column_id, physical_name
 from historian.errors import TableStopped
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
@@ -180,7 +180,13 @@ _SYSTEM_TYPES = {
     "event_time": "timestamp",
     "schema_version": "long",
 }
-_CHANGELOG_FIELDS = _system_fields({name: _SYSTEM_TYPES[name] for name in SYSTEM_COLUMNS})
+_POSITION_TYPES = {"position": "string", "ordinal": "integer", "transaction": "string"}
+_OWN_FIELDS = _system_fields(
+    {name: _SYSTEM_TYPES[name] for name in SYSTEM_COLUMNS}
+    | {name: _POSITION_TYPES[word] for word, name in POSITION_COLUMNS.items()}
+)
+_CHANGELOG_FIELDS = _OWN_FIELDS[: len(SYSTEM_COLUMNS)]
+_POSITION_FIELDS = _OWN_FIELDS[len(SYSTEM_COLUMNS) :]
 
 DELETED = ("_deleted", "_deleted_at")
 """Columns of a mirror that keeps deleted rows, behind its data."""
@@ -222,6 +228,7 @@ def changelog_schema(
     since: int,
     *,
     partial: bool = False,
+    positions: Collection[str] = (),
     follow: Following | None = None,
 ) -> DeltaSchema:
     """The schema that a changelog must have to take rows under *snapshot* as well: no column is ever lost.
@@ -234,11 +241,17 @@ def changelog_schema(
         snapshot: whose columns it must have.
         since: version that brings the columns that are new.
         partial: whether rows have absent columns. A changelog that had such rows keeps its columns for that.
+        positions: which of :data:`historian.changelog.POSITION_COLUMNS` a new table has; others keep what they have.
         follow: as of :func:`mirror_schema`.
     """
-    partial = partial or (current is not None and bool({f.physical for f in current.fields} & set(ABSENCE_COLUMNS)))
+    held = () if current is None else current.fields
+    partial = partial or bool({f.physical for f in held} & set(ABSENCE_COLUMNS))
     live, gone = _data_fields(current, snapshot, since, follow)
-    system = (*_CHANGELOG_FIELDS, *(_absence_fields(current, live) if partial else ()))
+    named = {POSITION_COLUMNS[word] for word in positions} if current is None else {f.physical for f in held}
+    system = (*_CHANGELOG_FIELDS, *(f for f in _POSITION_FIELDS if f.physical in named))
+    # Whoever reads a changelog tells its own columns by their names, which no data column may have then.
+    refuse_system_names(snapshot, [f.name for f in _OWN_FIELDS], "the changelog")
+    system = (*system, *(_absence_fields(held, (*_OWN_FIELDS, *live)) if partial else ()))
     return _news(current, _keeping(live, gone, snapshot, system, "the changelog"))
 
 
@@ -297,10 +310,9 @@ def _steady(wanted: Sequence[int], held: Sequence[int]) -> list[int]:
     return order
 
 
-def _absence_fields(current: DeltaSchema | None, live: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
-    held = () if current is None else current.fields
+def _absence_fields(held: Sequence[DeltaField], others: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
     found = tuple(f for f in held if f.physical in ABSENCE_COLUMNS)
-    last = max(int(f.metadata[_ID]) for f in (*_CHANGELOG_FIELDS, *held, *live))
+    last = max(int(f.metadata[_ID]) for f in (*held, *others))
     return found or tuple(
         DeltaField(name=name, type="array<string>", metadata={_ID: last + at, _PHYSICAL: name})
         for at, name in enumerate(ABSENCE_COLUMNS, 1)

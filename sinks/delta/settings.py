@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from historian import evolution
+from historian.changelog import POSITION_COLUMNS
 from historian.errors import ConfigError
 from historian.evolution import EVOLVE, Said
 from historian.globs import matches
@@ -46,6 +47,7 @@ class TableSettings:
 
     Attributes:
         changelog: name of a table's changelog, with ``{database}`` and ``{table}``; None: no changelogs.
+        changelog_columns: which of :data:`historian.changelog.POSITION_COLUMNS` its changelog has besides.
         mirror: the same of its mirror; None: no mirrors.
         mirror_deletes: "hard": a row that is deleted goes; "soft": it stays, marked in ``_deleted`` and ``_deleted_at``.
         history: the same of its history; None: no histories.
@@ -69,6 +71,7 @@ class TableSettings:
     """
 
     changelog: str | None = "{database}_{table}_changes"
+    changelog_columns: tuple[str, ...] = ()
     mirror: str | None = "{database}_{table}"
     mirror_deletes: Literal["hard", "soft"] = "hard"
     history: str | None = None
@@ -103,9 +106,10 @@ class TableSettings:
     @property
     def shape(self) -> str:
         """What of this the targets of a table keep for good: kinds, the kinds' shapes, expressions; names are not of it."""
-        shapes = {"mirror": self.mirror_deletes, "history": self.history_names}
+        asked = " ".join(word for word in POSITION_COLUMNS if word in self.changelog_columns)
+        shapes = {"changelog": asked, "mirror": self.mirror_deletes, "history": self.history_names}
         # What is so by default is not said, as in lakes of earlier releases.
-        plain = {"mirror": "hard", "history": "plain"}
+        plain = {"changelog": "", "mirror": "hard", "history": "plain"}
         kinds = [
             kind if shapes.get(kind) == plain.get(kind) else f"{kind} ({shapes[kind]})"
             for kind in KINDS
@@ -138,6 +142,7 @@ class TableSettings:
         ]
         if self.mirror_every_us and self.changelog is None:
             problems.append("expected a changelog, from which rows are taken up @ $.mirror_every (got none)")
+        problems += self._column_problems()
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
         if self.writer == "spark" and self.keyless == "rows":
@@ -157,6 +162,13 @@ class TableSettings:
         if self.into is not None:
             problems += self._shard_problems([] if wrong else targets)
         return problems
+
+    def _column_problems(self) -> Iterator[str]:
+        for word in self.changelog_columns:
+            if word not in POSITION_COLUMNS:
+                yield f"expected one of {', '.join(POSITION_COLUMNS)} @ $.changelog_columns (got {word!r})"
+        if self.changelog_columns and self.changelog is None:
+            yield "expected a changelog, which is to have them @ $.changelog_columns (got none)"
 
     def _shard_problems(self, targets: list[str]) -> Iterator[str]:
         if self.key:

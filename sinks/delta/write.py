@@ -159,7 +159,7 @@ class PlanWriter:
         part = shown.part
         changelog = mirror_schema = mirror = None
         if part.home.changelog:
-            changelog = prepare_changelog(part, self._targets[part.home.changelog])
+            changelog = prepare_changelog(part, self._targets[part.home.changelog], settings.changelog_columns)
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
             mirror_schema = prepare_mirror(shown.mirrored, mirror, settings)

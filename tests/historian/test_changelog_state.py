@@ -73,8 +73,8 @@ def test_a_state_at_a_position_has_the_transactions_that_it_covers(position: str
 
 def test_positions_of_other_kinds() -> None:
     log = _log((A, "a", b"1"), (A, "b", b"2"))
-    files = log.append_column("position", pa.array(["b.000009:700", "b.000010:4"]))
-    domains = log.append_column("position", pa.array(["0-5-7", "1-5-3"]))
+    files = log.append_column("_position", pa.array(["b.000009:700", "b.000010:4"]))
+    domains = log.append_column("_position", pa.array(["0-5-7", "1-5-3"]))
 
     assert [("a", b"1")] == _held(project_changelog(files, KEY, until=parse_position("b.000010:4", "mysql")))
     assert [("b", b"2")] == _held(project_changelog(domains, KEY, until=parse_position("0-5-6,1-6-3", "mariadb")))

@@ -47,7 +47,7 @@ def test_lake_equals_source(
     print(f"seed {seed} on {server.flavor} {server.version}, evolution {preset}")
     plain = preset == "lenient" and flavor == "mariadb"
     history = "history_{database}_{table}"
-    replica = Replica(server, tmp_path / "replica", history=history, evolution=preset, plain=plain)
+    replica = Replica(server, tmp_path / "replica", history=history, evolution=preset, plain=plain, positions=True)
     workload = partial(Workload, server, seed, looks=LOOKS, conversions=preset == "lenient", widenings=not plain)
     if seed % 2:
         recorded = _record_beside(workload, replica, spark)

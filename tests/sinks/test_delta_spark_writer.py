@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ PLACES = ("changelog_prepared", "statement_begun", "statement_done", "changelog_
 
 
 def _lake(spark: SparkSession, path: Path, lab: Lab, **settings: Any) -> HeldLake:
-    return HeldLake(spark, path, lab, history="{database}_{table}_history", **settings)
+    return HeldLake(spark, path, lab, history="{database}_{table}_history", changelog_columns=("position",), **settings)
 
 
 def _live(lab: Lab) -> list[Any]:
@@ -81,7 +82,7 @@ def test_the_writer_may_change_from_run_to_run(spark: SparkSession, tmp_path: Pa
     lab.create(T, {"id": INT, "a": INT})
     for number in range(1, 5):
         chosen = (("shop.*", (("writer", "spark" if number % 2 else "native"),)),)
-        lake.settings = DeltaSettings(path=str(lake.path), history="{database}_{table}_history", tables=chosen)
+        lake.settings = replace(lake.settings, tables=chosen)
         lake.reopen()
         lab.insert(T, {"id": number, "a": number})
         lake.cut()

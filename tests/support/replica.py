@@ -32,6 +32,7 @@ class Replica:
         max_batch: of log in one plan.
         evolution: the preset that the lake's tables have.
         plain: whether the lake does without what delta-rs refuses to read.
+        positions: whether changelogs say where in the source's log their rows come from.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Replica:
         evolution: str = "evolve",
         *,
         plain: bool = False,
+        positions: bool = False,
     ) -> None:
         self.directory = directory
         self.evolution = evolution
@@ -70,6 +72,7 @@ sinks:
   - type: delta
     path: "{self.lake}"
     changelog: "changes_{{database}}_{{table}}"
+    changelog_columns: {"[position, ordinal, transaction]" if positions else "[]"}
     mirror: "{{database}}_{{table}}"
     history: {f'"{history}"' if history else "null"}
     evolution: {evolution}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from historian.changelog import Op
 from historian.plans import Place
-from historian.positions import parse_position
+from historian.positions import LogPosition, parse_position
 from historian.prefix import holds
 from historian.schema import Column, Snapshot
 from historian.types import arrow_type
@@ -34,9 +34,10 @@ State = dict[tuple[Any, ...], LakeRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moment:
-    """What the server held behind so many transactions of the log; tables by their lineages."""
+    """What the server held behind so many transactions of the log, at *position*; tables by their lineages."""
 
     count: int
+    position: LogPosition | None
     tables: Mapping[int, tuple[Row, ...]]
     last: bool
 
@@ -63,9 +64,10 @@ def _moments(recorded: Recorded) -> Iterator[_Moment]:
         count = sum(held)
         assert all(held[:count]), "a server commits in the log's order"
         lineages = walked[count - 1][1]
-        yield _Moment(count=count, tables={lineages[name]: rows for name, rows in look.tables.items()}, last=False)
+        tables = {lineages[name]: rows for name, rows in look.tables.items()}
+        yield _Moment(count=count, position=position, tables=tables, last=False)
     finals = {final.lineage: final.rows for final in recorded.final.values()}
-    yield _Moment(count=len(gtids), tables=finals, last=True)
+    yield _Moment(count=len(gtids), position=None, tables=finals, last=True)
 
 
 class _Table:
@@ -99,6 +101,7 @@ class _Table:
         for gtid, rows in _by_transaction(self._noted):
             part = self._came[at : at + len(rows)]
             at += len(rows)
+            assert {row.transaction for row in part} <= {gtid, None}, f"{self._where}, {gtid}: {part}"
             assert len(part) == len(rows), f"{self._where}, {gtid}: {len(rows)} noted, {len(part)} in the lake"
             found = [(row.op, _frozen(row.values)) for row in part]
             if gtid in self._vanishing:
@@ -159,6 +162,12 @@ class _Table:
         if not came:
             return
         offset, last = came[-1].offset, moment.last
+        if moment.position is not None:
+            until = self._reading.offsets_until(self._home.changelog, moment.position)
+            mine = {row.offset for row in self._came}
+            assert until is None or until & mine == {row.offset for row in came}, (
+                f"{where}: rows up to {moment.position}"
+            )
         if self._home.history:
             found = _bag(self._reading.as_of(self._home.history, offset, snapshot))
             _assert_same(f"{where}, the history as of {offset}", found, wanted)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from held_rows import held_table, spark_table
-from historian.changelog import SYSTEM_COLUMNS, Op
+from historian.changelog import SYSTEM_COLUMNS, Op, position_column
+from historian.changelog_state import up_to
 from historian.history import History
+from historian.positions import LogPosition
 from historian.schema import Snapshot, TableName
 from historian.versions import Version
 from replica_history import Interval
@@ -41,6 +43,7 @@ class LakeRow:
     by_id: dict[int, Any]
     raw: dict[int, Any]
     key: tuple[Any, ...]
+    transaction: str | None
 
 
 class Reading:
@@ -160,6 +163,13 @@ class Reading:
         state = project_changelog(rows, recorded.key, until=offset, added=added)
         return _rows(state.toArrow(), names, snapshot)
 
+    def offsets_until(self, directory: str, position: LogPosition) -> set[int] | None:
+        """Offsets of a changelog's rows up to a position, as the changelog says it; None where it does not."""
+        table = self.table(directory)
+        if position_column(table.column_names) is None:
+            return None
+        return set(up_to(table.select(["offset", "_position"]), position).column("offset").to_pylist())
+
     def table(self, directory: str) -> pa.Table:
         """All rows of a table of the lake."""
         if directory not in self._tables:
@@ -205,6 +215,8 @@ class Reading:
                     owners[version.number] = table_id, shown
         versions, ops = table.column("schema_version").to_pylist(), table.column("op").to_pylist()
         times = table.column("event_time").to_pylist()
+        told = "_transaction" in table.column_names
+        transactions = table.column("_transaction").to_pylist() if told else [None] * table.num_rows
         cells: dict[tuple[int, Any], list[Any]] = {}
         raw = {column_id: table.column(name).to_pylist() for column_id, name in names.items()}
         rows = []
@@ -228,6 +240,7 @@ class Reading:
                     by_id=by_id,
                     raw={column_id: raw[column_id][at] for column_id in by_id},
                     key=tuple(by_id[column_id] for column_id in snapshot.primary_key),
+                    transaction=transactions[at],
                 )
             )
         return rows
