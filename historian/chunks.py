@@ -6,16 +6,27 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.absence import ABSENT
-from historian.changelog import column_id
+from historian.changelog import Op, column_id
 
-__all__ = ["CHUNK_STREAM", "Chunk", "chunk_row", "chunks_of", "ipc_stream", "letters", "positions", "transactions"]
+__all__ = [
+    "CHUNK_STREAM",
+    "Chunk",
+    "chunk_row",
+    "chunks_of",
+    "ipc_stream",
+    "letters",
+    "operations",
+    "positions",
+    "transactions",
+]
 
 _UUID_LENGTH = 36
-_NO_ATTRIBUTES = ("sources", "row_count", "nulled", "partial", "letters", "rows")
+_NO_ATTRIBUTES = ("sources", "row_count", "operations", "nulled", "partial", "letters", "rows")
 
 CHUNK_STREAM = pa.schema(
     [
@@ -28,6 +39,7 @@ CHUNK_STREAM = pa.schema(
         pa.field("last_position", pa.string(), nullable=False),
         pa.field("sources", pa.string(), nullable=False),
         pa.field("row_count", pa.int64(), nullable=False),
+        pa.field("operations", pa.string(), nullable=False),
         pa.field("nulled", pa.string(), nullable=False),
         pa.field("stopped", pa.string(), nullable=False),
         pa.field("partial", pa.bool_(), nullable=False),
@@ -37,7 +49,7 @@ CHUNK_STREAM = pa.schema(
 )
 """A chunk as one row of a many-table stream.
 
-``sources`` is a JSON array, ``rows`` an Arrow IPC stream of one batch, and ``nulled`` what its schema metadata says
+``sources`` is a JSON array, ``operations`` another one: how many rows have each code of :class:`historian.changelog.Op`; ``rows`` an Arrow IPC stream of one batch, and ``nulled`` what its schema metadata says
 under that key: a JSON object from a column's physical name to how many values became NULL, since they cannot be
 represented (:mod:`historian.policies`); "" where there are none.
 ``partial`` says whether rows have absent columns (:mod:`historian.absence`). ``letters`` is a JSON array of values that no
@@ -90,6 +102,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         chunk.last_position,
         json.dumps(chunk.sources),
         chunk.rows.num_rows,
+        operations(chunk),
         (chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         chunk.stopped,
         ABSENT in chunk.rows.schema.names,
@@ -101,6 +114,12 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [*arrays, pa.Array.from_buffers(pa.binary(), 1, [None, bounds, body])], schema=CHUNK_STREAM
     )
+
+
+def operations(chunk: Chunk) -> str:
+    """How many rows of a chunk have each code of :class:`historian.changelog.Op`, as a JSON array."""
+    counts: list[int] = np.bincount(chunk.rows.column("op").to_numpy(), minlength=len(Op)).tolist()
+    return json.dumps(counts)
 
 
 def letters(chunk: Chunk) -> str:

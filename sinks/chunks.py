@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from historian.absence import ABSENT
-from historian.chunks import Chunk, letters
+from historian.chunks import Chunk, letters, operations
 
 __all__ = ["SMALL_BYTES", "ChunkHead", "Chunks", "are_small", "head_of"]
 
@@ -31,6 +31,7 @@ class ChunkHead:
     segment: int
     sequence: int
     row_count: int
+    operations: str
     size_bytes: int
     nulled: str
     stopped: str
@@ -72,6 +73,7 @@ def head_of(chunk: Chunk) -> ChunkHead:
         segment=chunk.segment,
         sequence=chunk.sequence,
         row_count=chunk.rows.num_rows,
+        operations=operations(chunk),
         size_bytes=chunk.rows.nbytes,
         nulled=(chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         stopped=chunk.stopped,

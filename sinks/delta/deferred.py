@@ -80,6 +80,7 @@ class DeferredRows:
             segment=TAKEN_UP,
             sequence=self.sequence,
             row_count=self.rows,
+            operations="[]",
             size_bytes=self.size_bytes,
             nulled="",
             stopped="",

@@ -22,6 +22,7 @@ from sinks.delta.pacing import Pacing, stands_of
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.spark_writer import writer_of
 from sinks.delta.state import LakeState
+from sinks.delta.state_rows import operation_counts
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
 from sinks.parts import STEPS, check_planned, count_rows, parts_of
@@ -120,7 +121,7 @@ class DeltaSink:
         else:
             state.record_changes(plan, [e for e in timeline(state.recorded_version) if e.number <= plan.version])
             faults.reached("schema_changes_recorded")
-            state.record_plan(plan, rows, turn.links())
+            state.record_plan(plan, rows, turn.links(), operation_counts(chunks.heads, homes))
             faults.reached("plan_recorded")
         state.record_homes(homes, plan.number)
         faults.reached("tables_recorded")

@@ -193,10 +193,10 @@ class LakeState:
             self._append(CHANGES, self._serial(CHANGES), news)
             self._changes_upto = plan.version
 
-    def record_plan(self, plan: Plan, rows: ChunkRows, links: Links) -> None:
-        """Appends *plan*; it is the last one from here on."""
+    def record_plan(self, plan: Plan, rows: ChunkRows, links: Links, operations: str) -> None:
+        """Appends *plan*; it is the last one from here on. *operations*: what is told of its rows."""
         text = row_counts(rows)
-        if not self._append(PLANS, plan.number, [plan_row(plan, text, links)]):
+        if not self._append(PLANS, plan.number, [plan_row(plan, text, links, operations)]):
             # Our own commit, whose answer was lost, or that of another run of a connector of this name.
             recorded = self._read(PLANS, "plan_json", filters=[("plan", "=", plan.number)]).column(0).to_pylist()
             if [codec.load(Plan, found) for found in recorded] != [plan]:
@@ -329,7 +329,9 @@ class LakeState:
         """Whether this call has appended them; else the table held that version already."""
         if self._views[name].transaction(self.connector) >= version:
             return False
-        return self._commit(name, version, Commit(files=self._write(name, self._table(name, rows))))
+        # A lake that is older than a column of these tables goes on without it.
+        held = self._views[name].schema().names()
+        return self._commit(name, version, Commit(files=self._write(name, self._table(name, rows).select(held))))
 
     def _commit(self, name: str, version: int, commit: Commit, application: str = "") -> bool:
         application = application or self.connector

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from historian import codec
+from historian.changelog import Op
 from historian.plans import Plan
 from historian.positions import GtidSet
 from historian.timeline import TimelineEntry
+from sinks.chunks import ChunkHead
 from sinks.delta.schema import plain_schema
 from sinks.parts import ChunkRows
+from sinks.tables import Homes
 
 __all__ = [
     "CHANGES",
@@ -23,6 +26,7 @@ __all__ = [
     "Links",
     "RecordedPlan",
     "change_row",
+    "operation_counts",
     "plan_row",
     "recorded_plan",
     "row_counts",
@@ -48,6 +52,7 @@ STATE_SCHEMAS = {
         version="long",
         schema_versions="string",
         rows="string",
+        operations="string",
         links="string",
         system_time="timestamp",
         revision="string",
@@ -102,8 +107,8 @@ class RecordedPlan:
     links: Links
 
 
-def plan_row(plan: Plan, rows: str, links: Links) -> dict[str, Any]:
-    """A row of ``historian_plans``; *rows* as :func:`row_counts` gives them."""
+def plan_row(plan: Plan, rows: str, links: Links, operations: str) -> dict[str, Any]:
+    """A row of ``historian_plans``; *rows* and *operations* as :func:`row_counts` and :func:`operation_counts` give them."""
     versions = {
         str(snapshot.name): [v.version for v in table.versions]
         for table in plan.tables
@@ -123,6 +128,7 @@ def plan_row(plan: Plan, rows: str, links: Links) -> dict[str, Any]:
         "version": plan.version,
         "schema_versions": _canonical(versions),
         "rows": rows,
+        "operations": operations,
         "links": _canonical(links),
         "system_time": _time(plan.system_time_us),
         "revision": plan.revision,
@@ -178,6 +184,18 @@ def row_counts(rows: ChunkRows) -> str:
     counts: dict[str, int] = {}
     for (table_id, _), chunks in rows.items():
         counts[str(table_id)] = counts.get(str(table_id), 0) + sum(chunks.values())
+    return _canonical(counts)
+
+
+def operation_counts(heads: Iterable[ChunkHead], homes: Homes) -> str:
+    """Changelog rows by table and operation (+A, -R, -C, +C), as the log gave them; operations without rows are left out."""
+    counts: dict[str, dict[str, int]] = {}
+    for head in heads:
+        if head.table_id in homes and not head.stopped:
+            mine = counts.setdefault(homes[head.table_id].name, {})
+            for op, count in zip(Op, json.loads(head.operations), strict=False):
+                if count:
+                    mine[op.sign] = mine.get(op.sign, 0) + count
     return _canonical(counts)
 
 

@@ -125,7 +125,7 @@ class ShapedChunks:
             elif not shape.bindings.rules.has_expressions:
                 yield replace(head, letters=shaped_letters(head.letters, shape))
             elif head.partial:
-                yield replace(head, stopped=WHOLE_ROWS, row_count=0, letters="")
+                yield replace(head, stopped=WHOLE_ROWS, row_count=0, operations="[]", letters="")
 
 
 class _Stopping:

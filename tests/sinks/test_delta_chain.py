@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from held_rows import HeldLake
 from historian.errors import ChainBroken, SinkError
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink, faults, mirror
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import Compaction
+from sinks.delta.state_rows import STATE_SCHEMAS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -234,6 +237,45 @@ def test_plans_say_their_transactions_and_versions(lake: HeldLake) -> None:
     assert "3e11fa47-71ca-11e1-9e33-c80aa9429562:4-5" == row.gtids
     assert '{"shop.other":[2],"shop.t":[1]}' == row.schema_versions
     assert '{"1":1,"2":1}' == row.rows
+    assert '{"shop.other":{"+A":1},"shop.t":{"+A":1}}' == row.operations
+
+
+@pytest.mark.parametrize("on_executors", [False, True])
+def test_plans_say_what_their_rows_do(spark: SparkSession, tmp_path: Path, on_executors: bool) -> None:
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), tables=(("shop.t", (("where", "a > 0"),)),))
+    lab = lake.lab
+    lab.create("shop.t", {"id": INT, "a": INT})
+    lab.create("shop.u", {"id": INT, "a": INT})
+    for name in ("shop.t", "shop.u"):
+        lab.insert(name, {"id": 1, "a": 1}, {"id": 2, "a": 0}, {"id": 3, "a": 2})
+        lab.update(name, {"id": 1, "a": 1}, a=5)
+        lab.update(name, {"id": 2, "a": 0}, a=5)
+        lab.delete(name, {"id": 3, "a": 2})
+    lab.rename(("shop.u", "shop.v"))
+    lake.cut(on_executors=on_executors)
+
+    [row] = spark.read.format("delta").load(f"{lake.path}/historian_plans").collect()
+    assert {
+        "shop.t": {"+A": 3, "-R": 1, "-C": 1, "+C": 1},
+        "shop.v": {"+A": 3, "-R": 1, "-C": 2, "+C": 2},
+    } == json.loads(row.operations)
+
+
+def test_a_lake_older_than_a_column_of_its_plans_goes_on_without_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = tuple(f for f in STATE_SCHEMAS["historian_plans"].fields if f.name != "operations")
+    with monkeypatch.context() as older:
+        older.setitem(STATE_SCHEMAS, "historian_plans", DeltaSchema(fields))
+        lake = HeldLake(spark, tmp_path / "lake", Lab())
+    lake.lab.create("shop.t", {"id": INT})
+    lake.lab.insert("shop.t", {"id": 1})
+    lake.cut()
+    lake.reopen()
+
+    lake.check("shop.t")
+    [row] = spark.read.format("delta").load(f"{lake.path}/historian_plans").collect()
+    assert ("operations" in row, row.rows) == (False, '{"1":1}')
 
 
 class _CrashError(Exception):

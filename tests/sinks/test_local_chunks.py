@@ -31,7 +31,7 @@ def _chunk(sequence: int, table_id: int = 1, stopped: str = "") -> Chunk:
         first_position="",
         last_position="",
         sources=(),
-        rows=pa.RecordBatch.from_arrays([values], names=["x"]),
+        rows=pa.RecordBatch.from_arrays([pa.array([0] * len(values), pa.uint8()), values], names=["op", "x"]),
         stopped=stopped,
     )
 
