@@ -14,7 +14,10 @@ import typer.main
 
 from connectors.cli import app
 from connectors.config import load_config
+from sinks.delta.letters import DEAD_LETTERS, LETTERS_SCHEMA
+from sinks.delta.state_rows import STATE_SCHEMAS
 
+LAKE_TABLES = {**STATE_SCHEMAS, DEAD_LETTERS: LETTERS_SCHEMA}
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/**/*.yaml"))
@@ -112,3 +115,11 @@ def test_every_key_of_a_configuration_is_documented() -> None:
     described = TEXTS["docs/configuration.md"]
 
     assert [] == sorted(key for key in keys - {"type"} if not re.search(rf"`(tls\.)?{key}[`.]", described))
+
+
+@pytest.mark.parametrize("table", sorted(LAKE_TABLES))
+def test_the_columns_of_a_lakes_own_tables_are_documented(table: str) -> None:
+    section = TEXTS["docs/lake.md"].split(f"## `{table}`")[1].split("\n## ")[0]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+
+    assert sorted(LAKE_TABLES[table].names()) == sorted(named)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from sinks.delta.state import LakeState
 
-__all__ = ["DEAD_LETTERS", "LetteredColumn", "lettered_columns", "record_letters"]
+__all__ = ["DEAD_LETTERS", "LETTERS_SCHEMA", "LetteredColumn", "lettered_columns", "record_letters"]
 
 DEAD_LETTERS = "historian_dead_letters"
-_SCHEMA = plain_schema(
+LETTERS_SCHEMA = plain_schema(
     plan="long",
     table_id="integer",
     table="string",
@@ -103,11 +103,11 @@ def record_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -> Non
     rows = [row for head in chunks.heads if head.letters for row in _rows(plan, head)]
     if not rows:
         return
-    view = kernel.view(path) or kernel.create(path, _SCHEMA, {}, {})
+    view = kernel.view(path) or kernel.create(path, LETTERS_SCHEMA, {}, {})
     if view.transaction(plan.connector) >= plan.number:
         return
-    writer = FileWriter(path, _SCHEMA.arrow())
-    for batch in pa.Table.from_pylist(rows, _SCHEMA.arrow()).to_batches():
+    writer = FileWriter(path, LETTERS_SCHEMA.arrow())
+    for batch in pa.Table.from_pylist(rows, LETTERS_SCHEMA.arrow()).to_batches():
         writer.write(batch)
     commit = Commit(files=writer.close())
     try:
