@@ -120,6 +120,8 @@ def test_every_key_of_a_configuration_is_documented() -> None:
 @pytest.mark.parametrize("table", sorted(LAKE_TABLES))
 def test_the_columns_of_a_lakes_own_tables_are_documented(table: str) -> None:
     section = TEXTS["docs/lake.md"].split(f"## `{table}`")[1].split("\n## ")[0]
-    named = [name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    named = [
+        name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
 
     assert sorted(LAKE_TABLES[table].names()) == sorted(named)
