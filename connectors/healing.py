@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from connectors.bootstrap import touched_behind
 from connectors.readers.base import XaCommitted
 from connectors.walk import known_until
+from historian.carrying import resembles, retyped
 from historian.edits import CreateTable, DropDatabase, DropTable, Edit, SetDatabase
 from historian.errors import LogPurged, SourceError, UnknownTable
 from historian.interruptions import ResumeTable, SkipLog
 from historian.plans import Plan, Quarantine
 from historian.prefix import covers
 from historian.schema import Catalog, Column, Snapshot, TableName
-from historian.segments import carries
 from historian.timeline import TimelineEntry
 
 if TYPE_CHECKING:
@@ -220,12 +220,13 @@ def _last_known(tracker: Tracker, table_id: int) -> Snapshot | None:
 
 
 def _identified(found: Snapshot, old: Snapshot) -> Snapshot:
-    """*found* as the table *old*: columns of one name and a type that holds the old one's values are the same."""
+    """*found* as the table *old*: columns of one name and kind, with a type that holds the old one's values, are the same."""
     same: dict[int, Column] = {}
     for column in found.columns:
         before = old.column(column.name)
-        if before is not None and carries(before.type, column.type):
-            same[column.id] = replace(column, id=before.id, initial=before.initial, initial_known=before.initial_known)
+        if before is not None and resembles(before.type, column.type):
+            initial = retyped(before, column.type).initial
+            same[column.id] = replace(column, id=before.id, initial=initial, initial_known=before.initial_known)
         else:
             same[column.id] = replace(column, initial_known=False)
     return replace(

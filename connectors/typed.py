@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from historian import codec
 from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE, name_lists
+from historian.carrying import carries
 from historian.changelog import physical_name
 from historian.chunks import Chunk, positions
 from historian.edits import DropTable, TruncateTable
@@ -18,7 +19,6 @@ from historian.interruptions import ResumeTable
 from historian.plans import PlannedTable, PlannedVersion, version_in
 from historian.projection import project
 from historian.schema import Snapshot, TableName
-from historian.segments import carries
 from historian.types import arrow_type
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
+from historian.carrying import retyped
 from historian.errors import EditConflict
 from historian.interruptions import ResumeTable, SkipLog
 from historian.schema import Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
@@ -373,7 +374,7 @@ def _(edit: ChangeType, catalog: Catalog) -> Catalog:
             expected=edit.old,
             found=column.type,
         )
-    return _put(catalog, _with_column(snapshot, replace(column, type=edit.new)))
+    return _put(catalog, _with_column(snapshot, retyped(column, edit.new)))
 
 
 @apply.register

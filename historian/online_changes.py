@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from historian.carrying import retyped
 from historian.ddl.defaults import implied_value
 from historian.ddl.table_edits import edits_between
 from historian.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable, apply_all
@@ -219,7 +220,8 @@ def _renumbered(shadow: Snapshot, same: dict[int, int], created: Snapshot | None
         if old is None:
             columns.append(_added(column, is_first=column.id in first))
         else:
-            columns.append(replace(column, id=old.id, initial=old.initial, initial_known=old.initial_known))
+            initial = retyped(old, column.type).initial
+            columns.append(replace(column, id=old.id, initial=initial, initial_known=old.initial_known))
     return replace(
         shadow,
         table_id=changed.table_id,

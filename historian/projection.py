@@ -100,6 +100,8 @@ def _comparable(held: ColumnType, wanted: ColumnType) -> bool:
         return True
     if held.name == wanted.name == "bit":
         return _bit_bytes(held) == _bit_bytes(wanted)
+    if (held.name, wanted.name) == ("date", "datetime"):
+        return True
     if held.shape == wanted.shape == "text":
         return (held.name, held.fraction) == (wanted.name, wanted.fraction)
     return held.name == wanted.name

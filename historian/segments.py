@@ -7,9 +7,9 @@ events, the key changes, or the server computes values that the log does not hol
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from historian.carrying import carries
 from historian.choices import NO_CHOICES, TypeChoices
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, DropTable, Edit, TruncateTable
 from historian.errors import PositionUnknown
@@ -17,162 +17,16 @@ from historian.interruptions import ResumeTable
 from historian.plans import Place, PlannedTable, PlannedVersion, Quarantine
 from historian.positions import FilePosition, LogPosition
 from historian.prefix import holds
-from historian.schema import GEOMETRIES, ColumnType, Snapshot, TableName
+from historian.schema import Snapshot, TableName
 from historian.versions import Version
 
 if TYPE_CHECKING:
     from historian.history import History
 
-__all__ = ["brings", "carries", "cuts", "planned_tables", "resumed_table", "retracts"]
+__all__ = ["brings", "cuts", "planned_tables", "resumed_table", "retracts"]
 
 _Captured = Callable[[TableName], bool]
 _Aside = Callable[[TableName, TableName], bool]
-
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_TEXT_BYTES = {"tinytext": 2**8 - 1, "text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
-_BLOB_BYTES = {"tinyblob": 2**8 - 1, "blob": 2**16 - 1, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
-_UNICODE = {"utf8mb4": 4, "utf16": 4, "utf16le": 4, "utf32": 4}
-_BASIC_PLANE = {"utf8mb3": 3, "utf8": 3, "ucs2": 2}
-_ASCII_INCOMPATIBLE = {"utf16", "utf16le", "utf32", "ucs2", "swe7"}
-_OTHER_WIDTHS = {
-    "big5": 2,
-    "gb2312": 2,
-    "gbk": 2,
-    "sjis": 2,
-    "cp932": 2,
-    "euckr": 2,
-    "ujis": 3,
-    "eucjpms": 3,
-    "gb18030": 4,
-}
-_GEOMETRIES = {*GEOMETRIES[1:], "geometrycollection"}
-
-
-def carries(old: ColumnType, new: ColumnType) -> bool:
-    """Whether every value of *old* is the same value under *new*, so that rows of both may stand side by side.
-
-    Text counts as what it says, whatever charset stores it; ENUM and SET values as their members' text.
-    """
-    if replace(old, form=old.shape) == replace(new, form=new.shape):
-        return True
-    for family in (_forms, _integers, _decimals, _floats, _texts, _bytes, _members, _temporals, _bits, _shapes):
-        verdict = family(old, new)
-        if verdict is not None:
-            return verdict
-    return False
-
-
-def _forms(old: ColumnType, new: ColumnType) -> bool | None:
-    """Types whose values are carried otherwise than by default, where that makes them others."""
-    a, b = _shown(old), _shown(new)
-    if not a and not b:
-        return None
-    # Text shows every fractional digit that its type has.
-    return a == b and (old.name, old.unsigned, old.fraction) == (new.name, new.unsigned, new.fraction)
-
-
-def _shown(kind: ColumnType) -> str:
-    return kind.shape if kind.shape in ("text", "boolean") else ""
-
-
-def _integers(old: ColumnType, new: ColumnType) -> bool | None:
-    if old.name not in _INTEGER_BITS or new.name not in _INTEGER_BITS:
-        return None
-    a, b = _INTEGER_BITS[old.name], _INTEGER_BITS[new.name]
-    if old.unsigned:
-        return b >= a if new.unsigned else b > a
-    return b >= a and not new.unsigned
-
-
-def _decimals(old: ColumnType, new: ColumnType) -> bool | None:
-    if old.name != "decimal" or new.name != "decimal":
-        return None
-    a, b, p, q = old.scale or 0, new.scale or 0, old.precision or 10, new.precision or 10
-    if new.unsigned and not old.unsigned:
-        return False
-    return b >= a and q - b >= p - a and (q <= _NUMBER_DIGITS or (p > _NUMBER_DIGITS and a == b))
-
-
-_NUMBER_DIGITS = 38
-"""Decimals of more digits travel as text, and text does not become a number side by side."""
-
-
-def _floats(old: ColumnType, new: ColumnType) -> bool | None:
-    if old.name not in {"float", "double"} or new.name not in {"float", "double"}:
-        return None
-    rounds = new.precision is not None and (new.precision, new.scale) != (old.precision, old.scale)
-    return not rounds and (old.unsigned or not new.unsigned) and (old.name, new.name) != ("double", "float")
-
-
-def _texts(old: ColumnType, new: ColumnType) -> bool | None:
-    """CHAR, VARCHAR and TEXTs: the longest old value fits. To CHAR only from CHAR, since CHAR drops trailing blanks."""
-    kinds = {"char", "varchar", *_TEXT_BYTES}
-    if old.name not in kinds or new.name not in kinds:
-        return None
-    if (new.name == "char" and old.name != "char") or not _charset_holds(old.charset, new.charset):
-        return False
-    narrowest = 1 if old.charset not in {"utf16", "utf16le", "ucs2", "utf32"} else 2
-    characters = old.length or 0 if old.name in {"char", "varchar"} else _TEXT_BYTES[old.name] // narrowest
-    if new.name in {"char", "varchar"}:
-        return characters <= (new.length or 0)
-    if old.name in _TEXT_BYTES and old.charset == new.charset:
-        return _TEXT_BYTES[old.name] <= _TEXT_BYTES[new.name]
-    return characters * _width(new.charset) <= _TEXT_BYTES[new.name]
-
-
-def _charset_holds(old: str | None, new: str | None) -> bool:
-    if old == new or new in _UNICODE:
-        return True
-    if old in _BASIC_PLANE and new in _BASIC_PLANE:
-        return True
-    return old == "ascii" and new not in _ASCII_INCOMPATIBLE
-
-
-def _width(charset: str | None) -> int:
-    """The most bytes that one character takes."""
-    name = charset or ""
-    return _UNICODE.get(name) or _BASIC_PLANE.get(name) or _OTHER_WIDTHS.get(name) or 1
-
-
-def _bytes(old: ColumnType, new: ColumnType) -> bool | None:
-    """BINARY, VARBINARY and BLOBs. A longer BINARY pads its values with zero bytes, so they change."""
-    kinds = {"binary", "varbinary", *_BLOB_BYTES}
-    if old.name not in kinds or new.name not in kinds:
-        return None
-    longest = _BLOB_BYTES.get(old.name) or old.length or 0
-    return new.name != "binary" and longest <= (_BLOB_BYTES.get(new.name) or new.length or 0)
-
-
-def _members(old: ColumnType, new: ColumnType) -> bool | None:
-    if old.name != new.name or old.name not in {"enum", "set"}:
-        return None
-    if not _charset_holds(old.charset, new.charset):
-        return False
-    if old.name == "enum":
-        return set(old.members) <= set(new.members)
-    # A SET prints its members in the order of the definition.
-    return [member for member in new.members if member in old.members] == list(old.members)
-
-
-def _temporals(old: ColumnType, new: ColumnType) -> bool | None:
-    if old.name != new.name or old.name not in {"time", "datetime", "timestamp"}:
-        return None
-    return new.fraction >= old.fraction
-
-
-def _bits(old: ColumnType, new: ColumnType) -> bool | None:
-    """BIT travels as bytes, BIT(1) as a boolean: values stay alike while the number of bytes does."""
-    if old.name != "bit" or new.name != "bit":
-        return None
-    a, b = old.length or 1, new.length or 1
-    return (a > 1 or old.shape == "binary") and a <= b and (a + 7) // 8 == (b + 7) // 8
-
-
-def _shapes(old: ColumnType, new: ColumnType) -> bool | None:
-    collections = {"geomcollection", "geometrycollection"}
-    if old.name in _GEOMETRIES and new.name == "geometry":
-        return True
-    return True if {old.name, new.name} <= collections else None
 
 
 def retracts(edit: Edit) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from historian.carrying import retyped
 from historian.errors import SinkError
 from historian.plans import Plan, PlannedVersion
 from historian.schema import Column, Snapshot
@@ -87,7 +88,7 @@ class Part:
         """Version to the same columns with the types that they have last in the part."""
         latest = {column.id: column.type for s in self.written.values() for column in s.columns}
         return {
-            number: replace(s, columns=tuple(replace(c, type=latest[c.id]) for c in s.columns))
+            number: replace(s, columns=tuple(retyped(c, latest[c.id]) for c in s.columns))
             for number, s in self.written.items()
         }
 

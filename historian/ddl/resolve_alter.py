@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from historian.carrying import retyped
 from historian.ddl.alter_plan import AlterPlan, planned
 from historian.ddl.charsets import encoded, is_mysql_8, keeps_bytes, maximum_bytes
 from historian.ddl.column_types import converted_type, resized_type
@@ -148,7 +149,7 @@ class _Scope:
         if action.position is not None:
             for alteration in self.plan.altered.get(spec.name.lower(), ()):
                 column = _with_attribute(column, alteration, self.context)
-        column = replace(column, initial=old.initial, initial_known=old.initial_known)
+        column = replace(column, initial=retyped(old, column.type).initial, initial_known=old.initial_known)
         return old if column == old else column
 
     def kept(self, column: Column) -> Column:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
+from historian.carrying import retyped
 from historian.edits import (
     AddColumn,
     AddUniqueKey,
@@ -53,7 +54,7 @@ def _changes(table: TableName, old: Column, new: Column) -> Iterable[Edit]:
         yield RenameColumn(table=table, column_id=old.id, old=old.name, new=new.name)
     if old.type != new.type:
         yield ChangeType(table=table, column_id=old.id, old=old.type, new=new.type)
-    if replace(old, name=new.name, type=new.type) != new:
+    if replace(retyped(old, new.type), name=new.name) != new:
         yield ChangeAttributes(table=table, column=new)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from historian.carrying import carries, resembles
 from historian.edits import AddColumn, ChangeAttributes, ChangeType, DropTable, TruncateTable
 from historian.interruptions import ResumeTable
 from historian.plans import PlannedVersion
 from historian.schema import Column, ColumnType, Snapshot
-from historian.segments import carries
 from sinks.delta.schema import delta_type, widens
 from sinks.shards.edits import ClearShard
 
@@ -99,8 +99,9 @@ def _column_changes(
     if held.name != column.name:
         yield Change(edit="rename_column", column_id=column.id, column=held.name, found=column.name)
     kind, old, new = type_change(held.type, column.type, rewritten=rewritten), held.type, column.type
-    if cast is not None and not carries(cast.old, cast.new):
-        kind, old, new = "change_type", cast.old, cast.new
+    others = not carries(old, new)
+    if cast is not None and (not carries(cast.old, cast.new) or (old == new and not resembles(cast.old, cast.new))):
+        kind, old, new, others = "change_type", cast.old, cast.new, True
     if kind != "change_type" and computes:
         kind = "computed_values"
     if kind != "attributes":
@@ -110,7 +111,7 @@ def _column_changes(
             column=column.name,
             expected=f"a type that holds every value of {old} as it is",
             found=f"{new}",
-            rewritten=rewritten and not carries(old, new),
+            rewritten=rewritten and others,
         )
 
 

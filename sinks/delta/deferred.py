@@ -97,7 +97,7 @@ class DeferredRows:
         names = {*_SYSTEM, *(file for _, file, _ in self.columns if file)}
         found = [rows for path in self.paths for rows in self._read(path, names)]
         table = (
-            pa.concat_tables(found, promote_options="permissive")
+            pa.concat_tables(found, promote_options="default")
             if found
             else pa.table({"offset": pa.array([], pa.int64())})
         )
@@ -110,10 +110,10 @@ class DeferredRows:
         versions = pc.unique(table.column("schema_version")).to_pylist()
         if versions != [self.version]:
             raise self._broken(f"rows of versions {versions}")
-        arrays = [table.column(name).combine_chunks().cast(_SYSTEM[name]) for name in ("op", "event_time")]
+        arrays = [table.column(name).combine_chunks() for name in ("op", "event_time")]
         for _, file, kind in self.columns:
             lacks = file not in table.schema.names
-            arrays.append(pa.nulls(self.rows, kind) if lacks else table.column(file).combine_chunks().cast(kind))
+            arrays.append(pa.nulls(self.rows, kind) if lacks else table.column(file).combine_chunks())
         names_there = ["op", "event_time", *(name for name, _, _ in self.columns)]
         return Chunk(
             table_id=self.table_id,
@@ -136,7 +136,13 @@ class DeferredRows:
             if groups:
                 rows = file.read_row_groups(groups, held)
                 offset = rows.column("offset")
-                yield rows.filter(pc.and_(pc.greater_equal(offset, self.first), pc.less_equal(offset, self.last)))
+                mine = pc.and_(pc.greater_equal(offset, self.first), pc.less_equal(offset, self.last))
+                yield self._typed(rows.filter(mine))
+
+    def _typed(self, rows: pa.Table) -> pa.Table:
+        """The chunk's *rows* in a file with the types that they had in the log; one written anew has those that came later."""
+        kinds = _SYSTEM | {file: kind for _, file, kind in self.columns}
+        return rows.cast(pa.schema([(name, kinds[name]) for name in rows.schema.names]))
 
     def _meets(self, group: Any) -> bool:
         for at in range(group.num_columns):

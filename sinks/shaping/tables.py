@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from historian.carrying import resembles
 from historian.edits import (
     AddColumn,
     ChangeAttributes,
@@ -19,7 +20,6 @@ from historian.errors import TableStopped
 from historian.interruptions import ResumeTable
 from historian.plans import PlannedTable, PlannedVersion
 from historian.schema import Column, Snapshot
-from historian.segments import carries
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.columns import shaped_column, why_not
 from sinks.shaping.rules import Rules
@@ -74,7 +74,7 @@ class TableShape:
             kind = actions[edit.column_id].kind if edit.column_id in actions else ""
             if kind == "left out":
                 return None
-            if isinstance(edit, ChangeType) and kind in ("hash", "truncate") and carries(edit.old, edit.new):
+            if isinstance(edit, ChangeType) and kind in ("hash", "truncate") and resembles(edit.old, edit.new):
                 if kind == "hash" and edit.old.scale != edit.new.scale:
                     raise TableStopped(
                         "a hashed number is printed with other digits",

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from historian.carrying import carries, retyped
 from historian.edits import AddColumn, ChangeType, DropColumn, Edit, RenameColumn
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.interruptions import ResumeTable
 from historian.plans import PlannedVersion
 from historian.schema import Column, Snapshot
-from historian.segments import carries
 from historian.shards import Into
 from historian.values import initial_scalar
 from sinks.shards.group import Group, Member
@@ -224,7 +224,7 @@ class Reconciler:
                 expected=held.type,
                 found=column.type,
             )
-        self._put(replace(held, type=column.type))
+        self._put(retyped(held, column.type))
         self._edits.append(ChangeType(table=self._into.name, column_id=held.id, old=held.type, new=column.type))
 
     def _add(self, columns: dict[int, int], column: Column, after: Snapshot, statement: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ddl_text import MYSQL, after, shop
+from historian.carrying import carries
 from historian.choices import CHOICES, NO_CHOICES, TypeChoices, TypeRule, choices_of, forms_of
 from historian.ddl import resolve
 from historian.edits import apply_all
@@ -16,7 +17,7 @@ from historian.plans import Plan, PlannedTable
 from historian.policies import REASONS, holds_all, is_possible, may_letter, policy_of
 from historian.positions import LogPosition
 from historian.schema import Column, ColumnType, TableName
-from historian.segments import carries, planned_tables
+from historian.segments import planned_tables
 from historian.values import initial_scalar
 from timelines import A, statement
 

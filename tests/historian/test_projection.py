@@ -144,7 +144,7 @@ def test_a_value_that_does_not_fit_is_refused_by_table_and_column(old: ColumnTyp
         (ColumnType(name="time"), BIGINT, 1),
         (ColumnType(name="year"), SMALL, 2024),
         (INT, ColumnType(name="varchar", length=9), 1),
-        (ColumnType(name="date"), ColumnType(name="datetime"), WHEN.date()),
+        (ColumnType(name="datetime"), ColumnType(name="date"), WHEN.replace(tzinfo=None)),
         (ColumnType(name="datetime"), ColumnType(name="timestamp"), WHEN.replace(tzinfo=None)),
         (ColumnType(name="varchar", length=9), ColumnType(name="blob"), "a"),
         (ColumnType(name="bit", length=8), ColumnType(name="bit", length=16), b"a"),

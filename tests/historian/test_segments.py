@@ -25,7 +25,7 @@ from historian.history import History
 from historian.interruptions import ResumeTable
 from historian.plans import Place, PlannedTable, Quarantine
 from historian.schema import Column, ColumnType
-from historian.segments import carries, planned_tables, retracts
+from historian.segments import planned_tables, retracts
 from historian.timeline import TimelineEntry
 from timelines import BIGINT, FILE, INT, A, capture, create, position, statement, table
 
@@ -240,75 +240,6 @@ def test_a_capture_inside_the_plan_begins_behind_its_position() -> None:
 
 def test_truncate_and_drop_take_rows_back() -> None:
     assert [True, True, False] == [retracts(edit) for edit in (TRUNCATE, DROP, ADD)]
-
-
-def kind(text: str) -> ColumnType:
-    """``name[(length | precision,scale | 'member',...)] [unsigned] [charset]``."""
-    head, *rest = text.split(" ")
-    name, _, inside = head.rstrip(")").partition("(")
-    charset = next((word for word in rest if word != "unsigned"), None)
-    made = ColumnType(name=name, unsigned="unsigned" in rest, charset=charset, collation=charset and f"{charset}_bin")
-    if inside.startswith("'"):
-        return replace(made, members=tuple(member.strip("'") for member in inside.split(",")))
-    if "," in inside:
-        precision, scale = map(int, inside.split(","))
-        return replace(made, precision=precision, scale=scale)
-    if inside and name in {"datetime", "timestamp", "time"}:
-        return replace(made, fraction=int(inside))
-    return replace(made, length=int(inside)) if inside else made
-
-
-KEPT = """
-tinyint -> smallint | tinyint -> bigint | mediumint -> int | int -> bigint | tinyint(1) -> tinyint
-tinyint unsigned -> smallint | int unsigned -> bigint | int unsigned -> bigint unsigned | bigint -> bigint
-float -> double | float unsigned -> double | float(7,4) -> float | float(7,4) -> double | double(9,3) -> double
-decimal(10,2) -> decimal(12,2) | decimal(10,2) -> decimal(12,4) | decimal(10,2) unsigned -> decimal(10,2)
-decimal(40,2) -> decimal(50,2)
-varchar(10) latin1 -> varchar(20) latin1 | varchar(10) latin1 -> varchar(10) utf8mb4 | varchar(10) latin1 -> text latin1
-char(10) utf8mb4 -> varchar(10) utf8mb4 | char(10) utf8mb4 -> char(11) utf8mb4 | tinytext latin1 -> text latin1
-varchar(63) utf8mb4 -> tinytext utf8mb4 | tinytext latin1 -> varchar(255) latin1 | tinytext latin1 -> text utf8mb4
-varchar(9) utf8mb3 -> varchar(9) utf8mb4 | varchar(9) utf8mb3 -> varchar(9) ucs2 | varchar(9) ascii -> varchar(9) latin1
-text utf8mb4 -> text utf8mb4 | tinytext utf16 -> varchar(127) utf16 | varchar(9) gbk -> varchar(9) utf8mb4
-varbinary(10) -> varbinary(11) | binary(4) -> varbinary(4) | varbinary(255) -> tinyblob | blob -> longblob
-enum('a','b') utf8mb4 -> enum('a','b','c') utf8mb4 | enum('a','b') utf8mb4 -> enum('c','b','a') utf8mb4
-set('a','b') utf8mb4 -> set('a','x','b') utf8mb4
-datetime -> datetime(3) | timestamp(3) -> timestamp(6) | time(1) -> time(2)
-bit(9) -> bit(16) | point -> geometry | geomcollection -> geometrycollection
-"""
-
-REWRITTEN = """
-smallint -> tinyint | int -> int unsigned | int -> bigint unsigned | int unsigned -> int | bigint unsigned -> bigint
-int -> varchar(20) utf8mb4 | int -> decimal(10,0) | int -> double | year -> smallint | bit(1) -> bit(8)
-bit(8) -> bit(9) | bit(16) -> bit(9)
-double -> float | float -> float(7,4) | float(7,4) -> double(9,3) | double -> double unsigned
-decimal(10,2) -> decimal(10,3) | decimal(10,2) -> decimal(12,1) | decimal(10,2) -> decimal(10,2) unsigned
-decimal(38,2) -> decimal(40,2) | decimal(40,2) -> decimal(42,4)
-varchar(20) latin1 -> varchar(10) latin1 | varchar(10) utf8mb4 -> varchar(10) latin1
-varchar(10) latin1 -> char(10) latin1 | text latin1 -> tinytext latin1
-varchar(64) utf8mb4 -> tinytext utf8mb4 | text latin1 -> text utf8mb4
-text latin1 -> varchar(255) latin1 | varchar(9) utf8mb4 -> varchar(9) utf8mb3 | varchar(9) ascii -> varchar(9) swe7
-varchar(9) latin1 -> varchar(9) latin2 | varchar(9) latin1 -> varbinary(9) | varbinary(9) -> varchar(9) latin1
-binary(4) -> binary(5) | varbinary(4) -> binary(4) | blob -> tinyblob | varbinary(256) -> tinyblob
-enum('a','b') utf8mb4 -> enum('a') utf8mb4 | enum('a','b') utf8mb4 -> enum('A','b') utf8mb4
-enum('a') utf8mb4 -> set('a') utf8mb4 | set('a','b') utf8mb4 -> set('b','a') utf8mb4
-enum('a') utf8mb4 -> enum('a') latin1
-datetime(3) -> datetime | date -> datetime | datetime -> timestamp | timestamp -> datetime | time -> datetime
-geometry -> point | json -> text utf8mb4
-"""
-
-
-def changes(table_of: str) -> list[tuple[str, str]]:
-    return [tuple(pair.strip().split(" -> ")) for pair in table_of.replace("\n", " | ").split(" | ") if pair.strip()]  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("old,new", changes(KEPT))
-def test_type_changes_that_keep_every_value(old: str, new: str) -> None:
-    assert carries(kind(old), kind(new))
-
-
-@pytest.mark.parametrize("old,new", changes(REWRITTEN))
-def test_type_changes_that_may_rewrite_a_value(old: str, new: str) -> None:
-    assert not carries(kind(old), kind(new))
 
 
 def _resume(number: int, *, since: bool = True) -> TimelineEntry:

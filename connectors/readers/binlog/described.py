@@ -1,8 +1,8 @@
 """A table's schema out of a TABLE_MAP with FULL metadata, where a change of the table is not in the log.
 
 Rows behind such an event are read exactly: it says names, types, signs, charsets, members and key. It does not say what a
-change did to rows from before. So a column is the same one only by its name, with a type that holds its old values as they
-are; a column of another name, or of such a type, is a new one.
+change did to rows from before. So a column is the same one only by its name, with a type of its kind that holds its old
+values as they are; a column of another name, or of another type, is a new one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from connectors.readers.binlog.collations import bytes_per_character, collation
 from connectors.readers.binlog.crosscheck import fits, mismatch
 from connectors.readers.binlog.hidden_columns import named_hidden
 from connectors.readers.binlog.table_maps import ColumnCode
+from historian.carrying import resembles, retyped
 from historian.schema import GEOMETRIES, Column, ColumnType, Snapshot, UniqueKey
-from historian.segments import carries
 
 __all__ = ["described"]
 
@@ -41,11 +41,11 @@ def described(
         kind = old.type if old is not None and fits(old, mapped, flavor) else _type(mapped, flavor)
         if kind is None or mapped.name is None:
             return None
-        if old is None or not carries(old.type, kind):
+        if old is None or not resembles(old.type, kind):
             old = Column(id=next_column_id, name=mapped.name, type=kind, initial_known=False)
             next_column_id += 1
         hidden = mapped.visible is False
-        found.append(replace(old, name=mapped.name, type=kind, nullable=mapped.nullable, invisible=hidden))
+        found.append(replace(retyped(old, kind), name=mapped.name, nullable=mapped.nullable, invisible=hidden))
     key = _primary_key(snapshot, found, columns)
     if key is None:
         return None
