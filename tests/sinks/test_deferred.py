@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from dataclasses import replace
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,46 @@ def test_a_chunk_has_the_rows_of_its_offsets_in_order(tmp_path: Path, files: lis
     assert [pa.uint8(), pa.timestamp("us", tz="UTC"), pa.int32(), MONEY, pa.string()] == chunk.rows.schema.types
     assert (1, 3, 7) == (chunk.table_id, chunk.version, chunk.sequence)
     assert (5, 7) == (rows.head().row_count, rows.head().sequence)
+
+
+THEN = {"h1": pa.int32(), "h2": pa.int64(), "h3": pa.float32(), "h4": pa.date32(), "h5": pa.decimal128(5, 2)}
+NOW = {
+    "h1": pa.decimal128(12, 2),
+    "h2": pa.decimal128(20, 0),
+    "h3": pa.float64(),
+    "h4": pa.timestamp("us"),
+    "h5": pa.decimal128(7, 4),
+}
+
+
+def test_files_that_were_written_anew_under_wider_types_give_the_rows_as_they_came(tmp_path: Path) -> None:
+    """Other rows of such a file need not fit the types of the chunk."""
+    least = dict(zip(THEN, (-(2**31), -(2**63), 0.10000000149011612, date(1000, 1, 1), Decimal("-9.99")), strict=True))
+    greatest = dict(zip(THEN, (2**31 - 1, 2**63 - 1, 3.5, date(9999, 12, 31), None), strict=True))
+    noon = datetime(2024, 1, 1, 12)  # noqa: DTZ001 a DATETIME has no zone
+    later = dict(zip(THEN, (Decimal("0.01"), Decimal(2**64), 0.1, noon, Decimal("0.0001")), strict=True))
+    as_now = {**greatest, "h1": Decimal(2**31 - 1), "h2": Decimal(2**63 - 1), "h4": datetime(9999, 12, 31)}  # noqa: DTZ001
+    paths = [
+        _typed_file(tmp_path / "anew", THEN | NOW, {1: (3, as_now), 2: (4, later)}),
+        _typed_file(tmp_path / "old", THEN, {0: (3, least)}),
+    ]
+    columns = tuple((name, name, kind) for name, kind in THEN.items())
+    chunk = replace(_rows(*paths, first=0, last=1), columns=columns).chunk()
+
+    assert [least, greatest] == chunk.rows.select(list(THEN)).to_pylist()
+    assert list(THEN.values()) == chunk.rows.schema.types[2:]
+
+
+def _typed_file(path: Path, kinds: dict[str, pa.DataType], rows: dict[int, tuple[int, dict[str, Any]]]) -> str:
+    """A file of rows by offset, each with its version."""
+    system = {"offset": pa.int64(), "op": pa.int32(), "event_time": pa.timestamp("us", tz="UTC")}
+    schema = pa.schema({**system, "schema_version": pa.int64(), **kinds})
+    listed = [
+        {"offset": at, "op": 0, "event_time": TIME, "schema_version": version, **row}
+        for at, (version, row) in rows.items()
+    ]
+    pq.write_table(pa.Table.from_pylist(listed, schema), path)
+    return str(path)
 
 
 def test_row_groups_without_such_offsets_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
