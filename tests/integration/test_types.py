@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import pytest
 from connectors.config import DeltaSinkConfig, PipelineConfig, load_config
 from connectors.pipeline import run
 from historian.errors import ConfigError, HistorianError
+from replica import Replica
 from servers import Server
 from sinks.delta import faults
 from tracked import Tracked
@@ -178,3 +181,77 @@ def test_a_date_that_is_none_is_a_letter_once_and_before_its_row(
         {"k": 1, "d": date(2024, 3, 1), "m": datetime.fromisoformat("2024-02-29 01:02:03")},
         {"k": 2, "d": date(2024, 1, 1), "m": None},
     ]
+
+
+WIDENED = {
+    "t": ("TINYINT", "DECIMAL(10,0)", "-128", "127", "9999999999"),
+    "s": ("SMALLINT UNSIGNED", "DECIMAL(12,2)", "0", "65535", "-0.01"),
+    "m": ("MEDIUMINT", "DOUBLE", "-8388608", "8388607", "0.1"),
+    "z": ("INT(5) ZEROFILL", "DECIMAL(22,1)", "0", "42", "-0.1"),
+    "i": ("INT", "DOUBLE", "-2147483648", "2147483647", "-1.5e300"),
+    "b": ("BIGINT", "DECIMAL(20,0)", "-9223372036854775808", "9223372036854775807", "99999999999999999999"),
+    "bu": ("BIGINT UNSIGNED", "DECIMAL(25,5)", "0", "18446744073709551615", "-0.00001"),
+    "f": ("FLOAT", "DOUBLE", "0.1", "3.4e38", "0.1"),
+    "f2": ("FLOAT(7,4)", "DOUBLE", "0.1", "999.9999", "1e-300"),
+    "d": ("DATE", "DATETIME", "'1000-01-01'", "'9999-12-31'", "'2024-02-29 12:34:56'"),
+    "n": ("DATE", "DATETIME(6)", "'0000-00-00'", "'2024-00-15'", "'2024-02-29 12:34:56.789012'"),
+    "af": ("FLOAT NOT NULL DEFAULT 0.1", "DOUBLE NOT NULL DEFAULT 0.1", "0.3", "16777217", "DEFAULT"),
+    "ad": ("DATE DEFAULT '2024-02-29'", "DATETIME DEFAULT '2024-02-29'", "NULL", "'2000-01-01'", "DEFAULT"),
+}
+
+
+def test_a_type_that_holds_every_value_widens_a_lake_by_its_metadata_alone(
+    source: Server, database: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """In one table between two runs, with nothing else; in another one between rows of one run. A key widens with it."""
+    replica = Replica(source, tmp_path / "widened", [database], history="history_{database}_{table}")
+    kinds = [", ".join(f"{name} {pair[at]}" for name, pair in WIDENED.items()) for at in (0, 1)]
+    rows = [", ".join(pair[at] for pair in WIDENED.values()) for at in (2, 3, 4)]
+    added = "ADD af FLOAT NOT NULL DEFAULT 0.1, ADD ad DATE DEFAULT '2024-02-29'"
+
+    def begun(table: str) -> list[str]:
+        first, *_ = (text.split(", af")[0] for text in kinds)
+        values = ", ".join(pair[2] for name, pair in WIDENED.items() if name not in ("af", "ad"))
+        return [
+            f"CREATE TABLE {table} (k INT, {first}, PRIMARY KEY (k))",
+            f"INSERT INTO {table} VALUES (0, {values}), (9, {values})",
+            f"ALTER TABLE {table} {added}",
+            *(f"INSERT INTO {table} VALUES ({k}, {rows[k - 1]})" for k in (1, 2)),
+        ]
+
+    def widened(table: str) -> str:
+        return f"ALTER TABLE {table} MODIFY k DECIMAL(12,2), MODIFY " + ", MODIFY ".join(kinds[1].split(", "))
+
+    def changed(table: str) -> list[str]:
+        return [
+            f"INSERT INTO {table} VALUES (3.5, {rows[2]})",
+            f"UPDATE {table} SET t = 5 WHERE k = 1",
+            f"DELETE FROM {table} WHERE k = 9",
+        ]
+
+    targets = [f"{kind}{database}_t" for kind in ("", "changes_", "history_")]
+    for statements in (begun("t"), [widened("t"), *begun("u"), widened("u"), *changed("u")], changed("t")):
+        with source.connect(database=database, init_command="SET sql_mode = ''") as connection:
+            for statement in statements:
+                connection.cursor().execute(statement)
+        assert {} == replica.run(spark)
+        if statements[0].startswith("ALTER"):
+            actions = [_newest_actions(replica.lake / name) for name in targets]
+            assert [found & {"metaData", "add", "remove"} for found in actions] == [{"metaData"}] * 3
+    for table in ("t", "u"):
+        held = source.sql(f"SELECT * FROM {database}.{table} ORDER BY k")
+        expected = [[None if str(value).startswith(("0000", "2024-00")) else value for value in row] for row in held]
+        mirror = spark.read.format("delta").load(str(replica.lake / f"{database}_{table}"))
+        history = spark.read.format("delta").load(str(replica.lake / f"history_{database}_{table}"))
+        opened = history.where("to_offset IS NULL").select(mirror.columns)
+        for found in (mirror, opened):
+            assert [list(row.values()) for row in found.orderBy("k").toArrow().to_pylist()] == expected
+        log = spark.read.format("delta").load(str(replica.lake / f"changes_{database}_{table}"))
+        came = [(row.k, row.f) for row in log.where("op = 0").orderBy("offset").collect()]
+        assert [(0, 0.10000000149011612), (Decimal("3.5"), 0.1)] == [came[0], came[-1]]
+
+
+def _newest_actions(table: Path) -> set[str]:
+    """What the newest commit of a Delta table says."""
+    newest = max((table / "_delta_log").glob("*.json"))
+    return {next(iter(json.loads(line))) for line in newest.read_text().splitlines()}
