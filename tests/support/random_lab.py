@@ -11,11 +11,12 @@ from typing import Any
 from historian.plans import Plan
 from historian.policies import DEAD_LETTER
 from historian.schema import ColumnType
-from sink_lab import INT, Lab, text
+from sink_lab import INT, Lab, decimal, text
 
 __all__ = ["RandomLab"]
 
 _BIG = ColumnType(name="bigint")
+_WIDER = (_BIG, decimal(12, 2), ColumnType(name="double"))
 _DATE = ColumnType(name="date", form=DEAD_LETTER)
 _COLUMNS = {"id": INT, "a": text(), "n": INT}
 
@@ -108,7 +109,7 @@ class RandomLab:
         columns = self.lab.catalog.tables[_table(self.lab, name)].columns
         narrow = [column.name for column in columns if column.type == INT and column.name != "id"]
         if narrow:
-            self.lab.retype(name, self._rng.choice(narrow), _BIG)
+            self.lab.retype(name, self._rng.choice(narrow), self._rng.choice(_WIDER))
 
     def _rename(self, name: str) -> None:
         new = self._new("shop.t")

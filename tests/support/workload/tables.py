@@ -87,7 +87,7 @@ ADDED = (
     AddedColumn(stem="small", type="SMALLINT UNSIGNED", defaults=("65535",)),
     AddedColumn(stem="ubig", type="BIGINT UNSIGNED", defaults=("18446744073709551615", "5")),
     AddedColumn(stem="rate", type="DECIMAL(5,2)", defaults=("1.50", "-0.01")),
-    AddedColumn(stem="ratio", type="FLOAT", defaults=("0.5",)),
+    AddedColumn(stem="ratio", type="FLOAT", defaults=("0.5", "0.1")),
     AddedColumn(stem="mean", type="DOUBLE", defaults=("2.25",)),
     AddedColumn(stem="label", type="VARCHAR(20)", defaults=("'none'", "''", "'größer ''x'''")),
     AddedColumn(stem="latin", type="VARCHAR(20) CHARACTER SET latin1", defaults=("'façade'",)),
@@ -108,12 +108,17 @@ ADDED = (
 )
 
 WIDENINGS: dict[str, tuple[str, ...]] = {
-    "tinyint": ("SMALLINT", "INT", "BIGINT"),
-    "smallint": ("INT", "BIGINT"),
-    "int": ("BIGINT",),
-    "tinyint unsigned": ("SMALLINT UNSIGNED", "INT UNSIGNED"),
-    "smallint unsigned": ("INT UNSIGNED",),
-    "int unsigned": ("BIGINT UNSIGNED",),
+    "tinyint": ("SMALLINT", "INT", "BIGINT", "DECIMAL(10,0)"),
+    "smallint": ("INT", "BIGINT", "DOUBLE"),
+    "mediumint": ("INT", "DECIMAL(12,2)"),
+    "int": ("BIGINT", "BIGINT", "DECIMAL(12,2)", "DOUBLE"),
+    "bigint": ("DECIMAL(22,2)",),
+    "tinyint unsigned": ("SMALLINT UNSIGNED", "INT UNSIGNED", "DECIMAL(12,2)"),
+    "smallint unsigned": ("INT UNSIGNED", "DOUBLE"),
+    "mediumint unsigned": ("INT UNSIGNED", "DOUBLE"),
+    "int unsigned": ("BIGINT UNSIGNED", "DECIMAL(20,0)"),
+    "bigint unsigned": ("DECIMAL(22,2)",),
+    "date": ("DATETIME(3)",),
     "float": ("DOUBLE",),
     "decimal(5,2)": ("DECIMAL(7,2)", "DECIMAL(7,4)"),
     "decimal(12,2)": ("DECIMAL(14,2)",),
@@ -126,6 +131,5 @@ CONVERSIONS: dict[str, str] = {
     "int": "VARCHAR(30)",
     "bigint": "VARCHAR(30)",
     "decimal": "VARCHAR(60)",
-    "date": "DATETIME(3)",
 }
 """What a column may become so that its values become others, and none is too great."""
