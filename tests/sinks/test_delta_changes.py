@@ -10,10 +10,13 @@ import pytest
 
 from historian.carrying import carries
 from historian.ddl.captured_types import parse_column_type
-from historian.edits import AddColumn, TruncateTable
+from historian.edits import AddColumn, ChangeType, TruncateTable
 from historian.plans import Place, PlannedVersion
 from historian.schema import Column, ColumnType, Snapshot, TableName
+from historian.secret import Secret
 from sinks.delta.changes import changes, type_change
+from sinks.shaping.rules import Rules
+from sinks.shaping.tables import shape_of, shape_version
 
 
 def _text(name: str, length: int | None = None, charset: str = "utf8mb4") -> ColumnType:
@@ -118,6 +121,23 @@ def test_delta_follows_every_type_that_carries_values(old: ColumnType) -> None:
     """So that a part of a plan is never cut, nor stopped, for less than a change of values."""
     assert "change_type" not in {type_change(old, new) for new in SHOWN if carries(old, new)}
     assert {"change_type"} >= {type_change(old, new) for new in SHOWN if not carries(old, new)}
+
+
+def test_a_hash_of_a_number_is_another_one_where_the_number_is_of_another_kind() -> None:
+    """DECIMAL(12,2) prints 7 as 7.00."""
+    rules = Rules(hash=(("b", Secret("salt")),))
+    column = Column(id=1, name="b", type=_number("int"))
+    table = Snapshot(
+        table_id=1, name=TableName("s", "t"), columns=(column,), charset="utf8mb4", collation="utf8mb4_bin"
+    )
+    shape = shape_of(table, rules, by_key=False)
+    for kind, edits in ((_number("bigint"), []), (_decimal(12, 2), [("change_type", True)])):
+        edit = ChangeType(table=table.name, column_id=1, old=column.type, new=kind)
+        after = replace(table, columns=(replace(column, type=kind),))
+        place = Place(gtid="", file="f", offset=4, ordinal=1)
+        version = PlannedVersion(version=2, place=place, edits=(edit,), snapshot=after, segment=0)
+        found = changes(shape.snapshot(table), shape_version(version, shape))
+        assert edits == [(change.edit, change.rewritten) for change in found]
 
 
 def test_a_version_is_taken_apart_by_column_id() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from file_mirrors import FileMirrors
 from historian.schema import ColumnType
-from sink_lab import INT, Lab, text
+from sink_lab import INT, Lab, decimal, text
 from sinks.delta import DeltaSettings
 
 BIGINT = ColumnType(name="bigint")
@@ -34,6 +34,8 @@ STATEMENTS: tuple[Statement, ...] = (
     lambda lab, name: lab.add(name, "a", text(), initial="again"),
     lambda lab, name: lab.drop_column(name, "remark"),
     lambda lab, name: lab.retype(name, "id", BIGINT),
+    lambda lab, name: lab.retype(name, "whole", decimal(22, 2)),
+    lambda lab, name: lab.retype(name, "id", decimal(20, 0)),
 )
 BEHIND = {8: 5}
 """A statement that no shard has before all had another one."""
