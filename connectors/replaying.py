@@ -1,6 +1,6 @@
-"""One table read again: into fresh targets from where it began, or onward from where its targets stopped.
+"""One table read again: into fresh targets, from where it began or behind what former targets held; or onward where it stopped.
 
-Either is one plan of that table alone, which ends where the last plan ends; behind it the table goes on with the others. The
+Each is one plan of that table alone, which ends where the last plan ends; behind it the table goes on with the others. The
 connector must not run meanwhile.
 """
 
@@ -14,6 +14,7 @@ from connectors.forms import check_forms, ranges_in_forms
 from connectors.prepared import attached, find_prepared
 from connectors.ranges import cut_ranges
 from connectors.walk import Walk
+from historian.choices import forms_of
 from historian.errors import PositionUnknown, SourceError, StoreError, UnknownTable
 from historian.interruptions import ResumeTable
 from historian.plans import Plan, PlannedTable
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from connectors.tracker import Tracker
     from historian.versions import Version
 
-__all__ = ["Replayed", "earliest", "replay"]
+__all__ = ["Replayed", "earliest", "lacks_rows", "replay"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +49,43 @@ def earliest(tracker: Tracker) -> LogPosition:
     return origin if covers(origin, start) else start
 
 
-def replay(tracker: Tracker, table_id: int, start: LogPosition, *, behind: int = 0) -> Replayed:
+def lacks_rows(tracker: Tracker, table_id: int, start: LogPosition) -> bool:
+    """Whether the table held rows at *start*, which fresh targets that are filled from there on would lack.
+
+    Raises:
+        PositionUnknown: the history begins behind that.
+    """
+    chain, last = tracker.history.versions_of(table_id), tracker.store.last_plan()
+    base = _number_at(tracker, start, 0 if last is None else last.version)
+    first = chain[0] if chain else None
+    if first is None or first.number > base:
+        return False
+    began, horizon = first.entry.position, tracker.history.horizon
+    is_begin = covers(began, start) and covers(start, began) and first.entry.place is None
+    return not is_begin or (horizon is not None and first.number <= horizon.number)
+
+
+def replay(
+    tracker: Tracker,
+    table_id: int,
+    start: LogPosition,
+    *,
+    behind: int = 0,
+    seed: tuple[Plan, PlannedTable] | None = None,
+) -> Replayed:
     """Stores the plan that reads a table again from *start* up to where the last plan ends.
 
     Args:
         tracker: of the connector, whose lease the caller holds.
         table_id: of the table.
-        start: where its targets stand, or, into fresh targets, no later than it began.
+        start: where its targets stand, or, into fresh targets, no later than it began, or where *seed* ends.
         behind: the plan that its targets hold; 0: fresh ones.
+        seed: the plan up to which fresh targets begin with what others held, and what was said of the table last there.
 
     Raises:
         UnknownTable: there is no such table now, or it is not captured.
         PositionUnknown: fresh targets would lack rows, since the table held some at *start*, or its log has a gap.
+        ConfigError: its columns had other forms in targets that go on, or in *seed*.
         SourceError: the connector has stopped the table.
         LogPurged: the log is not there back to *start*.
     """
@@ -69,7 +95,10 @@ def replay(tracker: Tracker, table_id: int, start: LogPosition, *, behind: int =
     chain = [v for v in tracker.history.versions_of(table_id) if v.number <= last.version]
     name = _present_name(tracker, chain, table_id)
     base = _number_at(tracker, start, last.version)
-    _check_whole(tracker, chain, name, start, base, anew=not behind)
+    # What the others held has each gap of theirs.
+    _check_read(chain, name, 0 if seed else base)
+    if not behind and not seed and lacks_rows(tracker, table_id, start):
+        raise _held_rows(chain, name, start)
     walk, bounds = _walked(tracker, {version.name for version in chain}, base, start, last)
     table = _planned(tracker, table_id, name, walk, base, last, start)
     plan = Plan(
@@ -83,13 +112,15 @@ def replay(tracker: Tracker, table_id: int, start: LogPosition, *, behind: int =
             tracker.choices,
             tracker.history,
         ),
-        tables=(replace(table, behind=behind),),
+        tables=(replace(table, behind=behind, seed=seed[0].number if seed else 0),),
         version=last.version,
         system_time_us=tracker.clock_us(),
         revision=tracker.revision,
     )
     if behind:
         check_forms(plan, tracker.store.forms())
+    if seed:
+        check_forms(plan, forms_of(replace(seed[0], tables=(seed[1],))))
     tracker.store.append_plan(plan)
     return Replayed(table=name, plan=plan, anew=not behind)
 
@@ -128,10 +159,8 @@ def _number_at(tracker: Tracker, start: LogPosition, last: int) -> int:
     return number
 
 
-def _check_whole(
-    tracker: Tracker, chain: Sequence[Version], name: TableName, start: LogPosition, base: int, *, anew: bool
-) -> None:
-    """Fresh targets equal the source only if the table was empty at *start*, and every change behind is in the log."""
+def _check_read(chain: Sequence[Version], name: TableName, base: int) -> None:
+    """Targets equal the source only if every change behind version *base* is in the log."""
     lost = next(
         (e for v in chain if v.number > base for e in v.edits if isinstance(e, ResumeTable) and e.loses_rows), None
     )
@@ -142,19 +171,16 @@ def _check_whole(
             found=lost.reason,
             next_step="replicate it anew into another lake",
         )
-    first = chain[0]
-    if not anew or first.number > base:
-        return
-    began = first.entry.position
-    horizon = tracker.history.horizon
-    is_begin = covers(began, start) and covers(start, began) and first.entry.place is None
-    if not is_begin or (horizon is not None and first.number <= horizon.number):
-        raise PositionUnknown(
-            "the table held rows at that position, which fresh targets would lack",
-            where=f"{name} at {start}",
-            expected=f"a position at or before {began}, where the table begins",
-            next_step="give that one, or without --from go on where a stopped table's targets stand",
-        )
+
+
+def _held_rows(chain: Sequence[Version], name: TableName, start: LogPosition) -> PositionUnknown:
+    return PositionUnknown(
+        "the table held rows at that position, which fresh targets would lack",
+        where=f"{name} at {start}",
+        expected=f"a position at or before {chain[0].entry.position}, where the table begins, or targets that held them",
+        found="no plan from whose end on the log is there, and with which its targets held all of its rows",
+        next_step="give an earlier POS; without --from go on where a stopped table's targets stand; or replicate it anew",
+    )
 
 
 def _walked(

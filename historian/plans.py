@@ -146,6 +146,7 @@ class PlannedTable:
         behind: of a plan that reads a table again, the plan that its targets hold: they go on from there, though others
             followed; 0: they begin anew, beside those that were. None: an ordinary plan. For other readers than sinks
             such rows are no news.
+        seed: of targets that begin anew, the plan up to which they first take what those that were held; 0: nothing.
     """
 
     table_id: int
@@ -153,6 +154,7 @@ class PlannedTable:
     quarantine: Quarantine | None = None
     proven: LogPosition | None = None
     behind: int | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

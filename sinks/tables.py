@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from historian.edits import DropTable
@@ -12,6 +12,7 @@ from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.prefix import covers
 from historian.schema import Snapshot, TableName
 from sinks.decisions import Decisions
+from sinks.homes import Home, Homes, home_holding
 
 __all__ = [
     "Home",
@@ -61,103 +62,7 @@ class SinkNames(Protocol):
         """What holds for the table that came into the sink under *name*."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """Where one table's rows go, and how the table stands.
-
-    Attributes:
-        table_id: of the history; negative where its table has other directories by now.
-        name: its present name, or its last one.
-        changelog, mirror, history: directories in the lake; "" where there is none: not wanted, or a mirror or history of a
-            table without a key.
-        since: plan that brought the table into the lake.
-        dropped: plan that dropped it; 0 while it lives.
-        stopped: why it is not written any more; "" while it is.
-        stopped_in: the plan in which that happened.
-        quarantined: why the newest plan that names it leaves rows out; "" where it does not.
-        former_mirror, former_history: directories of a mirror and a history that are written no more, since rows are
-            missing from them; "" where none is.
-        former_why: which rows are missing.
-        came_database, came_table: the name under which it came, by which settings are chosen through every RENAME.
-        shape: what the settings said then of how its targets are made.
-        key: ids of the columns that tell rows apart in place of a primary key, with commas; "": the primary key does.
-        columns: what is done to its columns, see :class:`sinks.shaping.bindings.Bindings`; "" where they are as in the source.
-        evolved: what was decided about its edits (:class:`sinks.decisions.Decisions`).
-        shards: of tables that are one here, what is known of them (:class:`sinks.shards.group.Noted`); "" where it is one table.
-    """
-
-    table_id: int
-    name: str
-    changelog: str
-    mirror: str
-    since: int
-    history: str = ""
-    dropped: int = 0
-    stopped: str = ""
-    stopped_in: int = 0
-    quarantined: str = ""
-    former_mirror: str = ""
-    former_history: str = ""
-    former_why: str = ""
-    came_database: str = ""
-    came_table: str = ""
-    shape: str = ""
-    columns: str = ""
-    key: str = ""
-    evolved: str = ""
-    shards: str = ""
-
-    @property
-    def key_columns(self) -> tuple[int, ...]:
-        """The ids in :attr:`key`."""
-        return tuple(map(int, self.key.split(","))) if self.key else ()
-
-    def keyed(self, snapshot: Snapshot | None) -> Snapshot | None:
-        """*snapshot* with the key that tells rows apart in this home."""
-        return snapshot if snapshot is None or not self.key else replace(snapshot, primary_key=self.key_columns)
-
-    @property
-    def came_as(self) -> TableName:
-        """The name under which it came."""
-        return TableName(self.came_database, self.came_table)
-
-    @property
-    def is_archive(self) -> bool:
-        """Whether its directories stay as they are when another table comes under its name."""
-        return bool(self.evolved) and Decisions.parse(self.evolved).says("drop_table", "keep", "ignore")
-
-    @property
-    def directories(self) -> tuple[str, ...]:
-        """The directories that it has."""
-        return tuple(filter(None, (self.changelog, self.mirror, self.history)))
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether its table was read again into other directories."""
-        return self.table_id < 0
-
-    @property
-    def former(self) -> tuple[str, ...]:
-        """The directories that it had before a gap in its rows."""
-        return tuple(filter(None, (self.former_mirror, self.former_history)))
-
-    def kind(self, directory: str) -> str:
-        """Which kind of table one of its directories holds: "changelog", "mirror" or "history"."""
-        if directory == self.changelog:
-            return "changelog"
-        return "mirror" if directory in (self.mirror, self.former_mirror) else "history"
-
-    @property
-    def why_stopped(self) -> str | None:
-        """Why the sink or the connector has stopped the table; None while rows come."""
-        return self.stopped or (f"quarantined: {self.quarantined}" if self.quarantined else None)
-
-
 NO_TARGET = "a table without a key has neither mirror nor history, and this lake keeps no changelogs"
-
-Homes = Mapping[int, Home]
-"""Table id to home."""
-
 
 _Decide = Callable[[Home, Snapshot | None, PlannedVersion], Home]
 """The home of a table after a version, with what is decided about its edits; None: the table was not there before."""
@@ -213,9 +118,12 @@ def _replayed(homes: Homes, plan: Plan, sink: SinkNames) -> dict[int, Home]:
             table_id=retired,
             dropped=plan.number,
             stopped=f"replaced in plan {plan.number}: {why}",
-            stopped_in=plan.number,
+            # Where it stopped before, it holds nothing from there on.
+            stopped_in=home.stopped_in or plan.number,
         )
-        after[table.table_id] = _fresh(home, name, plan.number, sink.for_table(home.came_as))
+        fresh = _fresh(home, name, plan.number, sink.for_table(home.came_as))
+        source = home_holding(homes, table.table_id, table.seed) if table.seed else None
+        after[table.table_id] = fresh if source is None else replace(fresh, evolved=_undecided(source, table))
     return after
 
 

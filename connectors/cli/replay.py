@@ -15,10 +15,13 @@ from connectors.cli.sessions import session
 from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from connectors.config import PipelineConfig
     from connectors.tracker import Tracker
     from historian.positions import LogPosition
     from sinks.delta import DeltaSettings
+    from sinks.delta.former import Boundary
     from sinks.delta.standing import Standing
 
 __all__ = ["lake_of", "replay"]
@@ -36,8 +39,8 @@ def replay(
         typer.Option(
             "--from",
             metavar="POS",
-            help="Build fresh targets from here on, at or before where the table begins; `earliest`: from the log's begin."
-            " By default go on where the targets of a stopped table stand.",
+            help="Build fresh targets from here on, older rows being taken from the targets that it had; `earliest`: from the"
+            " log's begin. By default go on where the targets of a stopped table stand.",
         ),
     ] = None,
 ) -> None:
@@ -50,12 +53,21 @@ def replay(
 
     wanted = table_named(table)
     with held_tracker(config) as (settings, tracker):
-        standing = _standing(settings, str(wanted))
-        if start is None:
-            position, behind = _stopped_at(standing, table)
-        else:
-            position, behind = _position(tracker, start), 0
-        done = replaying.replay(tracker, standing.table_id, position, behind=behind)
+        lake = lake_of(settings)
+        with session(f"replay {settings.name}", settings.sink_paths) as spark:
+            standing = _standing(spark, lake, str(wanted))
+            if start is None:
+                (position, behind), seed = _stopped_at(standing, table), None
+            else:
+                behind = 0
+                position, seed = _begin(tracker, spark, lake, standing.table_id, _position(tracker, start))
+        done = replaying.replay(
+            tracker, standing.table_id, position, behind=behind, seed=None if seed is None else (seed.plan, seed.table)
+        )
+    if seed is not None:
+        typer.echo(
+            f"{done.table}: what its targets held up to {position}, plan {seed.plan.number}, comes into fresh ones"
+        )
     where = "fresh targets" if done.anew else "its targets"
     typer.echo(
         f"{done.table}: the next run reads from {position} to {done.plan.end} into {where}, as plan {done.plan.number}"
@@ -76,12 +88,30 @@ def lake_of(config: PipelineConfig) -> DeltaSettings:
     return DeltaSettings(**asdict(sinks[0]))
 
 
-def _standing(config: PipelineConfig, table: str) -> Standing:
+def _standing(spark: SparkSession, lake: DeltaSettings, table: str) -> Standing:
     from sinks.delta.standing import standing
 
-    lake = lake_of(config)
-    with session(f"replay {config.name}", config.sink_paths) as spark:
-        return standing(spark, lake, table)
+    return standing(spark, lake, table)
+
+
+def _begin(
+    tracker: Tracker, spark: SparkSession, lake: DeltaSettings, table_id: int, position: LogPosition
+) -> tuple[LogPosition, Boundary | None]:
+    """From where fresh targets are read, and what they begin with: from *position* on, or from before it.
+
+    From behind it only where the log does not reach back to a boundary before it.
+    """
+    from connectors.replaying import earliest, lacks_rows
+    from historian.prefix import covers
+    from sinks.delta.standing import seed_for
+
+    if not lacks_rows(tracker, table_id, position):
+        return position, None
+    first = earliest(tracker)
+    seed = seed_for(spark, lake, table_id, position, first)
+    if (seed is None or not covers(position, seed.plan.end)) and not lacks_rows(tracker, table_id, first):
+        return first, None
+    return (position, None) if seed is None else (seed.plan.end, seed)
 
 
 def _stopped_at(standing: Standing, table: str) -> tuple[LogPosition, int]:

@@ -20,7 +20,7 @@ from sinks.parts import Part, Step
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ChangelogPart", "changelog_after", "held_keys", "next_offset", "prepare_changelog"]
+__all__ = ["ChangelogPart", "changelog_after", "changelog_domains", "held_keys", "next_offset", "prepare_changelog"]
 
 _DOMAIN = "historian.changelog"
 
@@ -83,7 +83,7 @@ def prepare_changelog(part: Part, target: Target, positions: Collection[str] = (
     if schema is None:
         return None  # Came and went without ever having had a column.
     if not exists:
-        target.create(schema, {_DOMAIN: _domain(0, frozenset())})
+        target.create(schema, changelog_domains(0, frozenset()))
     first_offset, keys = _held(part, target)
     return ChangelogPart(
         part=part,
@@ -122,6 +122,11 @@ def held_keys(view: TableView) -> frozenset[tuple[int, ...]] | None:
     """Every primary key, as column ids, that a row of a changelog was written under; None where it is no changelog."""
     text = view.domain(_DOMAIN)
     return None if text is None else frozenset(map(tuple, json.loads(text)["keys"]))
+
+
+def changelog_domains(following: int, keys: frozenset[tuple[int, ...]]) -> dict[str, str]:
+    """What a changelog is made with whose next row has the offset *following*; *keys*: that its rows are under."""
+    return {_DOMAIN: _domain(following, keys)}
 
 
 def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: int) -> str:

@@ -25,6 +25,10 @@ PLACES: Mapping[str, str] = {
     "plan_recorded": "the plan is in the lake, no target has any of it",
     "tables_recorded": "the lake knows where each table's rows go",
     "letters_recorded": "dead letters are in their table",
+    # Of each target that begins with what another one held.
+    "seed_made": "the table is there, with the next offset, and holds nothing",
+    "seed_written": "files have the rows that the other one held; no table knows them",
+    "seed_committed": "it holds them",
     # Of each round of segments.
     "retractions_written": "files have the rows that a statement takes back; no table knows them",
     "files_written": "files have all rows of the round; no table knows them",

@@ -26,6 +26,7 @@ from sinks.delta.retract import write_ends
 from sinks.delta.schema import DeltaSchema, history_schema
 from sinks.delta.side_by_side import own_session
 from sinks.delta.staged import BROADCAST_ROWS, quoted, staged
+from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 from sinks.intervals import Added, close
 from sinks.parts import Part, Step
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import SparkSession
 
-__all__ = ["HistoryPart", "history_after", "prepare_history"]
+__all__ = ["HistoryPart", "history_after", "history_domains", "next_history_offset", "prepare_history"]
 
 _DOMAIN = "historian.history"
 
@@ -200,8 +201,7 @@ def prepare_history(
         return None
     expected = 0 if changelog is None else changelog.first_offset
     if not target.exists:
-        text = json.dumps({"at": 0, "first_offset": expected, "next_offset": expected})
-        target.create(schema, {_DOMAIN: text})
+        target.create(schema, history_domains(expected))
     first = _first_offset(part, target)
     if changelog is not None and first != expected:
         raise _disagree(target, f"offset {expected}, as in the changelog", f"offset {first}")
@@ -223,12 +223,27 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
 
 
 def _first_offset(part: Part, target: Target) -> int:
-    text = target.view.domain(_DOMAIN)
-    if text is None:
-        raise ChainBroken("a history does not say its next offset", where=target.path, expected=f"domain {_DOMAIN}")
-    held = json.loads(text)
+    held = _said(target.view)
     begun = held["at"] == part.transaction(Step.SCHEMA)
     return int(held["first_offset" if begun else "next_offset"])
+
+
+def next_history_offset(view: TableView) -> int:
+    """The offset of a history's next row, as its changelog counts. Raises :class:`ChainBroken` where it does not say."""
+    return int(_said(view)["next_offset"])
+
+
+def history_domains(following: int) -> dict[str, str]:
+    """What a history is made with whose next row has the offset *following*."""
+    return {_DOMAIN: json.dumps({"at": 0, "first_offset": following, "next_offset": following})}
+
+
+def _said(view: TableView) -> dict[str, Any]:
+    text = view.domain(_DOMAIN)
+    if text is None:
+        raise ChainBroken("a history does not say its next offset", where=view.path, expected=f"domain {_DOMAIN}")
+    said: dict[str, Any] = json.loads(text)
+    return said
 
 
 def _disagree(target: Target, expected: str, found: str) -> ChainBroken:

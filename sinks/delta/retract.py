@@ -33,7 +33,7 @@ from sinks.variant import fitted, is_variant
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["write_ends", "write_retractions"]
+__all__ = ["folded", "write_ends", "write_retractions"]
 
 
 def write_retractions(
@@ -66,7 +66,7 @@ def write_retractions(
             return _written_here(few, shape)
         rows = _of_mirror(spark, mirror, part.base, part.set_aside)
     else:
-        rows = _folded(spark, work, part.base)
+        rows = folded(spark, work, part.base)
     return _written(_of_shard(rows, part), order, shape)
 
 
@@ -166,8 +166,8 @@ def _ids(base: Snapshot, set_aside: Sequence[int], schema: DeltaSchema) -> list[
     return [*(column.id for column in base.columns), *(i for i in set_aside if schema.by_id(i) is not None)]
 
 
-def _folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFrame:
-    """The rows that a changelog amounts to; columns added later hold their default in rows from before.
+def folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFrame:
+    """The rows, under physical names, that the changelog of *work* amounts to before its part; columns added later hold their default in rows from before.
 
     By key they are right too where the log has changes of rows from before it began; but rows that were written under
     another key can meet in one of the present key.

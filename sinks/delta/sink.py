@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from historian.errors import ChainBroken, PositionExpired, TableStopped
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
@@ -19,13 +21,14 @@ from sinks.delta.compaction import Compactor
 from sinks.delta.kernel import Kernel
 from sinks.delta.letters import DEAD_LETTERS, record_letters
 from sinks.delta.pacing import Pacing, stands_of
+from sinks.delta.seeding import seed
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.spark_writer import writer_of
 from sinks.delta.state import LakeState
 from sinks.delta.state_rows import operation_counts
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
-from sinks.parts import STEPS, check_planned, count_rows, parts_of
+from sinks.parts import STEPS, Part, check_planned, count_rows, parts_of
 from sinks.shaping.plans import Shaped, Shaper
 from sinks.shards.chunks import grouped_chunks
 from sinks.shards.plans import grouped_plan
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["DeltaSink"]
+
+_log = logging.getLogger(__name__)
 
 _PLANS = 100
 """So many are written between two looks at the files that they are recorded in."""
@@ -127,6 +132,8 @@ class DeltaSink:
         faults.reached("tables_recorded")
         record_letters(state.kernel, state.path(DEAD_LETTERS), shaped.source, chunks)
         faults.reached("letters_recorded")
+        unseeded = self._seeded(state, plan, parts)
+        turn = replace(turn, own=tuple(part for part in turn.own if part.home.table_id not in unseeded))
         closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
         writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
         self._pacing.take_up(turn.before, plan, writer, first=True)
@@ -138,6 +145,21 @@ class DeltaSink:
         self._compactor.tidy(self._targets, state.homes, plan.number)
         if plan.number % _PLANS == 0:
             state.compact()
+
+    def _seeded(self, state: LakeState, plan: Plan, parts: Sequence[Part]) -> set[int]:
+        """Fresh targets begin with what former ones held, where *plan* says so; ids of tables that cannot, which are stopped."""
+        failed = set()
+        for table in plan.tables:
+            part = next((part for part in parts if part.home.table_id == table.table_id), None)
+            if not table.seed or part is None:
+                continue
+            try:
+                seed(self._spark, state, self._settings, part, table.seed)
+            except (PositionExpired, TableStopped, ChainBroken) as error:
+                _log.error("table %s is stopped: %s", part.home.name, error)
+                state.stop(table.table_id, str(error), plan.number)
+                failed.add(table.table_id)
+        return failed
 
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken, SinkError, UnknownTable
 from historian.plans import Plan
+from sinks.delta.former import Boundary, boundaries, boundary_at, former_targets
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.sink import DeltaSink
 from sinks.delta.state import LakeState
@@ -16,7 +17,9 @@ from sinks.tables import Home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Standing", "standing"]
+    from historian.positions import LogPosition
+
+__all__ = ["Standing", "seed_for", "standing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,26 @@ def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standi
         return Standing(table_id=home.table_id, stopped=home.stopped, unclear=unclear)
     unclear = _unclear(state, home, plan)
     return Standing(table_id=home.table_id, stopped=home.stopped, stopped_in=plan, unclear=unclear)
+
+
+def seed_for(
+    spark: SparkSession, settings: DeltaSettings, table_id: int, position: LogPosition, begin: LogPosition
+) -> Boundary | None:
+    """The end of a plan up to which fresh targets of a table can begin with what its targets held; None where there is none.
+
+    The last one at or before *position* from where the log is there; else the first one behind that. Reads only.
+
+    Args:
+        begin: where the log begins.
+
+    Raises:
+        PositionExpired: what they held there is not kept.
+    """
+    state = DeltaSink(spark, settings).reading()
+    found = None if state is None else boundary_at(boundaries(state, table_id), position, begin)
+    if state is not None and found is not None:
+        former_targets(state, table_id, found.plan.number)
+    return found
 
 
 def _unclear(state: LakeState, home: Home, plan: Plan) -> str:

@@ -87,13 +87,9 @@ class LakeState:
         """See :class:`sinks.base.Sink`."""
         if not self.load() or self.last is None:
             return None
-        plans = sorted(
-            (codec.load(Plan, text) for text in self._read(PLANS, "plan_json").column(0).to_pylist()),
-            key=lambda plan: plan.number,
-        )
         entries = (codec.load(TimelineEntry, text) for text in self._read(CHANGES, "entry_json").column(0).to_pylist())
         covered = sorted((e for e in entries if e.number <= self.last.version), key=lambda entry: entry.number)
-        return Recovered(connector=self.connector, timeline=tuple(covered), plans=tuple(plans))
+        return Recovered(connector=self.connector, timeline=tuple(covered), plans=self.plans())
 
     def claim(self) -> None:
         """Takes the lake for the connector and reads what it holds. Raises :class:`SinkError` where it is another's."""
@@ -127,6 +123,11 @@ class LakeState:
             return self.last
         plans = self._read(PLANS, "plan_json", filters=[("plan", "=", number)]).column(0).to_pylist()
         return codec.load(Plan, plans[0]) if plans else None
+
+    def plans(self) -> tuple[Plan, ...]:
+        """Every plan that the lake has, in order."""
+        plans = (codec.load(Plan, text) for text in self._read(PLANS, "plan_json").column(0).to_pylist())
+        return tuple(sorted(plans, key=lambda plan: plan.number))
 
     def recorded_plans(self) -> list[RecordedPlan]:
         """What is recorded of each plan, in order."""

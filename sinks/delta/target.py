@@ -16,7 +16,7 @@ from sinks.parts import STEPS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MAINTENANCE", "Target", "session_settings", "signature"]
+__all__ = ["MAINTENANCE", "Target", "is_of", "session_settings", "signature"]
 
 _OWNER = "historian.connector"
 _KIND = "historian.kind"
@@ -54,6 +54,13 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 def signature(connector: str) -> str:
     """What marks a commit as made by *connector*."""
     return f"pyspark-historian:{connector}"
+
+
+def is_of(connector: str, info: Mapping[str, Any]) -> bool:
+    """Whether what a log says of a commit tells that *connector* made it."""
+    mark = signature(connector)
+    by_kernel = str(info.get("engineInfo", "")).endswith(f"/{mark}")
+    return by_kernel or str(info.get("userMetadata", "")).startswith(f"{mark} ")
 
 
 class Target:
@@ -259,9 +266,7 @@ class Target:
                 )
 
     def _is_ours(self, info: Mapping[str, Any]) -> bool:
-        mark = signature(self._connector)
-        by_kernel = str(info.get("engineInfo", "")).endswith(f"/{mark}")
-        return by_kernel or str(info.get("userMetadata", "")).startswith(f"{mark} ")
+        return is_of(self._connector, info)
 
 
 _ANEW = "restore the target as it was, or start the table anew in another lake"

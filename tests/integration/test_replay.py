@@ -12,8 +12,10 @@ import sinks
 from connectors.cli import app
 from connectors.cli.outcome import ExitCode
 from connectors.lakes import consistent
+from historian.errors import HistorianError
 from replica import Replica
 from servers import Server
+from sinks.delta import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +60,7 @@ def _change(server: Server, turn: int) -> None:
     server.sql(f"INSERT INTO again.u VALUES ({10 * turn})")
 
 
-def test_a_stopped_table_is_built_anew_from_where_it_began(
+def test_a_stopped_table_is_built_anew_behind_what_it_held_or_from_where_it_began(
     mysql9: Server, replica: Replica, spark: SparkSession
 ) -> None:
     assert replica.run(spark) == {}
@@ -74,20 +76,63 @@ def test_a_stopped_table_is_built_anew_from_where_it_began(
     code, said = _historian(replica, "replay", "--table", "again.t")
     assert (code, "do not stand where they can go on" in said) == (ExitCode.SOURCE, True)
     assert "changed by someone else" in said
-    code, said = _historian(replica, "replay", "--table", "again.t", "--from", str(first))
-    assert code == ExitCode.STORE
-    assert "held rows at that position, which fresh targets would lack" in said
-    code, said = _historian(replica, "replay", "--table", "again.t", "--from", "earliest")
-    assert (code, "the next run reads from" in said) == (ExitCode.OK, True)
-    plan = said.rpartition("__r")[2].split(";")[0]
+    behind = _replayed(replica, str(first), seed=1)
+    for place in ("seed_written", "mirror_committed"):
+        _killed(replica, spark, place)
+    behind = _replayed(replica, str(consistent(spark, replica.path).position), seed=1)
     _change(mysql9, 2)
     assert replica.run(spark) == {}
+    log = _checked(mysql9, replica, spark, behind)
+    held = _values(spark, replica, behind)
+    assert _lake(spark, replica, "again_t").collect() == old, "what was there stays"
 
-    fresh = {kind: f"{name}__r{plan}" for kind, name in _NAMES.items()}
+    whole = _replayed(replica, "earliest")
+    assert replica.run(spark) == {}
+    assert _checked(mysql9, replica, spark, whole) == log
+    assert _values(spark, replica, whole) == held, "the log says the same of what was copied"
+
+    mysql9.sql("FLUSH BINARY LOGS")
+    _change(mysql9, 3)
+    assert replica.run(spark) == {}
+    _purge(mysql9)
+    last = int(whole) + 1
+    behind = _replayed(replica, "earliest", seed=last)
+    assert replica.run(spark) == {}
+    _checked(mysql9, replica, spark, behind)
+    assert _values(spark, replica, behind) == _values(spark, replica, whole)
+
+
+def _replayed(replica: Replica, start: str, *, seed: int = 0) -> str:
+    """The number of the plan that reads again.t again, behind what plan *seed* left in its targets, if one is named."""
+    code, said = _historian(replica, "replay", "--table", "again.t", "--from", start)
+    assert (code, "the next run reads from" in said) == (ExitCode.OK, True), said
+    assert (f"plan {seed}, comes into fresh ones" if seed else "") in said
+    assert seed or "comes into" not in said
+    return said.rpartition("__r")[2].split(";")[0]
+
+
+def _killed(replica: Replica, spark: SparkSession, place: str) -> None:
+    def end(reached: str) -> None:
+        if reached == place:
+            faults.disarm()
+            raise InterruptedError(place)
+
+    faults.arm(end)
+    try:
+        with pytest.raises(HistorianError):
+            replica.run(spark)
+    finally:
+        faults.disarm()
+
+
+def _checked(server: Server, replica: Replica, spark: SparkSession, plan: str) -> list[tuple[Any, ...]]:
+    """The changelog of again.t, where the present targets are those of *plan* and what the server has."""
     cut = sinks.consistent(spark, replica.lake)
-    assert {t.kind: Path(t.path).name for t in cut.tables if t.name == "again.t"} == fresh
-    assert _rows(cut.mirror["again.t"]) == _source(mysql9)
-    assert _rows(cut.mirror["again.u"]) == _source(mysql9, "again.u")
+    assert {t.kind: Path(t.path).name for t in cut.tables if t.name == "again.t"} == {
+        kind: f"{name}__r{plan}" for kind, name in _NAMES.items()
+    }
+    assert _rows(cut.mirror["again.t"]) == _source(server)
+    assert _rows(cut.mirror["again.u"]) == _source(server, "again.u")
     log = cut.changelog["again.t"].orderBy("offset").collect()
     assert [row.offset for row in log] == list(range(len(log)))
     assert [(row.op, row.id, row.a) for row in log[:8]] == [
@@ -96,9 +141,24 @@ def test_a_stopped_table_is_built_anew_from_where_it_began(
         *((op, n, n + (op == 3)) for n in (1, 2) for op in (2, 3)),
     ]
     assert sorted((row.op, row.id) for row in log[8:12]) == [(1, 1), (1, 2), (1, 3), (1, 10)]
-    assert cut.history["again.t"].where("valid_to is null").count() == len(_source(mysql9))
-    assert _lake(spark, replica, "again_t").collect() == old, "what was there stays"
-    assert [row.offset for row in cut.changelog["again.u"].orderBy("offset").collect()] == [0, 1, 2]
+    assert cut.history["again.t"].where("valid_to is null").count() == len(_source(server))
+    u = [row.offset for row in cut.changelog["again.u"].orderBy("offset").collect()]
+    assert u == list(range(len(_source(server, "again.u"))))
+    return [(row.offset, row.op, row.id, row.a) for row in log]
+
+
+def _values(spark: SparkSession, replica: Replica, plan: str) -> list[list[str]]:
+    """All that the targets of again.t hold but when it was written."""
+    frames = [_lake(spark, replica, f"{name}__r{plan}").drop("system_time") for name in _NAMES.values()]
+    return [sorted(map(repr, frame.collect())) for frame in frames]
+
+
+def _purge(server: Server) -> None:
+    """Purges the log up to a new file."""
+    first = server.sql("SHOW BINARY LOGS")[0][0]
+    while server.sql("SHOW BINARY LOGS")[0][0] == first:
+        server.sql("FLUSH BINARY LOGS")
+        server.sql(f"PURGE BINARY LOGS TO '{server.sql('SHOW BINARY LOG STATUS')[0][0]}'")
 
 
 _NAMES = {"changelog": "changes_again_t", "mirror": "again_t", "history": "again_t_history"}

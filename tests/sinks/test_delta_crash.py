@@ -36,8 +36,14 @@ ELSEWHERE = {
     "compaction_written",
     "history_filled",
     "mirror_cleared",
+    "seed_committed",
+    "seed_made",
+    "seed_written",
 }
-"""Places of catalogs, of Spark's writer, of compaction, of defaults and of change data feeds, which have tests of their own."""
+"""Places of catalogs, of Spark's writer, of compaction, of defaults, of change data feeds and of tables that are read again.
+
+They have tests of their own.
+"""
 
 
 @pytest.fixture(autouse=True)
