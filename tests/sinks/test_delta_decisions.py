@@ -169,6 +169,11 @@ def test_a_table_that_goes_on_where_it_stopped_is_decided_about_anew_and_once() 
     assert [("drop_column", 3, "keep")] == _decided(anew), "the directories are new, and have the column"
     assert anew == evolved_homes(anew, fresh, quarantined)
 
+    seeded = replace(again, tables=(replace(plan.tables[0], behind=0, seed=plan.number - 1),))
+    begun = evolved_homes(homes, seeded, lenient)
+    assert [("add_column", ADDED_ID, "ignore"), ("drop_column", 3, "keep")] == _decided(begun), "of a seed as it was"
+    assert begun == evolved_homes(begun, seeded, quarantined)
+
 
 @pytest.mark.parametrize("apart", [True, False], ids=["in two plans", "in one"])
 def test_a_table_takes_no_place_of_one_that_stops_when_it_is_dropped(apart: bool) -> None:

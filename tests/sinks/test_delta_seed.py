@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from crashes import Crashes
+from held_rows import HeldLake
 from historian.errors import PositionExpired
 from historian.schema import ColumnType
 from lake import Lake
-from sink_lab import INT, Lab, text
-from sinks.delta.former import boundaries, former_targets
+from sink_lab import INT, Lab, decimal, text
+from sinks.delta.former import Boundary, boundaries, boundary_at, former_targets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,7 +174,7 @@ def test_what_is_damaged_or_vacuumed_since_is_no_hindrance(spark: SparkSession, 
 
 
 def test_what_is_not_kept_stops_the_table_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    lake = _lake(spark, tmp_path, mirror_deletes="soft")
+    lake = _lake(spark, tmp_path, mirror_deletes="soft", writer="spark", cluster=True)
     lab, before = lake.lab, _held(lake)
     mirror = _former(lake)[1].rows
     assert mirror is not None
@@ -189,6 +192,66 @@ def test_what_is_not_kept_stops_the_table_and_says_so(spark: SparkSession, tmp_p
     lake.write(again)
     assert lake.stopped() == {}
     assert _held(lake, f"__r{again.number}") == before
+
+
+def test_values_are_copied_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    lab = Lab()
+    lake = HeldLake(spark, tmp_path / "lake", lab)
+    kinds = {
+        "doc": ColumnType(name="json", form="variant"),
+        "instant": ColumnType(name="timestamp", fraction=6),
+        "local": ColumnType(name="datetime", fraction=6),
+        "number": decimal(38, 10),
+        "single": ColumnType(name="float"),
+        "raw": ColumnType(name="varbinary", length=9),
+    }
+    lab.create("shop.t", {"id": INT, **kinds})
+    at = datetime(1969, 12, 31, 23, 59, 59, 999_999)
+    values = {
+        "doc": '{"n": 18446744073709551615, "a": [1.10, null]}',
+        "instant": at.replace(tzinfo=timezone.utc),
+        "local": at,
+        "number": Decimal("-1234567890123456789012345678.0123456789"),
+        "single": -0.0,
+        "raw": b"\0\xff",
+    }
+    lab.insert("shop.t", {"id": 1, **values}, {"id": 2, **dict.fromkeys(kinds)})
+    lake.cut()
+    lab.update_part("shop.t", {"id": 2}, raw=b"")
+    lake.cut()
+    lake.write(_again(lab))
+    assert lake.stopped() == {}
+    for name in ("shop_t", "shop_t_changes"):
+        (one, other) = (sorted(map(repr, lake.mirror(f"{name}{end}"))) for end in ("", "__r3"))
+        assert one == other
+
+
+def test_where_rows_wait_is_no_boundary(spark: SparkSession, tmp_path: Path) -> None:
+    lab = Lab()
+    lake = Lake(spark, tmp_path / "lake", lab, mirror_every_us=1_000_000)
+    lab.create("shop.t", {"id": INT})
+    for number in (1, 2, 3):
+        lab.insert("shop.t", {"id": number})
+        lake.cut()
+    lab.add("shop.t", "a", INT)
+    lake.cut()
+    assert _boundaries(lake) == [1, 4]
+
+
+def test_a_boundary_is_before_the_position_if_the_log_is_there() -> None:
+    lab = Lab()
+    lab.create("shop.t", {"id": INT})
+    begin = lab.cut().start
+    for number in (1, 2):
+        lab.insert("shop.t", {"id": number})
+        lab.cut()
+    found = [Boundary(plan=plan, table=plan.tables[0]) for plan in lab.plans]
+    ends = [plan.end for plan in lab.plans]
+    assert boundary_at(found, ends[1], begin) == found[1]
+    assert boundary_at(found[::2], ends[1], begin) == found[0], "reading more is no harm"
+    assert boundary_at(found, ends[0], ends[1]) == found[1], "what the log does not have is taken from the lake"
+    assert boundary_at(found, begin, begin) == found[0]
+    assert boundary_at(found[:2], ends[2], ends[2]) is None
 
 
 def _boundaries(lake: Lake) -> list[int]:

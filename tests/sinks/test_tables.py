@@ -8,6 +8,7 @@ from historian.interruptions import ResumeTable
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings
 from sinks.delta.catalog import catalog_names
+from sinks.homes import home_holding
 from sinks.tables import Homes, assign, stopped_homes
 
 SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
@@ -119,6 +120,20 @@ def test_a_table_that_is_read_again_has_fresh_directories_and_keeps_them() -> No
     )
     stopped = stopped_homes(after, {1: "again"}, 7)
     assert stopped == assign(stopped, again, SETTINGS), "and stays stopped where it stops again"
+
+
+def test_a_plan_is_held_where_its_table_was_written_then() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab)
+    (table,) = lab.plans[-1].tables
+    again = [replace(lab.plans[-1], number=n, tables=(replace(table, behind=0),)) for n in (5, 9)]
+    homes = stopped_homes(assign(homes, again[0], SETTINGS), {1: "a value"}, 8)
+    homes = assign(homes, again[1], SETTINGS)
+    held = {number: home_holding(homes, 1, number) for number in (0, 1, 4, 5, 7, 8, 9)}
+    first, second, third = homes[-1], homes[-2], homes[1]
+    assert held == {0: None, 1: first, 4: first, 5: second, 7: second, 8: None, 9: third}
+    assert home_holding(homes, 2, 9) is None
 
 
 def test_a_table_that_goes_on_is_written_again_where_it_was() -> None:
