@@ -21,13 +21,11 @@ from sinks.delta.former import FormerTarget, former_targets
 from sinks.delta.history import history_domains, next_history_offset
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.retract import folded
-from sinks.delta.rewrite import SMALL_BYTES
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.seed_rows import few_rows_of, rows_of
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.spark_writer import put
-from sinks.delta.staged import quoted
 from sinks.delta.state import LakeState
-from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 from sinks.parts import STEPS, Part
 from sinks.rows import in_schema
@@ -85,15 +83,27 @@ def seed(spark: SparkSession, state: LakeState, settings: DeltaSettings, part: P
         if not target.exists:
             target.create(schema, _domains(former), key if kind == "mirror" else ())
             faults.reached("seed_made", target.path)
-        if former.rows is None:
-            changelog = Target(state.kernel, state.connector, home.changelog, state.path(home.changelog), "changelog")
-            changelog.refresh()
-            rows = _amounting(spark, changelog, part, schema)
-        else:
-            rows = _held(spark, former.rows, schema)
-            if sum(file.size_bytes for file in former.rows.held_files()) <= SMALL_BYTES:
-                rows = rows.coalesce(1)
-        _fill(spark, state, target, schema, _until(rows, former), version)
+        _fill(spark, state, target, schema, _files(spark, state, target, former, schema, part), version)
+
+
+def _files(
+    spark: SparkSession, state: LakeState, target: Target, former: FormerTarget, schema: DeltaSchema, part: Part
+) -> Sequence[DataFile]:
+    """Files of the fresh target with the rows of the former one."""
+    few = few_rows_of(former, schema.arrow())
+    if few is not None:
+        writer = FileWriter(target.path, schema.arrow())
+        writer.write_table(few)
+        return writer.close()
+    if former.rows is not None:
+        rows = rows_of(spark, former, schema)
+    else:
+        directory = state.homes[part.home.table_id].changelog
+        changelog = Target(state.kernel, state.connector, directory, state.path(directory), "changelog")
+        changelog.refresh()
+        rows = _amounting(spark, changelog, part, schema)
+    written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()
+    return [row.file for row in files_of(written)]
 
 
 def _own(schema: DeltaSchema) -> DeltaSchema:
@@ -108,39 +118,6 @@ def _domains(former: FormerTarget) -> dict[str, str]:
     if former.kind == "changelog":
         return changelog_domains(next_offset(former.view), held_keys(former.view) or frozenset())
     return history_domains(next_history_offset(former.view)) if former.kind == "history" else {}
-
-
-def _held(spark: SparkSession, view: TableView, schema: DeltaSchema) -> DataFrame:
-    """The rows of a version, columns of *schema* under their names in files."""
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    held = {f.physical: f for f in view.schema().fields}
-    rows = spark.read.format("delta").option("versionAsOf", view.version).load(view.path)
-    columns = []
-    for f in schema.fields:
-        there = held[f.physical]
-        column = F.col(quoted(there.name))
-        # Later versions may have wider types, the values being the same.
-        columns.append((column if there.type == f.type else column.cast(f.type)).alias(f.physical))
-    return rows.select(*columns)
-
-
-def _until(rows: DataFrame, former: FormerTarget) -> DataFrame:
-    """Those of *rows* that were there with the plan, as they were."""
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    if former.kind == "changelog":
-        return (
-            rows.where(F.col("offset") < next_offset(former.view))
-            .repartitionByRange("offset")
-            .sortWithinPartitions("offset")
-        )
-    if former.kind == "history":
-        following = next_history_offset(former.view)
-        was_open = F.col("to_offset") >= following
-        ends = {name: F.when(was_open, None).otherwise(F.col(name)) for name in ("to_offset", "valid_to")}
-        return rows.where(F.col("from_offset") < following).withColumns(ends)
-    return rows
 
 
 def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: DeltaSchema) -> DataFrame:
@@ -167,10 +144,8 @@ def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: Delta
 
 
 def _fill(
-    spark: SparkSession, state: LakeState, target: Target, schema: DeltaSchema, rows: DataFrame, version: int
+    spark: SparkSession, state: LakeState, target: Target, schema: DeltaSchema, files: Sequence[DataFile], version: int
 ) -> None:
-    written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()
-    files: Sequence[DataFile] = [row.file for row in files_of(written)]
     faults.reached("seed_written", target.path)
     if target.by_spark and files:
         target.run(version, spark, put(spark, target, schema, files))

@@ -14,8 +14,8 @@ from crashes import Crashes
 from held_rows import HeldLake
 from historian.errors import PositionExpired
 from historian.schema import ColumnType
-from lake import Lake
 from sink_lab import INT, Lab, decimal, text
+from sinks.delta import rewrite
 from sinks.delta.former import Boundary, boundaries, boundary_at, former_targets
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ SEED = 2
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:
     return _lake(spark, tmp_path)
 
 
-def _lake(spark: SparkSession, path: Path, **settings: Any) -> Lake:
+def _lake(spark: SparkSession, path: Path, **settings: Any) -> HeldLake:
     """Four plans: rows; a column, TRUNCATE and rows; then what is to be read again, with all that changes a schema."""
     lab = Lab()
-    lake = Lake(spark, path / "lake", lab, **{"history": "{database}_{table}_history", **settings})
+    lake = HeldLake(spark, path / "lake", lab, **{"history": "{database}_{table}_history", **settings})
     lab.create("shop.t", {"id": INT, "a": INT, "b": text()})
     lab.create("shop.u", {"id": INT})
     lab.insert("shop.t", *({"id": n, "a": n, "b": f"{n}"} for n in range(1, 6)))
@@ -84,11 +84,11 @@ def _again(lab: Lab, seed: int = SEED) -> Plan:
     return lab.plans[-1]
 
 
-def _log(lake: Lake, directory: str) -> list[dict[str, Any]]:
+def _log(lake: HeldLake, directory: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "system_time"} for row in lake.raw_log(directory)]
 
 
-def _held(lake: Lake, suffix: str = "") -> dict[str, Any]:
+def _held(lake: HeldLake, suffix: str = "") -> dict[str, Any]:
     return {
         "columns": [lake.columns(f"{name}{suffix}") for name in KINDS],
         "mirror": sorted(lake.mirror(f"shop_t{suffix}"), key=lambda row: row["id"]),
@@ -97,7 +97,7 @@ def _held(lake: Lake, suffix: str = "") -> dict[str, Any]:
     }
 
 
-def _goes_on(lake: Lake, suffix: str) -> None:
+def _goes_on(lake: HeldLake, suffix: str) -> None:
     lab = lake.lab
     lab.update("shop.t", {"id": 4, "a": 4, "e": "x", "d": 3}, d=44)
     lab.insert("shop.u", {"id": 3})
@@ -110,7 +110,7 @@ def _goes_on(lake: Lake, suffix: str) -> None:
     assert sorted(row["id"] for row in lake.mirror("shop_u")) == sorted(row["id"] for row in lab.rows("shop.u"))
 
 
-def test_fresh_targets_equal_the_former_ones_and_go_on(lake: Lake) -> None:
+def test_fresh_targets_equal_the_former_ones_and_go_on(lake: HeldLake, monkeypatch: pytest.MonkeyPatch) -> None:
     before = _held(lake)
     times = [row["system_time"] for row in lake.raw_log("shop_t_changes")]
     plan = _again(lake.lab)
@@ -118,16 +118,19 @@ def test_fresh_targets_equal_the_former_ones_and_go_on(lake: Lake) -> None:
     suffix = f"__r{plan.number}"
     assert _held(lake, suffix) == before
     assert _held(lake) == before, "what was there stays"
+    lake.read_by_spark(*(f"{name}{suffix}" for name in KINDS))
     now = [row["system_time"] for row in lake.raw_log(f"shop_t_changes{suffix}")]
     assert [new == old for new, old in zip(now, times, strict=True)] == [True] * 16 + [False] * 6, "16 were copied"
     _goes_on(lake, suffix)
     last = lake.lab.plans[-1].number
-    again = _again(lake.lab, last)
-    lake.write(again)
-    assert _held(lake, f"__r{again.number}") == _held(lake, suffix), "a table that was read again is, and from the end"
+    for number, small_bytes in ((last, rewrite.SMALL_BYTES), (SEED, 0)):
+        monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
+        again = _again(lake.lab, number)
+        lake.write(again)
+        assert _held(lake, f"__r{again.number}") == _held(lake, suffix), "one that was read again is, and by Spark"
 
 
-def test_a_crash_at_any_place_changes_nothing(lake: Lake) -> None:
+def test_a_crash_at_any_place_changes_nothing(lake: HeldLake) -> None:
     before = _held(lake)
     seeds = ("seed_made", "seed_written", "seed_committed")
     crashes = Crashes(at=[*seeds, "changelog_committed", "history_committed", "mirror_committed"])
@@ -143,7 +146,7 @@ def test_a_crash_at_any_place_changes_nothing(lake: Lake) -> None:
     _goes_on(lake, f"__r{plan.number}")
 
 
-def test_what_is_damaged_or_vacuumed_since_is_no_hindrance(spark: SparkSession, lake: Lake) -> None:
+def test_what_is_damaged_or_vacuumed_since_is_no_hindrance(spark: SparkSession, lake: HeldLake) -> None:
     lab, before = lake.lab, _held(lake)
     assert _boundaries(lake) == [1, 2, 3, 4]
     for name in KINDS:
@@ -194,7 +197,7 @@ def test_what_is_not_kept_stops_the_table_and_says_so(spark: SparkSession, tmp_p
     assert _held(lake, f"__r{again.number}") == before
 
 
-def test_values_are_copied_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+def test_values_are_copied_as_they_are(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab()
     lake = HeldLake(spark, tmp_path / "lake", lab)
     kinds = {
@@ -206,11 +209,11 @@ def test_values_are_copied_as_they_are(spark: SparkSession, tmp_path: Path) -> N
         "raw": ColumnType(name="varbinary", length=9),
     }
     lab.create("shop.t", {"id": INT, **kinds})
-    at = datetime(1969, 12, 31, 23, 59, 59, 999_999)
+    at = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)
     values = {
         "doc": '{"n": 18446744073709551615, "a": [1.10, null]}',
-        "instant": at.replace(tzinfo=timezone.utc),
-        "local": at,
+        "instant": at,
+        "local": at.replace(tzinfo=None),
         "number": Decimal("-1234567890123456789012345678.0123456789"),
         "single": -0.0,
         "raw": b"\0\xff",
@@ -220,15 +223,17 @@ def test_values_are_copied_as_they_are(spark: SparkSession, tmp_path: Path) -> N
     lab.update_part("shop.t", {"id": 2}, raw=b"")
     lake.cut()
     lake.write(_again(lab))
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    lake.write(_again(lab))
     assert lake.stopped() == {}
     for name in ("shop_t", "shop_t_changes"):
-        (one, other) = (sorted(map(repr, lake.mirror(f"{name}{end}"))) for end in ("", "__r3"))
-        assert one == other
+        (one, here, by_spark) = (sorted(map(repr, lake.mirror(f"{name}{end}"))) for end in ("", "__r3", "__r4"))
+        assert one == here == by_spark
 
 
 def test_where_rows_wait_is_no_boundary(spark: SparkSession, tmp_path: Path) -> None:
     lab = Lab()
-    lake = Lake(spark, tmp_path / "lake", lab, mirror_every_us=1_000_000)
+    lake = HeldLake(spark, tmp_path / "lake", lab, mirror_every_us=1_000_000)
     lab.create("shop.t", {"id": INT})
     for number in (1, 2, 3):
         lab.insert("shop.t", {"id": number})
@@ -254,16 +259,16 @@ def test_a_boundary_is_before_the_position_if_the_log_is_there() -> None:
     assert boundary_at(found[:2], ends[2], ends[2]) is None
 
 
-def _boundaries(lake: Lake) -> list[int]:
+def _boundaries(lake: HeldLake) -> list[int]:
     lake.reopen()
     return [each.plan.number for each in boundaries(_state(lake), lake.lab.table_id("shop.t"))]
 
 
-def _former(lake: Lake) -> Any:
+def _former(lake: HeldLake) -> Any:
     return former_targets(_state(lake), lake.lab.table_id("shop.t"), SEED)
 
 
-def _state(lake: Lake) -> LakeState:
+def _state(lake: HeldLake) -> LakeState:
     state = lake.sink.reading()
     assert state is not None
     return state
