@@ -126,7 +126,7 @@ def _stopped_at(standing: Standing, table: str) -> tuple[LogPosition, int]:
             "the table's targets do not stand where they can go on",
             where=table,
             found=standing.unclear,
-            next_step="give --from POS, at or before where the table begins, to build fresh targets",
+            next_step="give --from POS to build fresh targets; older rows come from these as they were",
         )
     return standing.stopped_in.start, standing.stopped_in.number - 1
 
