@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
 from historian.changelog import POSITION_COLUMNS, Op, data_columns
 from historian.conversions import AFTER, BEFORE, EVENT, ROW_KIND
+from historian.errors import HistorianError
 from pyspark_historian.columns import at, image, mapped, numbered, operation, refuse
 
 __all__ = [
@@ -167,6 +168,8 @@ def to_append_stream(rows: DataFrame) -> DataFrame:
 
 def from_append_stream(rows: DataFrame) -> DataFrame:
     """The changelog of rows that are only ever appended: ``op`` +A, behind ``offset`` where there is one."""
+    if "op" in rows.columns:
+        raise HistorianError("an append stream has no op", found=", ".join(rows.columns))
     names = [name for name in rows.columns if name != "offset"]
     first = ["offset"] if "offset" in rows.columns else []
     return rows.select(*first, operation(Op.APPEND).alias("op"), *map(at, names))
