@@ -97,7 +97,7 @@ def up_to(rows: pa.Table, until: int | LogPosition) -> pa.Table:
     For a position the rows have a column of :func:`historian.changelog.position_column`, as typed rows of the source do.
 
     Raises:
-        HistorianError: a position is given, and the rows have none.
+        HistorianError: a position is given, and rows have none.
         PositionUnknown: a transaction without GTID and a position without a file, or the other way round.
     """
     if isinstance(until, int):
@@ -105,6 +105,13 @@ def up_to(rows: pa.Table, until: int | LogPosition) -> pa.Table:
     name = position_column(rows.schema.names)
     if name is None:
         raise without_positions(rows.schema.names)
+    if rows.column(name).null_count:
+        raise HistorianError(
+            "rows without positions cannot be cut at one",
+            expected="a position in every row",
+            found=f"NULL in {rows.column(name).null_count} of {rows.num_rows} rows",
+            next_step="give an offset",
+        )
     encoded = pa.chunked_array(rows.column(name), pa.string()).combine_chunks().dictionary_encode()
     held = pa.array([holds(until, _place(text), "") for text in encoded.dictionary.to_pylist()], pa.bool_())
     return rows.filter(held.take(encoded.indices))

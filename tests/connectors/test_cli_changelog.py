@@ -17,7 +17,7 @@ from connectors.cli.outcome import ExitCode
 from historian.changelog import Op
 from historian.validation import Profile
 from lake import Lake
-from sink_lab import INT, Lab, text
+from sink_lab import INT, UUID, Lab, text
 from sinks.delta.recorded import recorded_changelog
 
 if TYPE_CHECKING:
@@ -70,6 +70,79 @@ def test_a_changelog_of_the_delta_sink_knows_its_key_and_its_defaults(spark: Spa
     state = spark.read.format("delta").load(str(tmp_path / "state")).orderBy("id").collect()
     assert [(1, "x", 7), (2, "y", 7), (3, "z", None)] == [(row.id, row.a, row.n) for row in state]
     assert recorded_changelog(spark, str(tmp_path / "state")) is None
+
+
+POSITIONS = {
+    "mysql": [f"{UUID}:1", f"{UUID}:2", f"{UUID}:2", f"{UUID}:3"],
+    "mariadb": ["0-5-1", "0-5-2", "0-5-2", "0-5-3"],
+    "file": ["log.000009:800", "log.000010:4", "log.000010:4", "log.000010:500"],
+}
+
+
+def _with_positions(path: Path, positions: list[str | None]) -> Path:
+    """The rows of ROWS with the place of their transaction, as the Delta and Parquet sinks can write it."""
+    rows = changelog_of([*ROWS], Profile.BINLOG)
+    rows = rows.set_column(1, "op", rows.column("op").cast(pa.int32()))
+    rows = rows.add_column(5, "position", pa.array(positions, pa.string()))
+    rows = rows.add_column(6, "ordinal", pa.array([1] * rows.num_rows, pa.int32()))
+    path.mkdir()
+    pq.write_table(rows, path / "0.parquet")
+    return path
+
+
+@pytest.mark.parametrize(
+    "source, until", [("mysql", f"{UUID}:1-2"), ("mariadb", "0-5-2"), ("file", "log.000010:500"), ("file", "2")]
+)
+def test_a_state_at_a_position_holds_what_the_log_held_there(
+    spark: SparkSession, tmp_path: Path, source: str, until: str
+) -> None:
+    path = _with_positions(tmp_path / "changes", [*POSITIONS[source]])
+
+    projected = _run("project", path, "--key", "k,l", "--until", until, "--out", tmp_path / "state")
+
+    assert 0 == projected.exit_code, projected.output
+    assert [("a", b"y")] == [(row["k"], row["v"]) for row in pq.read_table(tmp_path / "state").to_pylist()]
+
+
+def test_a_state_at_a_position_of_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
+    path = _with_positions(tmp_path / "changes", [*POSITIONS["mysql"]])
+    spark.read.parquet(str(path)).write.format("delta").save(str(tmp_path / "delta"))
+
+    projected = _run("project", tmp_path / "delta", "--key", "k,l", "--until", f"{UUID}:1", "--out", tmp_path / "state")
+
+    assert 0 == projected.exit_code, projected.output
+    state = spark.read.format("delta").load(str(tmp_path / "state")).collect()
+    assert [("a", bytearray(b"x"))] == [(row.k, row.v) for row in state]
+
+
+@pytest.mark.parametrize(
+    "positions, until, code, said",
+    [
+        (POSITIONS["mysql"], "log.000010:4", ExitCode.SOURCE, "without GTID and a position without its file"),
+        (POSITIONS["file"], f"{UUID}:1", ExitCode.SOURCE, "without GTID and a position without its file"),
+        (POSITIONS["mysql"], "0-5-1", ExitCode.SOURCE, "GTID"),
+        ([*POSITIONS["mysql"][:3], None], f"{UUID}:1-2", ExitCode.SOURCE, "NULL in 1 of 4 rows"),
+        (POSITIONS["mysql"], "yesterday", ExitCode.USAGE, "neither an offset nor a position"),
+        (POSITIONS["mysql"], "1", ExitCode.SOURCE, "cut between -C and +C"),
+    ],
+)
+def test_a_position_that_cannot_be_found_is_said(
+    spark: SparkSession, tmp_path: Path, positions: list[str | None], until: str, code: ExitCode, said: str
+) -> None:
+    path = _with_positions(tmp_path / "changes", positions)
+
+    refused = _run("project", path, "--key", "k,l", "--until", until, "--out", tmp_path / "state")
+
+    assert (code, True) == (refused.exit_code, said in refused.stderr), refused.output
+
+
+def test_rows_without_positions_have_a_state_at_offsets_alone(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    refused = _run("project", path, "--key", "k,l", "--until", f"{UUID}:1", "--out", tmp_path / "state")
+    strange = _run("project", path, "--key", "k,m", "--out", tmp_path / "state")
+
+    assert ExitCode.SOURCE == refused.exit_code
+    assert "expected  a column position" in refused.stderr
+    assert (ExitCode.SOURCE, True) == (strange.exit_code, "expected  m" in strange.stderr), strange.output
 
 
 def test_what_is_wrong_is_told(spark: SparkSession, tmp_path: Path) -> None:
