@@ -32,7 +32,7 @@ Key = Annotated[
 Out = Annotated[str, typer.Option("--out", metavar="OUT", help="Where to write it, as Delta or Parquet like PATH.")]
 
 _TIMES = "spark.sql.parquet.outputTimestampType"
-_RAISED = re.compile(r"^historian\.errors\.\w+: (.+)$", re.MULTILINE)
+_RAISED = re.compile(r"^historian\.errors\.\w+: (.+)$|\[USER_RAISED_EXCEPTION\] (.+) SQLSTATE", re.MULTILINE)
 
 
 def names_of(columns: str) -> tuple[str, ...]:
@@ -78,8 +78,15 @@ def recorded(spark: SparkSession, path: str) -> Recorded:
     return found or Recorded(key=(), added={})
 
 
-def write(path: str, out: str, made: Callable[[], DataFrame]) -> None:
-    """Writes the rows that are *made* of what is at *path* in the format there. *out* must not be there.
+def write(path: str, out: str, made: Callable[[], DataFrame], *, kind: str = "") -> None:
+    """Writes the rows that are *made* of what is at *path*. *out* must not be there.
+
+    Args:
+        path: where what is refused comes from.
+        out: a directory.
+        made: the rows; what it raises is told too.
+        kind: ``delta``, ``parquet``, or ``odf``: Parquet files of a strict changelog, with the types and encodings that Open
+            Data Fabric wants; by default that of *path*.
 
     Raises:
         SourceError: the rows at *path* cannot be read so.
@@ -87,11 +94,16 @@ def write(path: str, out: str, made: Callable[[], DataFrame]) -> None:
     """
     from pyspark.errors import AnalysisException
 
+    from sinks.parquet.odf import write_odf
+
     with _told(path):
         rows = made()
+        if kind == "odf":
+            write_odf(rows, out)
+            return
         try:
             with _microseconds(rows.sparkSession):
-                rows.write.format(format_of(path) or "delta").mode("errorifexists").save(out)
+                rows.write.format(kind or format_of(path) or "delta").mode("errorifexists").save(out)
         except AnalysisException as error:
             raise SinkError("the result cannot be written", where=out, found=error.getMessage()) from error
 
@@ -99,7 +111,7 @@ def write(path: str, out: str, made: Callable[[], DataFrame]) -> None:
 @contextmanager
 def _microseconds(spark: SparkSession) -> Iterator[None]:
     """Times in Parquet files are moments in UTC; Spark's default is INT96, which other readers take for local times."""
-    before = spark.conf.get(_TIMES)
+    before = str(spark.conf.get(_TIMES))
     spark.conf.set(_TIMES, "TIMESTAMP_MICROS")
     try:
         yield
@@ -132,4 +144,4 @@ def _raised(error: PySparkException) -> str | None:
     """What an expression or an executor of ours raised; None where something else went wrong."""
     message = (error.getMessageParameters() or {}).get("errorMessage")
     found = _RAISED.search(str(error))
-    return message or (None if found is None else found.group(1))
+    return message or (None if found is None else found[1] or found[2])

@@ -71,10 +71,10 @@ def convert(
 ) -> None:
     """Write a changelog in another form, a form as a changelog, or one form as another; see docs/conversions.md.
 
-    retract, upsert and append are streams, events have before and after, row-kinds are Flink's, odf is strict.
+    retract, upsert and append are streams, events have before and after, row-kinds are Flink's, odf is strict, in Parquet.
     """
     steps = _steps(source, form)
-    with session("changelog", [path, *([state] if state else [])]) as spark:
+    with session("changelog", [path, out, *([state] if state else [])]) as spark:
         names = names_of(key) or recorded(spark, path).key
         given: dict[str, Any] = {"key": names, "former": state, "first_offset": first_offset}
         given = {name: value for name, value in given.items() if value not in ((), "", None)}
@@ -82,7 +82,8 @@ def convert(
         if state:
             given["former"] = read(spark, state, names)
         rows = read(spark, path)
-        write(path, out, lambda: _converted(rows, steps, given, path))
+        kind = "odf" if form == "odf" else ""
+        write(path, out, lambda: _converted(rows, steps, given, path), kind=kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

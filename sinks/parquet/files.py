@@ -3,7 +3,8 @@
 A file carries the snapshot that its rows were written under (metadata ``historian.snapshot``), columns have the names of
 that version and the column's id as field id. Rows with absent columns stand in files of their own, which name them in
 the columns of :mod:`historian.absence` behind ``schema_version``. Encodings are Open Data Fabric's: ``offset`` delta-packed, ``op`` an INT32
-in a dictionary.
+in a dictionary. Times are in microseconds, as the source says them: files are of the binlog profile. :mod:`sinks.parquet.odf`
+writes strict ones, in milliseconds.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from historian.projection import project
 from historian.schema import Snapshot
 from historian.types import arrow_type
 from sinks.chunks import Chunks
+from sinks.parquet.encodings import changelog_writer
 from sinks.rows import changelog_rows
 from sinks.storage import located, reading, writing
 
@@ -149,14 +151,7 @@ class _File:
         with writing(self._path):
             self._system.create_dir(root, recursive=True)
             self._stream = self._system.open_output_stream(self._draft)
-            self._writer = pq.ParquetWriter(
-                self._stream,
-                schema,
-                compression="zstd",
-                use_dictionary=[field.name for field in schema if field.name != "offset"],
-                column_encoding={"offset": "DELTA_BINARY_PACKED"},
-                store_decimal_as_integer=True,
-            )
+            self._writer = changelog_writer(self._stream, schema)
 
     def write(self, rows: pa.Table) -> None:
         """Adds rows, in order."""

@@ -58,7 +58,7 @@ def test_files_are_named_by_offset_and_encoded_as_open_data_fabric_has_it(
         assert ("INT64", "TIMESTAMP", True) == (
             columns[name].physical_type,
             kind.type,
-            "isAdjustedToUTC=true" in str(kind),
+            "isAdjustedToUTC=true, timeUnit=microseconds" in str(kind),
         )
     names = [pq.read_schema(file).names[5:] for file in files]
     ids = [[f.metadata[b"PARQUET:field_id"] for f in list(pq.read_schema(file))[5:]] for file in files]
