@@ -11,6 +11,7 @@ import typer
 from connectors.cli.arguments import Json
 from connectors.cli.changelog_files import Key, Out, Source, names_of, read, recorded, write
 from connectors.cli.convert import convert
+from connectors.cli.merge import merge
 from connectors.cli.outcome import ExitCode, ending
 from connectors.cli.sessions import session
 from connectors.cli.terminal import columns, terminal
@@ -25,11 +26,12 @@ __all__ = ["changelog", "check_changelog", "project"]
 
 changelog = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 changelog.command("convert")(convert)
+changelog.command("merge")(merge)
 
 
 @changelog.callback()
 def _changelogs() -> None:
-    """Work on a changelog in a lake or in Parquet files: check it, project it to a state, or write it in another form."""
+    """Work on a changelog in a lake or in Parquet files: check it, project it to a state, write it in another form, merge a batch."""
 
 
 @changelog.command("check")
@@ -82,7 +84,7 @@ def project(
     Without a key whole rows are counted. For a position the rows have a column position.
     """
     cut = _until(until)
-    with session("changelog", [path]) as spark:
+    with session("changelog", [path, out]) as spark:
         from pyspark_historian.state import project_changelog
 
         known = recorded(spark, path)
