@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 import sinks
+from connectors.cli import app
+from connectors.cli.outcome import ExitCode
+from connectors.config import load_config
+from connectors.lakes import consistent
 from historian.errors import ConfigError, PositionAhead, PositionExpired, SinkError, UnknownTable
 from lake import Lake
 from sink_lab import INT, UUID, Lab, text
@@ -21,7 +28,12 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake(spark, tmp_path / "lake", Lab())
+    return _lake(spark, tmp_path / "lake")
+
+
+def _lake(spark: SparkSession, path: Path) -> Lake:
+    """A lake of two tables and one plan."""
+    lake = Lake(spark, path, Lab())
     lake.lab.create("shop.t", {"id": INT, "a": INT})
     lake.lab.create("shop.u", {"id": INT})
     lake.lab.insert("shop.t", {"id": 1, "a": 1})
@@ -123,24 +135,103 @@ class _CrashError(Exception):
     pass
 
 
-def test_a_stopped_table_is_left_out_from_its_stop_on_and_said_to_be(lake: Lake) -> None:
-    lab = lake.lab
-    lab.insert("shop.t", {"id": 2, "a": 2})
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A lake of three plans, the last of which stops shop.t."""
+    lake = _lake(spark, tmp_path_factory.mktemp("stopped") / "lake")
+    lake.lab.insert("shop.t", {"id": 2, "a": 2})
     lake.cut()
     lake.spark.sql(f"INSERT INTO delta.`{lake.path}/shop_t` VALUES (99, 99)")
-    lab.insert("shop.t", {"id": 3, "a": 3})
-    lab.insert("shop.u", {"id": 2})
+    lake.lab.insert("shop.t", {"id": 3, "a": 3})
+    lake.lab.insert("shop.u", {"id": 2})
     lake.cut()
+    return lake
 
-    cut = sinks.consistent(lake.spark, lake.path)
+
+def test_a_stopped_table_is_left_out_from_its_stop_on_and_said_to_be(stopped: Lake) -> None:
+    cut = sinks.consistent(stopped.spark, stopped.path)
     assert (3, ["shop.u"], ["shop.t"]) == (cut.plan, list(cut.mirror), list(cut.left_out))
     with pytest.raises(UnknownTable, match=r"no mirror of that table \(shop.t\).*changed by someone else"):
         cut.mirror["shop.t"]
     with pytest.raises(UnknownTable, match=r"expected one of shop\.u"):
         cut.changelog["shop.nowhere"]
-    earlier = sinks.consistent(lake.spark, lake.path, at=lab.plans[1].end)
+    earlier = sinks.consistent(stopped.spark, stopped.path, at=stopped.lab.plans[1].end)
     assert [{"id": 1, "a": 1}, {"id": 2, "a": 2}] == _rows(earlier.mirror["shop.t"])
     assert {} == earlier.left_out
+
+
+@pytest.fixture
+def config(stopped: Lake, tmp_path: Path) -> Path:
+    """A configuration that writes the lake, and a file beside it."""
+    return _config(tmp_path, f"[{{type: console}}, {{type: delta, path: {stopped.path}}}]")
+
+
+def _config(directory: Path, sinks: str) -> Path:
+    file = directory / "lab.yaml"
+    file.write_text(f"name: shop\nsource: {{type: binlog-files, directory: {directory}}}\nsinks: {sinks}\n")
+    return file
+
+
+def _shown(*words: object) -> Result:
+    return CliRunner().invoke(app, ["cut", *map(str, words)])
+
+
+def test_the_command_line_shows_a_cut(stopped: Lake, config: Path) -> None:
+    second = _shown(config, "--at", f"{UUID}:5")
+    newest = _shown(config)
+
+    assert (0, "") == (second.exit_code, second.stderr), second.output
+    lines = [re.sub("[│┃]", " ", line).split() for line in second.stdout.splitlines()]
+    assert f"plan 2, up to {stopped.lab.plans[1].end}" == second.stdout.splitlines()[0]
+    assert ["table", "kind", "version", "path"] == lines[2]
+    cut = sinks.consistent(stopped.spark, stopped.path, at=stopped.lab.plans[1].end)
+    assert [[t.name, t.kind, str(t.version), t.path] for t in cut.tables] == lines[4:]
+    assert 4 == len(lines[4:])
+    assert 0 == newest.exit_code
+    assert ["shop.u", "shop.u"] == [line.split()[0] for line in newest.stdout.splitlines()[4:]]
+    assert ["left out: shop.t", True] == [newest.stderr.splitlines()[0], "changed by someone else" in newest.stderr]
+
+
+def test_the_command_line_prints_a_cut_as_json(stopped: Lake, config: Path) -> None:
+    second = json.loads(_shown(config, "--at", f"{UUID}:5", "--json").stdout)
+    newest = json.loads(_shown(config, "--json").stdout)
+
+    assert ["plan", "position", "tables", "left_out"] == list(second)
+    assert (2, f"{UUID}:1-5", {}) == (second["plan"], second["position"]["gtids"], second["left_out"])
+    told = [(table["name"], table["kind"], Path(table["path"]).name) for table in second["tables"]]
+    assert told == [
+        ("shop.t", "changelog", "shop_t_changes"),
+        ("shop.t", "mirror", "shop_t"),
+        ("shop.u", "changelog", "shop_u_changes"),
+        ("shop.u", "mirror", "shop_u"),
+    ]
+    mirror = second["tables"][1]
+    rows = stopped.spark.read.format("delta").option("versionAsOf", mirror["version"]).load(mirror["path"])
+    assert [{"id": 1, "a": 1}, {"id": 2, "a": 2}] == _rows(rows)
+    assert (3, ["shop.t"], {"shop.u"}) == (newest["plan"], [*newest["left_out"]], {t["name"] for t in newest["tables"]})
+
+
+def test_a_cut_that_cannot_be_had_ends_the_command(config: Path, tmp_path: Path) -> None:
+    ahead = _shown(config, "--at", f"{UUID}:99")
+    strange = _shown(config, "--at", "yesterday")
+    nowhere = _shown(_config(tmp_path, f"[{{type: delta, path: {tmp_path}/nowhere}}]"))
+
+    assert (ExitCode.STORE, True) == (ahead.exit_code, "the same command can be tried again" in ahead.stderr)
+    assert (ExitCode.USAGE, ExitCode.SINK) == (strange.exit_code, nowhere.exit_code), strange.output + nowhere.output
+
+
+def test_a_configuration_names_the_lake(stopped: Lake, config: Path, tmp_path: Path) -> None:
+    spark, second = stopped.spark, stopped.lab.plans[1].end
+    cut = consistent(spark, config, at=str(second), kinds=["mirror"])
+    same = consistent(spark, load_config(config), at=second, kinds=["mirror"])
+
+    assert (cut, cut.position) == (same, second)
+    assert cut == sinks.consistent(spark, stopped.path, at=second, kinds=["mirror"])
+    assert [{"id": 1}] == _rows(cut.mirror["shop.u"])
+    two = f"[{{type: delta, path: {tmp_path}/a}}, {{type: delta, path: {tmp_path}/b}}]"
+    for found, lakes in (("none", "[{type: console}]"), (f"{tmp_path}/a, {tmp_path}/b", two)):
+        with pytest.raises(ConfigError, match=rf"expected one sink of type delta @ \$.sinks \(got {found}\)"):
+            consistent(spark, _config(tmp_path, lakes))
 
 
 def test_a_dropped_tables_successor_takes_its_place_in_later_cuts(lake: Lake) -> None:
