@@ -20,6 +20,7 @@ from historian.values import initial_value
 from historian.versions import Version
 from replica_history import LoggedRow, assert_history, begun_by
 from replica_reading import LakeRow, Reading
+from replica_validation import assert_changelogs_are_valid
 from workload.checks import noted_values
 from workload.notes import ExpectedRow, Recorded, Row, expected_rows, walk_lineages
 
@@ -43,8 +44,9 @@ class _Moment:
 
 
 def assert_lake_equals(recorded: Recorded, reading: Reading) -> None:
-    """Fails unless changelogs, histories and mirrors are what the workload's notes and the server say."""
+    """Fails unless changelogs, histories and mirrors are what the workload's notes and the server say, and keep their rules."""
     reading.assert_no_table_stopped()
+    assert_changelogs_are_valid(reading)
     lineage_of = reading.lineages(recorded)
     noted: dict[int, list[ExpectedRow]] = {}
     for row in expected_rows(recorded, vanished=True):

@@ -124,7 +124,7 @@ class Reading:
     def intervals(self, directory: str) -> list[Interval]:
         """The rows of a history."""
         if directory not in self._histories:
-            names, table = self._names(directory), self.table(directory)
+            names, table = self.names(directory), self.table(directory)
             own = table.select(["from_offset", "to_offset", "valid_from", "valid_to"]).to_pylist()
             columns = [table.column(name).to_pylist() for name in names.values()]
             data = zip(*columns, strict=True)
@@ -141,7 +141,7 @@ class Reading:
             for at, row in enumerate(self.intervals(directory))
             if row.from_offset <= offset and (row.to_offset is None or row.to_offset > offset)
         ]
-        names = self._names(directory)
+        names = self.names(directory)
         return _rows(
             self.table(directory).take(pa.array(there, pa.int64())),
             [names[column.id] for column in snapshot.columns],
@@ -154,7 +154,7 @@ class Reading:
         from sinks.delta.recorded import recorded_changelog
 
         path = str(self._lake / directory)
-        recorded, found = recorded_changelog(self._spark, path), self._names(directory)
+        recorded, found = recorded_changelog(self._spark, path), self.names(directory)
         assert recorded is not None
         names = [found[column.id] for column in snapshot.columns]
         rows = self._spark.read.format("delta").load(path)
@@ -198,7 +198,7 @@ class Reading:
         query = QueryBuilder().register("t", DeltaTable(str(self._lake / directory))).execute("SELECT * FROM t")
         _assert_same(directory, pa.table(query.read_all()), self.by_spark(directory))
 
-    def _names(self, directory: str) -> dict[int, str]:
+    def names(self, directory: str) -> dict[int, str]:
         """Column ids and names of a table of the lake."""
         view = self._kernel.view(str(self._lake / directory))
         assert view is not None
@@ -207,7 +207,7 @@ class Reading:
     def _read(self, directory: str) -> list[LakeRow]:
         table = self.table(directory).sort_by("offset")
         assert table.column("offset").to_pylist() == list(range(table.num_rows)), f"offsets of {directory}"
-        names = self._names(directory)
+        names = self.names(directory)
         owners: dict[int, tuple[int, Snapshot]] = {}
         for table_id, home in self.homes.items():
             for version in self.versions(table_id) if home.changelog == directory else ():
