@@ -81,7 +81,7 @@ def project(
 ) -> None:
     """Write the state that a changelog leads to, at its end, at an offset, or at a position of the source's log.
 
-    Without a key whole rows are counted. For a position the rows have a column position.
+    Without a key whole rows are counted. For a position the rows have a column _position.
     """
     cut = _until(until)
     with session("changelog", [path, out]) as spark:

@@ -80,11 +80,11 @@ POSITIONS = {
 
 
 def _with_positions(path: Path, positions: list[str | None]) -> Path:
-    """The rows of ROWS with the place of their transaction, as the Delta and Parquet sinks can write it."""
+    """The rows of ROWS with the place of their transaction, as the Delta sink writes it when asked."""
     rows = changelog_of([*ROWS], Profile.BINLOG)
     rows = rows.set_column(1, "op", rows.column("op").cast(pa.int32()))
-    rows = rows.add_column(5, "position", pa.array(positions, pa.string()))
-    rows = rows.add_column(6, "ordinal", pa.array([1] * rows.num_rows, pa.int32()))
+    rows = rows.add_column(5, "_position", pa.array(positions, pa.string()))
+    rows = rows.add_column(6, "_ordinal", pa.array([1] * rows.num_rows, pa.int32()))
     path.mkdir()
     pq.write_table(rows, path / "0.parquet")
     return path
@@ -141,7 +141,7 @@ def test_rows_without_positions_have_a_state_at_offsets_alone(spark: SparkSessio
     strange = _run("project", path, "--key", "k,m", "--out", tmp_path / "state")
 
     assert ExitCode.SOURCE == refused.exit_code
-    assert "expected  a column position" in refused.stderr
+    assert "expected  a changelog with changelog_columns: [position]" in refused.stderr
     assert (ExitCode.SOURCE, True) == (strange.exit_code, "expected  m" in strange.stderr), strange.output
 
 
