@@ -22,8 +22,13 @@ ROW_IDS = {"table_properties": (("delta.enableRowTracking", "true"),)}
 
 @pytest.mark.parametrize(
     "settings,directories",
-    [({}, tuple(KEYS)), (ROW_IDS, ("shop_t_changes", "shop_t")), ({"writer": "spark"}, ("shop_t",))],
-    ids=["native", "with row ids", "by Spark"],
+    [
+        ({}, ("shop_t",)),
+        pytest.param({}, ("shop_t_changes", "shop_t_history"), marks=pytest.mark.soak),
+        pytest.param(ROW_IDS, ("shop_t_changes", "shop_t"), marks=pytest.mark.soak),
+        pytest.param({"writer": "spark"}, tuple(KEYS), marks=pytest.mark.soak),
+    ],
+    ids=["a mirror", "its changelog and history", "with row ids", "by Spark"],
 )
 def test_people_may_do_with_a_table_what_delta_can(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], directories: tuple[str, ...]
@@ -40,4 +45,4 @@ def test_people_may_do_with_a_table_what_delta_can(
     lake.cut()
 
     for directory in directories:
-        assert_usable(spark, str(lake.path / directory), KEYS[directory])
+        assert_usable(spark, str(lake.path / directory), KEYS[directory], kept=directory != "shop_t_history")
