@@ -13,8 +13,9 @@ from historian.schema import Column, Snapshot
 from historian.segments import retracts
 from sinks.chunks import Chunks
 from sinks.decisions import Following
+from sinks.homes import Home, Homes
 from sinks.shards.edits import ClearShard
-from sinks.tables import Home, Homes, occupants
+from sinks.tables import occupants
 
 __all__ = ["STEPS", "ChunkRows", "Counted", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
 

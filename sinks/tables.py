@@ -15,8 +15,6 @@ from sinks.decisions import Decisions
 from sinks.homes import Home, Homes, home_holding
 
 __all__ = [
-    "Home",
-    "Homes",
     "SinkNames",
     "TargetNames",
     "assign",

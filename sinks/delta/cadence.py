@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from historian.plans import Plan, PlannedVersion
 from sinks.delta.state_rows import Links, RecordedPlan
+from sinks.homes import Home, Homes
 from sinks.parts import Part, links_of
-from sinks.tables import Home, Homes
 from sinks.variant import is_variant
 
 __all__ = ["TAKEN_UP", "Stand", "Stands", "TakeUp", "Turn", "followed", "late_targets", "noted", "turn_of", "waiting"]

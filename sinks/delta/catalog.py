@@ -15,7 +15,8 @@ from historian.schema import TableName
 from sinks.delta import faults
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.state_rows import STATE_SCHEMAS
-from sinks.tables import Homes, target_name
+from sinks.homes import Homes
+from sinks.tables import target_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

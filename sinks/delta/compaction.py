@@ -27,7 +27,7 @@ from sinks.delta.small_files import Rewrite, crowded, joined_by_size, joined_in_
 from sinks.delta.table_view import KEEPS_ROWS, HeldFile, TableView
 from sinks.delta.target import Target, session_settings
 from sinks.delta.tasks import run_tasks
-from sinks.tables import Homes
+from sinks.homes import Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

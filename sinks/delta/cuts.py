@@ -20,7 +20,7 @@ from sinks.delta.past import version_holding
 from sinks.delta.settings import KINDS, DeltaSettings
 from sinks.delta.sink import DeltaSink
 from sinks.delta.state import LakeState
-from sinks.tables import Home, Homes
+from sinks.homes import Home, Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,8 +24,8 @@ from sinks.decisions import Decisions
 from sinks.delta.cadence import TAKEN_UP
 from sinks.delta.table_view import HeldFile, TableView
 from sinks.delta.tasks import run_tasks
+from sinks.homes import Home
 from sinks.storage import located
-from sinks.tables import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

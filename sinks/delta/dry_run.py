@@ -17,12 +17,13 @@ from sinks.delta.mirror import mirror_after
 from sinks.delta.policy import check
 from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
 from sinks.delta.settings import DeltaSettings, TableSettings
+from sinks.homes import Homes
 from sinks.parts import Part, parts_of
 from sinks.shaping.plans import Shaper
 from sinks.shaping.rules import Rules
 from sinks.shards.edits import ClearShard
 from sinks.shards.plans import grouped_plan
-from sinks.tables import Homes, stopped_homes
+from sinks.tables import stopped_homes
 
 __all__ = ["DeltaDryRun"]
 

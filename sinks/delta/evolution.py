@@ -14,12 +14,13 @@ from historian.segments import retracts
 from sinks.decisions import Decision, Decisions, Following
 from sinks.delta.changes import Change, changes
 from sinks.delta.settings import DeltaSettings
+from sinks.homes import Home, Homes
 from sinks.parts import Part
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.plans import bound_homes
 from sinks.shaping.tables import TableShape, shape_version
 from sinks.shards.plans import grouped_plan
-from sinks.tables import Home, Homes, assign
+from sinks.tables import assign
 
 __all__ = ["Evolved", "evolved", "evolved_homes"]
 

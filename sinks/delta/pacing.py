@@ -20,9 +20,9 @@ from sinks.delta.state_rows import Links, RecordedPlan
 from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 from sinks.delta.write import PlanWriter
+from sinks.homes import Home, Homes
 from sinks.parts import ChunkRows, Part
 from sinks.shaping.plans import Shaper
-from sinks.tables import Home, Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

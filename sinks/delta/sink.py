@@ -28,11 +28,12 @@ from sinks.delta.state import LakeState
 from sinks.delta.state_rows import operation_counts
 from sinks.delta.target import Target, signature
 from sinks.delta.write import PlanWriter
+from sinks.homes import Homes
 from sinks.parts import STEPS, Part, check_planned, count_rows, parts_of
 from sinks.shaping.plans import Shaped, Shaper
 from sinks.shards.chunks import grouped_chunks
 from sinks.shards.plans import grouped_plan
-from sinks.tables import Homes, stopped_homes
+from sinks.tables import stopped_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

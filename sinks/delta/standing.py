@@ -12,7 +12,7 @@ from sinks.delta.settings import DeltaSettings
 from sinks.delta.sink import DeltaSink
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target
-from sinks.tables import Home
+from sinks.homes import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

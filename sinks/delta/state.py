@@ -40,11 +40,11 @@ from sinks.delta.state_rows import (
     row_counts,
 )
 from sinks.delta.table_view import TableView
+from sinks.homes import Home, Homes
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
 from sinks.shards.plans import check_shards
 from sinks.storage import located, reading
-from sinks.tables import Home, Homes
 
 __all__ = ["LakeState"]
 

@@ -15,8 +15,8 @@ from historian.positions import GtidSet
 from historian.timeline import TimelineEntry
 from sinks.chunks import ChunkHead
 from sinks.delta.schema import plain_schema
+from sinks.homes import Homes
 from sinks.parts import ChunkRows
-from sinks.tables import Homes
 
 __all__ = [
     "CHANGES",

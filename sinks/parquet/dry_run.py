@@ -8,10 +8,11 @@ from dataclasses import replace
 from historian.errors import TableStopped
 from historian.plans import Plan
 from sinks.base import Foreseen
+from sinks.homes import Homes
 from sinks.parquet.settings import ParquetSettings
 from sinks.parts import Part, parts_of
 from sinks.rows import refuse_system_names
-from sinks.tables import Homes, assign
+from sinks.tables import assign
 
 __all__ = ["ParquetDryRun"]
 

@@ -15,8 +15,8 @@ from historian import codec
 from historian.errors import SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
+from sinks.homes import Home
 from sinks.storage import located, reading, writing
-from sinks.tables import Home
 
 __all__ = ["HeldPlan", "Ledger", "Log"]
 

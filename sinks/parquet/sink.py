@@ -16,13 +16,14 @@ from historian.timeline import TimelineEntry
 from sinks.base import Recovered, TargetStatus
 from sinks.chain import check_connector, check_follows
 from sinks.chunks import Chunks
+from sinks.homes import Home
 from sinks.parquet.files import Retraction, Work, write_chunks, write_retractions
 from sinks.parquet.ledger import HeldPlan, Ledger, Log
 from sinks.parquet.settings import ParquetSettings
 from sinks.parts import Part, check_planned, count_rows, parts_of
 from sinks.rows import refuse_system_names
 from sinks.storage import share_settings
-from sinks.tables import Home, assign, stopped_homes
+from sinks.tables import assign, stopped_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from functools import cached_property
 from historian.errors import SinkError
 from historian.plans import Plan, PlannedTable
 from historian.schema import Column, TableName
+from sinks.homes import Home, Homes
 from sinks.shaping.rules import PLAIN, Action, Rules
-from sinks.tables import Home, Homes
 
 __all__ = ["Bindings", "bind", "check_bindings"]
 
@@ -37,7 +37,7 @@ class Bindings:
 
     @property
     def text(self) -> str:
-        """As :attr:`sinks.tables.Home.columns` keeps them."""
+        """As :attr:`sinks.homes.Home.columns` keeps them."""
         return json.dumps({str(number): self.came[number] for number in sorted(self.came)})
 
     @cached_property

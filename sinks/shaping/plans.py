@@ -11,12 +11,12 @@ from historian.plans import Plan, PlannedTable, PlannedVersion
 from historian.schema import Snapshot, TableName
 from historian.types import arrow_type
 from sinks.chunks import Chunks
+from sinks.homes import Home, Homes
 from sinks.shaping.bindings import Bindings, bind
 from sinks.shaping.chunks import Evaluation, ShapedChunks
 from sinks.shaping.expressions import Expressions
 from sinks.shaping.rules import NO_RULES, Rules
 from sinks.shaping.tables import NEXT, TableShape, misfits, shape_table
-from sinks.tables import Home, Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -66,7 +66,7 @@ class Noted:
         return _parsed(text)
 
     def text(self) -> str:
-        """As :attr:`sinks.tables.Home.shards` keeps it."""
+        """As :attr:`sinks.homes.Home.shards` keeps it."""
         return codec.dump_short(Noted, self)
 
     def at(self, plan: int) -> Group | None:

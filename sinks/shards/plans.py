@@ -11,11 +11,11 @@ from historian.errors import ConfigError, SinkError, TableStopped
 from historian.plans import Place, Plan, PlannedTable, PlannedVersion
 from historian.schema import Snapshot, TableName
 from historian.shards import Into, SaidInto
+from sinks.homes import Home, Homes
 from sinks.shards.chunks import Route
 from sinks.shards.edits import ClearShard
 from sinks.shards.group import Noted
 from sinks.shards.reconcile import Reconciler, conflict
-from sinks.tables import Home, Homes
 
 __all__ = ["Grouped", "check_shards", "grouped_plan"]
 

@@ -123,7 +123,7 @@ def test_projections_are_those_of_arrow(spark: SparkSession) -> None:
         (ROWS, KEY, {"until": half, "added": added}),
         (whole, (), {"until": cut}),
         (
-            ROWS.append_column("position", gtids).drop(["system_time"]),
+            ROWS.append_column("_position", gtids).drop(["system_time"]),
             KEY,
             {"until": parse_position(f"{UUID}:1-20:23", "mysql")},
         ),

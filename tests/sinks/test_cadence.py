@@ -16,8 +16,8 @@ from sinks.delta import DeltaSettings
 from sinks.delta.cadence import Stand, Turn, noted, turn_of, waiting
 from sinks.delta.evolution import evolved_homes
 from sinks.delta.state_rows import RecordedPlan
+from sinks.homes import Homes
 from sinks.parts import STEPS, count_rows, parts_of
-from sinks.tables import Homes
 
 
 class Pace:

@@ -12,7 +12,7 @@ from historian.errors import SinkError
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.catalog import catalog_names
-from sinks.tables import Home
+from sinks.homes import Home
 
 if TYPE_CHECKING:
     from pathlib import Path

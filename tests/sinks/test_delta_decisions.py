@@ -16,9 +16,10 @@ from sinks.delta import DeltaSettings
 from sinks.delta.evolution import evolved, evolved_homes
 from sinks.delta.policy import check
 from sinks.delta.schema import mirror_schema
+from sinks.homes import Homes
 from sinks.parts import Part, parts_of
 from sinks.shaping.plans import Shaper
-from sinks.tables import Homes, stopped_homes
+from sinks.tables import stopped_homes
 
 LENIENT = (("preset", "lenient"),)
 COLUMNS = {"id": INT, "a": text(), "b": INT}

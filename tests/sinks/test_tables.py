@@ -8,8 +8,8 @@ from historian.interruptions import ResumeTable
 from sink_lab import INT, Lab
 from sinks.delta import DeltaSettings
 from sinks.delta.catalog import catalog_names
-from sinks.homes import home_holding
-from sinks.tables import Homes, assign, stopped_homes
+from sinks.homes import Homes, home_holding
+from sinks.tables import assign, stopped_homes
 
 SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
 

@@ -27,12 +27,13 @@ from sinks.delta.rewrite import read
 from sinks.delta.schema import DELETED, DeltaSchema
 from sinks.delta.staged import NetFiles
 from sinks.delta.table_view import HeldFile
+from sinks.homes import Homes
 from sinks.parts import Part, Step, count_rows, parts_of
 from sinks.shaping.chunks import ShapedChunks
 from sinks.shaping.plans import Shaper
 from sinks.shards.chunks import grouped_chunks
 from sinks.shards.plans import grouped_plan
-from sinks.tables import Homes, stopped_homes
+from sinks.tables import stopped_homes
 
 __all__ = ["FileMirrors"]
 

@@ -13,7 +13,7 @@ from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.kernel import Kernel
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.table_view import TableView
-from sinks.tables import Homes
+from sinks.homes import Homes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
