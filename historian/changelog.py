@@ -13,6 +13,7 @@ import pyarrow as pa
 __all__ = [
     "CHUNK_COLUMNS",
     "POSITION_COLUMNS",
+    "RESERVED_COLUMNS",
     "SYSTEM_COLUMNS",
     "Op",
     "column_id",
@@ -45,6 +46,9 @@ POSITION_COLUMNS = {"position": "_position", "ordinal": "_ordinal", "transaction
 ``_position`` is the place of the row's transaction in the source's log: its GTID, or ``file:offset`` of its first event;
 ``_ordinal`` counts the transaction's events, the GTID event being 0; ``_transaction`` is its GTID, NULL where it has none.
 """
+
+RESERVED_COLUMNS = (*SYSTEM_COLUMNS, *POSITION_COLUMNS.values())
+"""Names that no data column of a changelog may have, whichever of these columns it has: readers tell them by their names."""
 
 CHUNK_COLUMNS = (
     pa.field("op", pa.uint8(), nullable=False),

@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from historian.changelog import SYSTEM_COLUMNS
+from historian.changelog import RESERVED_COLUMNS
 from historian.evolution import RULES, STOPS, Said, word_for
 from historian.schema import Column, ColumnType, TableName
 
@@ -70,7 +70,7 @@ def group_problems(glob: str, said: SaidInto) -> Iterator[str]:
     yield from (
         f"expected another name than the changelog's own columns have @ $.into.shard_columns (got {column})"
         for column in lower
-        if column in SYSTEM_COLUMNS
+        if column in RESERVED_COLUMNS
     )
     fields: set[str] = set()
     for column, pattern in columns:

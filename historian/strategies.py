@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from historian.changelog import SYSTEM_COLUMNS
+from historian.changelog import RESERVED_COLUMNS
 from historian.errors import HistorianError
 
 __all__ = ["Append", "ChangelogStream", "Ledger", "Snapshot", "Strategy", "UpsertStream", "merged_columns"]
@@ -136,12 +136,12 @@ def merged_columns(
 
 def _check_names(strategy: Strategy, news: Mapping[str, object], held: Mapping[str, object]) -> None:
     free = {_EVENT_TIME, "op"} if isinstance(strategy, UpsertStream | ChangelogStream) else {_EVENT_TIME}
-    taken = [name for name in news if name in SYSTEM_COLUMNS and name not in free]
-    taken += [name for name in held if name in SYSTEM_COLUMNS and name != _EVENT_TIME]
+    taken = [name for name in news if name in RESERVED_COLUMNS and name not in free]
+    taken += [name for name in held if name in RESERVED_COLUMNS and name != _EVENT_TIME]
     if taken:
         raise HistorianError(
             "data columns are named like columns of the changelog",
-            expected=f"no column {', '.join(sorted(set(SYSTEM_COLUMNS) - free))}",
+            expected=f"no column {', '.join(sorted(set(RESERVED_COLUMNS) - free))}",
             found=", ".join(taken),
             next_step="rename them, or leave them out",
         )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.absence import ABSENCE_COLUMNS, name_lists
-from historian.changelog import POSITION_COLUMNS, SYSTEM_COLUMNS, Op, physical_name
+from historian.changelog import POSITION_COLUMNS, RESERVED_COLUMNS, Op, physical_name
 from historian.chunks import Chunk, positions, transactions
 from historian.errors import TableStopped
 from historian.fold import BAG_COUNT, fold_bag, net_changes, rows_by_key, summed_bags
@@ -82,7 +82,7 @@ def in_schema(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> pa
 
 
 def refuse_system_names(
-    snapshot: Snapshot, names: Sequence[str] = SYSTEM_COLUMNS, whose: str = "the changelog"
+    snapshot: Snapshot, names: Sequence[str] = RESERVED_COLUMNS, whose: str = "the changelog"
 ) -> None:
     """Raises :class:`TableStopped` where a column is named like one of a target's own *names*."""
     lower = {name.lower() for name in names}

@@ -122,10 +122,17 @@ def _microseconds(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def _told(path: str) -> Iterator[None]:
     """Says of what functions on changelogs refuse, at once or in a query, that it is about *path*."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
         yield
+    except Py4JJavaError as error:
+        # Several tasks at once raised it, which Spark has no exception of Python's for.
+        found = _in_text(error)
+        if found is None:
+            raise
+        raise SourceError("the rows cannot be read so", where=path, found=found) from error
     except PySparkException as error:
         found = error.getMessage() if isinstance(error, AnalysisException) else _raised(error)
         if found is None:
@@ -143,5 +150,9 @@ def _told(path: str) -> Iterator[None]:
 def _raised(error: PySparkException) -> str | None:
     """What an expression or an executor of ours raised; None where something else went wrong."""
     message = (error.getMessageParameters() or {}).get("errorMessage")
+    return message or _in_text(error)
+
+
+def _in_text(error: Exception) -> str | None:
     found = _RAISED.search(str(error))
-    return message or (None if found is None else found[1] or found[2])
+    return None if found is None else found[1] or found[2]

@@ -11,6 +11,7 @@ import typer
 from connectors.cli.changelog_files import format_of, names_of, read, write
 from connectors.cli.outcome import ending
 from connectors.cli.sessions import session
+from historian.errors import SourceError
 from historian.strategies import Append, ChangelogStream, Ledger, Snapshot, Strategy, UpsertStream
 
 if TYPE_CHECKING:
@@ -104,6 +105,12 @@ def _so_far(rows: DataFrame, strategy: Strategy) -> dict[str, Any]:
     from pyspark_historian.columns import at
     from pyspark_historian.state import project_changelog
 
+    if "schema_version" in rows.columns:
+        raise SourceError(
+            "a changelog of a log does not say by itself what its rows read in columns that were added later",
+            expected="a strict one, which merges made, or `historian changelog convert --to odf`",
+            found="schema_version",
+        )
     last = rows.agg(F.max("offset").alias("last")).collect()[0]["last"]
     # What is only appended needs no state, but its columns.
     appended = isinstance(strategy, Append)

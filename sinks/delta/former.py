@@ -122,9 +122,11 @@ def _former(state: LakeState, home: Home, kind: str, number: int, link: int) -> 
     view = None if version is None else state.kernel.view_at(path, version)
     if version is None or view is None:
         raise _not_kept(where, "its Delta log back to there", "a log that begins later, or a table that was put back")
-    versions = [version] if kind == "mirror" else [_untouched(state, newest, version), version]
-    views = (newest if at == newest.version else state.kernel.view_at(path, at) for at in dict.fromkeys(versions))
-    rows = next((each for each in views if each is not None and _is_whole(each)), None)
+    rows = view if _is_whole(view) else None
+    if rows is None and kind != "mirror":
+        later = _untouched(state, newest, version)
+        found = newest if later == newest.version else state.kernel.view_at(path, later)
+        rows = found if found is not None and _is_whole(found) else None
     if rows is None and not (kind == "mirror" and _amounts(home, view, number, state)):
         what = "" if kind != "mirror" else "; by the changelog it is not known"
         raise _not_kept(where, f"the files of version {version}{what}", "some that are gone: VACUUM deletes them")

@@ -249,8 +249,7 @@ def changelog_schema(
     live, gone = _data_fields(current, snapshot, since, follow)
     named = {POSITION_COLUMNS[word] for word in positions} if current is None else {f.physical for f in held}
     system = (*_CHANGELOG_FIELDS, *(f for f in _POSITION_FIELDS if f.physical in named))
-    # Whoever reads a changelog tells its own columns by their names, which no data column may have then.
-    refuse_system_names(snapshot, [f.name for f in _OWN_FIELDS], "the changelog")
+    refuse_system_names(snapshot)
     system = (*system, *(_absence_fields(held, (*_OWN_FIELDS, *live)) if partial else ()))
     return _news(current, _keeping(live, gone, snapshot, system, "the changelog"))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from historian import evolution
-from historian.changelog import POSITION_COLUMNS
+from historian.changelog import POSITION_COLUMNS, RESERVED_COLUMNS
 from historian.errors import ConfigError
 from historian.evolution import EVOLVE, Said
 from historian.globs import matches
@@ -169,6 +169,9 @@ class TableSettings:
                 yield f"expected one of {', '.join(POSITION_COLUMNS)} @ $.changelog_columns (got {word!r})"
         if self.changelog_columns and self.changelog is None:
             yield "expected a changelog, which is to have them @ $.changelog_columns (got none)"
+        for name, _ in self.compute:
+            if name.lower() in RESERVED_COLUMNS and self.changelog is not None:
+                yield f"expected another name than the changelog's own columns have @ $.compute.{name}"
 
     def _shard_problems(self, targets: list[str]) -> Iterator[str]:
         if self.key:

@@ -67,7 +67,8 @@ def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standi
     if plan is None:
         unclear = f"plan {home.stopped_in}, in which it stopped, is not in the lake"
         return Standing(table_id=home.table_id, stopped=home.stopped, unclear=unclear)
-    unclear = _unclear(state, home, plan)
+    seeded = any(table.seed for table in plan.tables if table.table_id == home.table_id)
+    unclear = "its fresh targets lack what they were to begin with" if seeded else _unclear(state, home, plan)
     return Standing(table_id=home.table_id, stopped=home.stopped, stopped_in=plan, unclear=unclear)
 
 

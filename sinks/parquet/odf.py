@@ -50,13 +50,13 @@ def write_odf(rows: DataFrame, out: str, *, file_bits: int = 20) -> None:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    schema = _types(to_arrow_schema(rows.schema, timezone="UTC"))
     out = out if "://" in out else str(Path(out).absolute())
     system, root = located(out)
     with writing(out):
         if system.get_file_info(root).type is not pafs.FileType.NotFound:
             raise SinkError("the result cannot be written", where=out, expected="nothing there", found="something")
         system.create_dir(root, recursive=True)
-    schema = _types(to_arrow_schema(rows.schema, timezone="UTC"))
     numbers = [f"c{at}" for at in range(len(schema))]
     offset = F.col(numbers[schema.get_field_index("offset")])
     ordered = rows.toDF(*numbers).repartition(F.shiftright(offset, file_bits)).sortWithinPartitions(offset)

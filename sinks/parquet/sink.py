@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from historian.absence import ABSENCE_COLUMNS
-from historian.changelog import SYSTEM_COLUMNS
+from historian.changelog import RESERVED_COLUMNS
 from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
@@ -165,7 +165,7 @@ class _Writing:
         """Takes back what a statement takes back, and gives the part's rows their offsets."""
         written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
         for snapshot in written.values():
-            refuse_system_names(snapshot, (*SYSTEM_COLUMNS, *(ABSENCE_COLUMNS if part.partial else ())))
+            refuse_system_names(snapshot, (*RESERVED_COLUMNS, *(ABSENCE_COLUMNS if part.partial else ())))
         directory = part.home.changelog
         log = self.logs.get(directory, Log())
         if part.clears is not None and part.base is not None:

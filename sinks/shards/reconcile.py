@@ -257,7 +257,7 @@ class Reconciler:
                 column=column.name,
                 expected="that all shards drop it first",
             )
-        elif _initial(held) != _initial(column):
+        elif _initial(held) != _initial(retyped(column, held.type) if carries(column.type, held.type) else column):
             raise conflict(
                 "rows that are there read something else in an added column than those of the other shards",
                 name,

@@ -53,7 +53,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         f"schemas {name}" for name in ("list", "at", "diff", "explain", "lineage", "watch", "export", "import", "gc")
     }
 
-    shown |= {f"changelog {name}" for name in ("check", "convert", "project")}
+    shown |= {f"changelog {name}" for name in ("check", "convert", "merge", "project")}
     plain = {
         "run",
         "check",

@@ -143,6 +143,21 @@ def test_a_delta_changelog_takes_a_batch_with_a_column_more(spark: SparkSession,
     assert [(1, 2, None), (2, 3, "n")] == [(row.offset, row.op, row.n) for row in rows]
 
 
+def test_a_changelog_that_a_log_made_is_not_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(
+        "select 0L as offset, 0 as op, timestamp '2026-01-01' as system_time, timestamp '2026-01-01' as event_time,"
+        " 1L as schema_version, 1L as id, 'a' as v"
+    ).write.format("delta").save(str(tmp_path / "changes"))
+    batch = _batch(tmp_path / "batch", [(1, "b")], "id", "v")
+
+    refused = _run(
+        "snapshot", "--new", batch, "--into", tmp_path / "changes", "--key", "id", "--out", tmp_path / "more"
+    )
+
+    assert (ExitCode.SOURCE, True) == (refused.exit_code, "convert --to odf" in refused.stderr), refused.output
+    assert not (tmp_path / "more").exists()
+
+
 @pytest.mark.parametrize(
     "strategy, rows, options, code, said",
     [

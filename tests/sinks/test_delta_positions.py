@@ -114,12 +114,25 @@ def test_a_lake_keeps_the_columns_that_it_began_with(spark: SparkSession, tmp_pa
 
 
 def test_rows_that_a_mirror_takes_up_later_are_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    lake = HeldLake(spark, tmp_path / "lake", Lab(), changelog_columns=ALL, mirror_every_us=1)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), changelog_columns=ALL, mirror_every_us=1000)
     lake.lab.create(T, {"id": INT, "a": INT})
     for number in range(3):
         lake.lab.insert(T, {"id": number, "a": number})
         lake.cut()
+    assert len(lake.mirror("shop_t")) < 3
+    lake.lab.truncate(T)
+    lake.lab.insert(T, {"id": 7, "a": 7})
+    lake.cut()
+    lake.lab.add(T, "b", INT)
+    lake.cut()
     lake.check(T)
+    assert all(row["_transaction"] for row in lake.raw_log(LOG))
+
+
+@pytest.mark.parametrize("rules", [{"compute": (("_Position", "id"),)}, {"compute": (("offset", "id"),)}])
+def test_computed_columns_have_other_names(tmp_path: Path, rules: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"another name than the changelog's own columns have @ \$\.compute"):
+        DeltaSettings(path=str(tmp_path), **rules)
 
 
 def test_words_that_are_none_and_no_changelog_are_said_at_once(tmp_path: Path) -> None:

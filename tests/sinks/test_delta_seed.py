@@ -17,6 +17,7 @@ from historian.schema import ColumnType
 from sink_lab import INT, Lab, decimal, text
 from sinks.delta import rewrite
 from sinks.delta.former import Boundary, boundaries, boundary_at, former_targets
+from sinks.delta.standing import standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,6 +191,7 @@ def test_what_is_not_kept_stops_the_table_and_says_so(spark: SparkSession, tmp_p
     assert "what a table's targets held is not kept any more" in lake.stopped()["shop.t"]
     assert "give a later POS" in lake.stopped()["shop.t"]
     assert _boundaries(lake) == [1, 2, 3, 4], "what could not be filled holds nothing"
+    assert "what they were to begin with" in standing(spark, lake.settings, "shop.t").unclear
 
     again = _again(lab, 4)
     lake.write(again)

@@ -81,6 +81,18 @@ def test_a_damaged_ledger_is_said(spark: SparkSession, tmp_path: Path, lab: Lab)
         sink.open("shop")
 
 
+def test_a_data_column_called_like_one_of_a_changelogs_own_stops_its_table(
+    spark: SparkSession, tmp_path: Path, lab: Lab
+) -> None:
+    lab.create("shop.u", {"id": INT, "_Position": INT})
+    lab.insert("shop.u", {"id": 1, "_Position": 2})
+    lab.cut()
+    sink = _written(spark, tmp_path, lab)
+
+    assert ["shop.u"] == list(sink.stopped())
+    assert "_Position" in sink.stopped()["shop.u"]
+
+
 def test_a_name_for_all_tables_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"expected a name with \{database\} and \{table\} @ \$.changelog"):
         ParquetSettings(path="x", changelog="{database}_changes")

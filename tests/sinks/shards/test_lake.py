@@ -249,6 +249,21 @@ def test_a_crash_at_any_place_changes_nothing(
     assert set(crashes.places) == {place for place in _PLACES if by_spark or place != "statement_done"}
 
 
+def test_a_column_that_became_wider_meanwhile_is_added_by_the_next_shard(spark: SparkSession, tmp_path: Path) -> None:
+    lake = two(spark, tmp_path)
+    lab = lake.lab
+    date, time = ColumnType(name="date"), ColumnType(name="datetime")
+    lab.add(A, "day", date, initial="2024-02-29")
+    lab.retype(A, "day", time)
+    lake.cut()
+    lab.add(B, "day", date, initial="2024-02-29")
+    lake.cut()
+    assert lake.stopped() == {}
+    lab.retype(B, "day", time)
+    lake.cut()
+    assert lake.stopped() == {}
+
+
 _PLACES = ("tables_recorded", "changelog_committed", "history_committed", "statement_done", "mirror_committed")
 
 
