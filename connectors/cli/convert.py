@@ -29,12 +29,12 @@ class Form:
     Attributes:
         made: name of the function in :mod:`pyspark_historian.conversions` that makes it of a changelog.
         back: of the one that makes a changelog of it; "" where there is none.
-        columns: that rows in this form have.
+        columns: that rows in this form have, for the way back.
     """
 
     made: str
-    back: str
-    columns: tuple[str, ...]
+    back: str = ""
+    columns: tuple[str, ...] = ()
 
 
 CHANGELOG = "changelog"
@@ -45,7 +45,7 @@ FORMS = {
     "events": Form("to_single_events", "from_single_events", ("event", "before", "after")),
     "row-kinds": Form("to_row_kinds", "from_row_kinds", ("row_kind",)),
     "append": Form("to_append_stream", "from_append_stream", ()),
-    "odf": Form("to_odf", "", _CHANGELOG_COLUMNS),
+    "odf": Form("to_odf"),
 }
 """The forms by their names on the command line."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken
 from sinks.delta import faults
@@ -135,18 +135,10 @@ def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: int)
 
 def next_offset(view: TableView) -> int:
     """The offset that the next row of a changelog gets. Raises :class:`ChainBroken` where it does not say."""
-    return int(_said(view)["next_offset"])
+    return int(view.counted(_DOMAIN, "changelog")["next_offset"])
 
 
 def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
-    said = _said(target.view)
+    said = target.view.counted(_DOMAIN, "changelog")
     begun = said.get("at") == part.transaction(Step.SCHEMA)
     return int(said["first_offset" if begun else "next_offset"]), frozenset(map(tuple, said["keys"]))
-
-
-def _said(view: TableView) -> dict[str, Any]:
-    text = view.domain(_DOMAIN)
-    if text is None:
-        raise ChainBroken("a changelog does not say its next offset", where=view.path, expected=f"domain {_DOMAIN}")
-    said: dict[str, Any] = json.loads(text)
-    return said

@@ -166,20 +166,16 @@ def _amounts(home: Home, mirror: TableView, number: int, state: LakeState) -> bo
 def _waiting(state: LakeState, table_id: int) -> set[int]:
     """Numbers of plans with which a mirror or history of the table, of whichever home, was behind its changelog."""
     recorded = state.recorded_plans()
+    # One that was replaced has another id by now.
     homes = [h for h in state.homes.values() if h.table_id == table_id or h.is_replaced]
     return {
         plan.number
         for home in homes
         if home.mirror or home.history
-        for plan, stands in followed({}, {table_id: _as(home, table_id)}, recorded)
+        for plan, stands in followed({}, {table_id: replace(home, table_id=table_id)}, recorded)
         if any(stand.rows for stand in stands.values())
         if home_holding(state.homes, table_id, plan.number) == home
     }
-
-
-def _as(home: Home, table_id: int) -> Home:
-    """A home that was replaced as the one that it was."""
-    return replace(home, table_id=table_id)
 
 
 def _covers(position: LogPosition, other: LogPosition) -> bool:

@@ -223,27 +223,19 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
 
 
 def _first_offset(part: Part, target: Target) -> int:
-    held = _said(target.view)
+    held = target.view.counted(_DOMAIN, "history")
     begun = held["at"] == part.transaction(Step.SCHEMA)
     return int(held["first_offset" if begun else "next_offset"])
 
 
 def next_history_offset(view: TableView) -> int:
     """The offset of a history's next row, as its changelog counts. Raises :class:`ChainBroken` where it does not say."""
-    return int(_said(view)["next_offset"])
+    return int(view.counted(_DOMAIN, "history")["next_offset"])
 
 
 def history_domains(following: int) -> dict[str, str]:
     """What a history is made with whose next row has the offset *following*."""
     return {_DOMAIN: json.dumps({"at": 0, "first_offset": following, "next_offset": following})}
-
-
-def _said(view: TableView) -> dict[str, Any]:
-    text = view.domain(_DOMAIN)
-    if text is None:
-        raise ChainBroken("a history does not say its next offset", where=view.path, expected=f"domain {_DOMAIN}")
-    said: dict[str, Any] = json.loads(text)
-    return said
 
 
 def _disagree(target: Target, expected: str, found: str) -> ChainBroken:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from historian.errors import ChainBroken
 from sinks.delta.schema import DeltaSchema
 from sinks.storage import is_local, located
 
@@ -82,6 +83,14 @@ class TableView:
         """The text of a metadata domain, or None."""
         found: str | None = self._once(("domain", name), lambda: optional(self._snapshot.getDomainMetadata(name), None))
         return found
+
+    def counted(self, name: str, kind: str) -> dict[str, Any]:
+        """What a target of that *kind* says of its offsets, as JSON in a domain. Raises :class:`ChainBroken` where it does not."""
+        text = self.domain(name)
+        if text is None:
+            raise ChainBroken(f"a {kind} does not say its next offset", where=self.path, expected=f"domain {name}")
+        said: dict[str, Any] = json.loads(text)
+        return said
 
     def clustering(self) -> list[str]:
         """Physical names of the columns by which the table's files are clustered; [] where they are not."""
