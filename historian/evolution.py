@@ -5,7 +5,7 @@ docs/evolution.md shows the same table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -42,31 +42,26 @@ class Rule:
     Attributes:
         edit: its name.
         what: which edits these are.
-        meanings: of each word, for each of :data:`TARGETS`; "" where a target of that kind cannot do it.
-        presets: the word that each of :data:`PRESETS` has for each of :data:`TARGETS`.
+        meanings: of each word, for each of :data:`TARGETS`.
+        presets: the word that each of :data:`PRESETS` has.
     """
 
     edit: str
     what: str
     meanings: Mapping[str, tuple[str, ...]]
-    presets: tuple[tuple[str, ...], ...]
+    presets: tuple[str, ...]
 
-    def words(self, targets: Collection[str] = ()) -> tuple[str, ...]:
-        """The words that each of *targets* can follow; without any, those that some can."""
-        asked = [TARGETS.index(target) for target in targets]
-        return tuple(word for word, said in self.meanings.items() if any(said) and all(said[at] for at in asked))
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that can be said of the edit."""
+        return tuple(self.meanings)
 
 
 def _rule(edit: str, what: str, presets: str, *, strict: bool = True, **meanings: str | tuple[str, str, str]) -> Rule:
-    """*presets*: three words, or for a kind three by ``/``; *strict*: whether the edit can stop a table."""
+    """*presets*: three words; *strict*: whether the edit can stop a table."""
     said = {word: (text,) * 3 if isinstance(text, str) else text for word, text in meanings.items()}
-    words = [word.split("/") for word in presets.split()]
-    return Rule(
-        edit=edit,
-        what=what,
-        meanings={**said, **(_STOPS if strict else {})},
-        presets=tuple(tuple(word * 3 if len(word) == 1 else word) for word in words),
-    )
+    meanings_of = {**said, **(_STOPS if strict else {})}
+    return Rule(edit=edit, what=what, meanings=meanings_of, presets=tuple(presets.split()))
 
 
 _ASIDE = (
@@ -141,8 +136,12 @@ RULES: Mapping[str, Rule] = {
         _rule(
             "change_key",
             "the primary key changes, comes or goes",
-            "fail apply/quarantine/quarantine apply/quarantine/quarantine",
-            apply=("rows go on, each under the key of its version", "", ""),
+            "fail apply apply",
+            apply=(
+                "rows go on, each under the key of its version",
+                "rows stay, and are found by the new key from then on",
+                "rows stay open, and are found by the new key from then on",
+            ),
         ),
         _rule(
             "rename_table",
@@ -190,30 +189,25 @@ RULES: Mapping[str, Rule] = {
 """Kind of edit to its rule."""
 
 
-def word_for(said: Said, edit: str, targets: Collection[str]) -> Word:
-    """What a table with *targets* does about an edit of kind *edit*; where one of them cannot go on, none does.
+def word_for(said: Said, edit: str) -> Word:
+    """What a table's targets do about an edit of kind *edit*.
 
     Args:
         said: what :func:`problems` finds nothing wrong with.
     """
-    chosen, rule = dict(said), RULES[edit]
-    preset = rule.presets[PRESETS.index(chosen.get("preset", "evolve"))]
-    words = [chosen.get(edit) or preset[TARGETS.index(target)] for target in targets]
-    return cast("Word", next((stop for stop in STOPS if stop in words), words[0]))
+    chosen = dict(said)
+    preset = RULES[edit].presets[PRESETS.index(chosen.get("preset", "evolve"))]
+    return cast("Word", chosen.get(edit) or preset)
 
 
-def problems(said: Said, targets: Collection[str]) -> list[tuple[str, str]]:
-    """What of *said* is no rule for a table with *targets*: the key, and what was expected there."""
+def problems(said: Said) -> list[tuple[str, str]]:
+    """What of *said* is no rule: the key, and what was expected there."""
     found = []
     for key, word in said:
-        if key == "preset":
-            allowed: tuple[str, ...] = PRESETS
-        elif key in RULES:
-            allowed = RULES[key].words(targets)
-        else:
+        if key != "preset" and key not in RULES:
             found.append((key, f"expected one of preset, {', '.join(RULES)}"))
             continue
+        allowed = PRESETS if key == "preset" else RULES[key].words
         if word not in allowed:
-            whose = f" for a {' and a '.join(targets)}" if key != "preset" and word in RULES[key].words() else ""
-            found.append((key, f"expected {' or '.join(allowed)}{whose}"))
+            found.append((key, f"expected {' or '.join(allowed)}"))
     return found

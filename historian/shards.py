@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from historian.changelog import RESERVED_COLUMNS
@@ -86,10 +86,10 @@ def group_problems(glob: str, said: SaidInto) -> Iterator[str]:
             )
 
 
-def evolution_problems(said: Said, targets: Sequence[str]) -> Iterator[str]:
+def evolution_problems(said: Said) -> Iterator[str]:
     """Words of *said* that one table of many cannot follow."""
     allowed = ("apply", *STOPS)
-    wrong = [f"{word} of {edit}" for edit in RULES if (word := word_for(said, edit, targets)) not in allowed]
+    wrong = [f"{word} of {edit}" for edit in RULES if (word := word_for(said, edit)) not in allowed]
     if wrong:
         yield f"expected {', '.join(allowed)}, where into is said @ $.evolution (got {', '.join(wrong)})"
 

@@ -111,8 +111,8 @@ class IntervalRows:
         columns |= {"to_offset": rows.column("from_offset"), "valid_to": rows.column("valid_from")}
         for column, since in self._added:
             initial = _initial(column, self._schema)
-            columns[physical_name(column.id)] = pc.if_else(
-                pa.array(since <= versions), initial, fitted(nulls, initial.type)
+            columns.setdefault(
+                physical_name(column.id), pc.if_else(pa.array(since <= versions), initial, fitted(nulls, initial.type))
             )
         arrays = [fitted(columns.get(f.name, nulls), f.type, f.name) for f in self._schema]
         return pa.Table.from_arrays(arrays, schema=self._schema)
@@ -127,6 +127,9 @@ def close(held: pa.Table, ends: pa.Table, key: Sequence[int], added: Added) -> t
     """
     was_open = held.column("to_offset").is_null()
     rows, closed = held.filter(was_open), held.filter(pc.invert(was_open))
+    for column, _ in added:
+        if column.id in key:
+            rows = _with(rows, physical_name(column.id), pa.repeat(_initial(column, held.schema), rows.num_rows))
     both = pa.concat_tables([rows, ends])
     order, first = (v.to_numpy(zero_copy_only=False) for v in rows_by_key(both, [physical_name(i) for i in key]))
     after = np.full(both.num_rows, -1, np.int64)

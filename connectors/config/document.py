@@ -19,13 +19,12 @@ from pydantic import (
 from connectors.config import settings, values
 from connectors.config.choices import TypesDocument
 from connectors.config.compaction import compaction_of
-from connectors.config.evolution import refuse_misfits, said_of
+from connectors.config.evolution import said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
 from connectors.config.shards import refuse_shards, refuse_shared
 from connectors.config.targets import TableDocument, TargetName, TargetsDocument, properties
 from historian.errors import PositionError
-from historian.evolution import TARGETS
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.policies import DEAD_LETTER, REASONS
 from historian.positions import parse_position
@@ -281,14 +280,12 @@ class DeltaDocument(TargetsDocument):
                 raise ValueError(
                     f"expected different names for changelog, mirror and history, at least one of them{where}"
                 )
-            targets = [kind for kind in TARGETS if said.get(kind, getattr(self, kind)) is not None]
-            if said.get("mirror_every_us", self.mirror_every) and "changelog" not in targets:
+            if said.get("mirror_every_us", self.mirror_every) and said.get("changelog", self.changelog) is None:
                 where = f" (of tables {pattern})" if pattern else ""
                 raise ValueError(
                     f"expected a changelog, from which rows are taken up, where mirror_every is said{where}"
                 )
-            refuse_misfits(said["evolution"], targets, f" (of tables {pattern})" if pattern else "")
-            refuse_shards(pattern, said, targets)
+            refuse_shards(pattern, said)
         refuse_shared({pattern: said["into"] for pattern, said in self._said().items() if said.get("into")})
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")

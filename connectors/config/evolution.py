@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from connectors.config.model import Model
-from historian.evolution import PRESETS, RULES, Said, problems
+from historian.evolution import PRESETS, RULES, Said
 
-__all__ = ["EvolutionText", "refuse_misfits", "said_of"]
+__all__ = ["EvolutionText", "said_of"]
 
 _LITERAL = cast("Any", Literal)
 
 _FIELDS: dict[str, Any] = {
-    rule.edit: (_LITERAL[rule.words()] | None, Field(default=None, description=rule.what)) for rule in RULES.values()
+    rule.edit: (_LITERAL[rule.words] | None, Field(default=None, description=rule.what)) for rule in RULES.values()
 }
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def said_of(values: Mapping[str, str | None]) -> Said:
 
 
 def _schema() -> dict[str, Any]:
-    choices = {rule.edit: {"enum": list(rule.words()), "description": rule.what} for rule in RULES.values()}
+    choices = {rule.edit: {"enum": list(rule.words), "description": rule.what} for rule in RULES.values()}
     whole = {
         "type": "object",
         "additionalProperties": False,
@@ -57,9 +57,3 @@ EvolutionText = Annotated[
     WithJsonSchema(_schema()),
 ]
 """A preset's name, or an object."""
-
-
-def refuse_misfits(said: Said, targets: Collection[str], where: str = "") -> None:
-    """Raises ValueError where *said* has a word that one of *targets* cannot follow."""
-    for key, expected in problems(said, targets):
-        raise ValueError(f"evolution.{key}: {expected}, not {dict(said)[key]}{where}")

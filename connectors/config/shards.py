@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from historian.shards import SaidInto, evolution_problems, group_problems
@@ -10,16 +10,12 @@ from historian.shards import SaidInto, evolution_problems, group_problems
 __all__ = ["refuse_shards", "refuse_shared"]
 
 
-def refuse_shards(glob: str, said: Mapping[str, Any], targets: Sequence[str]) -> None:
-    """Raises ValueError where what is *said* of tables that match *glob* makes them no one table.
-
-    Args:
-        targets: kinds of targets that they have.
-    """
+def refuse_shards(glob: str, said: Mapping[str, Any]) -> None:
+    """Raises ValueError where what is *said* of tables that match *glob* makes them no one table."""
     into = said.get("into")
     if into is None:
         return
-    problems = [*group_problems(glob, into), *evolution_problems(said["evolution"], targets)]
+    problems = [*group_problems(glob, into), *evolution_problems(said["evolution"])]
     if said.get("key"):
         problems.append(f"expected no key of their own, where into is said @ $.key (got {', '.join(said['key'])})")
     if said.get("keyless") == "rows":

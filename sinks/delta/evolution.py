@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from historian.changelog import physical_name
@@ -72,7 +72,7 @@ def evolved_homes(homes: Homes, plan: Plan, settings: DeltaSettings, *, refuse: 
             except TableStopped:
                 return home  # Rules for its columns stop it.
             for change in changes(before, version):
-                word = _word(settings, home, held, before, version, change)
+                word = _word(settings, home, made, before, version, change)
                 if word == "fail" and refuse:
                     raise _refused(home, version, change)
                 if word != "apply":
@@ -95,13 +95,16 @@ def _seen(
 
 
 def _word(
-    settings: DeltaSettings, home: Home, held: Decisions, before: Snapshot, version: PlannedVersion, change: Change
+    settings: DeltaSettings,
+    home: Home,
+    made: Sequence[Decision],
+    before: Snapshot,
+    version: PlannedVersion,
+    change: Change,
 ) -> str:
-    out = held.left_out(version.version)
-    if change.column_id in out:
+    if change.column_id in Decisions(made=tuple(made)).left_out(version.version):
         return "apply"  # to nothing
-    targets = [home.kind(directory) for directory in home.directories]
-    word = word_for(settings.for_table(home.came_as).evolution, change.edit, targets or ["changelog"])
+    word: str = word_for(settings.for_table(home.came_as).evolution, change.edit)
     after = before if version.snapshot is None else version.snapshot
     keys = {*before.primary_key, *after.primary_key}
     unfit = (word == "ignore" and change.added) or (word == "new_column" and not change.added)
@@ -109,7 +112,27 @@ def _word(
         return "quarantine"
     if home.mirror and not keys and change.column_id and word in ("keep", "new_column"):
         return "quarantine"  # Its rows would not be found again by all that they hold.
-    return "quarantine" if change.edit == "change_key" and out & keys else word
+    if change.edit == "change_key" and word == "apply" and not _finds(settings, home, made, before, after):
+        return "quarantine"
+    return word
+
+
+def _finds(settings: DeltaSettings, home: Home, made: Sequence[Decision], before: Snapshot, after: Snapshot) -> bool:
+    """Whether targets hold each value of the key that *after* has once, for every row that was there under the key *before*."""
+    key = after.primary_key
+    if any(d.edit == "add_column" and d.word == "ignore" and d.column_id in key for d in made):
+        return False
+    if not (home.mirror or home.history):
+        return True
+    if not (before.primary_key and key) or _keeps_rows(settings, home, made):
+        return False
+    return not any(d.column_id in key and d.edit != "rename_column" for d in made)
+
+
+def _keeps_rows(settings: DeltaSettings, home: Home, made: Sequence[Decision]) -> bool:
+    """Whether targets can have rows that the table does not have any more, which can have the same key as later ones."""
+    soft = bool(home.mirror) and settings.for_table(home.came_as).mirror_deletes == "soft"
+    return soft or any(d.edit in ("truncate", "drop_table") for d in made)
 
 
 def _refused(home: Home, version: PlannedVersion, change: Change) -> EditRefused:

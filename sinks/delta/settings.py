@@ -155,12 +155,11 @@ class TableSettings:
             problems.append(f"expected each column once @ $.key (got {', '.join(self.key)})")
         if self.keyless == "rows" and self.mirror_deletes == "soft":
             problems.append("expected changelog, where mirror_deletes is soft @ $.keyless (got rows)")
-        targets = [kind for kind in KINDS if getattr(self, kind) is not None]
         said = dict(self.evolution)
-        wrong = evolution.problems(self.evolution, targets)
+        wrong = evolution.problems(self.evolution)
         problems += [f"{expected} @ $.evolution.{key} (got {said[key]!r})" for key, expected in wrong]
         if self.into is not None:
-            problems += self._shard_problems([] if wrong else targets)
+            problems += self._shard_problems(known=not wrong)
         return problems
 
     def _column_problems(self) -> Iterator[str]:
@@ -173,14 +172,15 @@ class TableSettings:
             if name.lower() in RESERVED_COLUMNS and self.changelog is not None:
                 yield f"expected another name than the changelog's own columns have @ $.compute.{name}"
 
-    def _shard_problems(self, targets: list[str]) -> Iterator[str]:
+    def _shard_problems(self, *, known: bool) -> Iterator[str]:
         if self.key:
             yield f"expected no key of their own, where into is said @ $.key (got {', '.join(self.key)})"
         if self.keyless == "rows":
             yield "expected changelog, where into is said @ $.keyless (got rows)"
         if self.mirror_every_us:
             yield "expected none, where into is said @ $.mirror_every (got one)"
-        yield from shard_words(self.evolution, targets)
+        if known:
+            yield from shard_words(self.evolution)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,6 +151,15 @@ def test_a_rehearsal_knows_histories_and_soft_deletes(files: Path) -> None:
     ]
 
 
+def test_a_rehearsal_names_the_key_by_which_rows_are_told_apart(files: Path) -> None:
+    sql = "ALTER TABLE t ADD tenant INT NOT NULL DEFAULT 5 FIRST, DROP PRIMARY KEY, ADD PRIMARY KEY (tenant, id)"
+    result = _ddl(files, sql, "--schema", "start.sql", "--database", "shop", "--config", "c.yaml", "--json")
+    told = {one["kind"]: one["effects"] for one in json.loads(result.stdout)["sinks"] if one["line"]}
+    key = ["rows are told apart by tenant, id"]
+    assert told["mirror"] == ["tenant integer is added, '5' in the rows that are there", *key]
+    assert told["changelog"] == ["tenant integer is added", *key]
+
+
 @pytest.mark.parametrize(
     "sql,sink,reason",
     [

@@ -252,8 +252,8 @@ WRONG = {
         "expected apply, keep, ignore, quarantine or fail @ $.sinks[0].evolution.truncate (got 'never')",
         "unknown key; did you mean truncate? @ $.sinks[0].evolution.trunc",
     ),
-    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.*': {{evolution: {{change_key: apply}}}}}}}}]": (
-        "evolution.change_key: expected quarantine or fail for a changelog and a mirror, not apply (of tables a.*) @ $.sinks[0]",
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.*': {{evolution: {{change_key: keep}}}}}}}}]": (
+        "expected apply, quarantine or fail @ $.sinks[0].tables.a.*.evolution.change_key (got 'keep')",
     ),
     f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, catalog: shop}}]": (
         "expected catalog.schema @ $.sinks[0].catalog (got 'shop')",

@@ -238,7 +238,7 @@ def test_a_new_table_does_not_move_into_a_renamed_ones_place(lake: HeldLake) -> 
     assert lab.log(1) == lake.log("shop_t_changes")
 
 
-@pytest.mark.parametrize("what", ["lossy", "not widening", "key", "unknown default", "system name"])
+@pytest.mark.parametrize("what", ["lossy", "not widening", "no key", "unknown default", "system name"])
 def test_an_edit_that_is_not_followed_stops_its_table_only(
     lake: HeldLake, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -249,8 +249,8 @@ def test_an_edit_that_is_not_followed_stops_its_table_only(
         lab.retype("shop.t", "b", ColumnType(name="smallint"), cut=True)
     elif what == "not widening":
         lab.retype("shop.t", "b", ColumnType(name="decimal", precision=12, scale=4), cut=True)
-    elif what == "key":
-        lab.set_key("shop.t", "id", "b")
+    elif what == "no key":
+        lab.set_key("shop.t")
     elif what == "unknown default":
         lab.add("shop.t", "serial", INT, known=False, cut=True)
     else:

@@ -27,7 +27,7 @@ def test_no_name_leaves_its_directory() -> None:
         ({"history": "all"}, "expected a name with {database} and {table} @ $.history (got 'all')"),
         ({"history": "{database}_{table}"}, "expected another name than the mirror's @ $.history"),
         ({"evolution": (("preset", "lax"),)}, "expected strict or evolve or lenient @ $.evolution.preset (got 'lax')"),
-        ({"evolution": (("change_key", "apply"),)}, "for a changelog and a mirror @ $.evolution.change_key"),
+        ({"evolution": (("change_key", "keep"),)}, "expected apply or quarantine or fail @ $.evolution.change_key"),
         ({"changelog": "{table}", "mirror": "{table}"}, "expected another name than the changelog's @ $.mirror"),
     ],
 )

@@ -80,6 +80,9 @@ class PlainHistory:
             if before is not None and before.column_by_id(column.id) is None and column.initial is not None:
                 for interval in self._of[table_id].open.values():
                     interval.values[column.id] = initial_value(column)
+        if before is not None and before.primary_key != snapshot.primary_key:
+            place = self._of[table_id]
+            place.open = {tuple(map(row.values.get, snapshot.primary_key)): row for row in place.open.values()}
         self._last[table_id] = snapshot
 
     def _take(self, chunk: Chunk, snapshot: Snapshot) -> None:

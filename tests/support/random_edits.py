@@ -20,7 +20,7 @@ def random_words(rng: random.Random) -> tuple[tuple[str, str], ...]:
     """A preset, with other words for some kinds of edits."""
     said = [("preset", rng.choice(("evolve", "lenient")))]
     for rule in RULES.values():
-        words = [word for word in rule.words(("mirror",)) if word not in STOPS]
+        words = [word for word in rule.words if word not in STOPS]
         if words and rng.random() < 0.4:
             said.append((rule.edit, rng.choice(words)))
     return tuple(said)

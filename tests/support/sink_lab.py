@@ -166,6 +166,11 @@ class Lab:
     def set_key(self, name: str, *columns: str) -> None:
         ids = tuple(self._column(name, column).id for column in columns)
         self._statement(f"ALTER TABLE {name} ADD PRIMARY KEY", SetPrimaryKey(table=_name(name), columns=ids), cut=True)
+        table = self._table(name)
+        if columns:
+            table.live, table.bag = {self._key(name, row): row for row in self._rows(name)}, []
+        else:
+            table.live, table.bag = {}, self._rows(name)
 
     def rename(self, *pairs: tuple[str, str]) -> None:
         edits = []
@@ -203,7 +208,8 @@ class Lab:
     def update_part(self, name: str, key: Row, *, unseen: Collection[str] = (), **new: Any) -> None:
         """An update whose images have the key before, and after what is *new*; columns *unseen* change as well."""
         table = self._table(name)
-        old = table.live[self._key(name, key)]
+        held = table.live[self._key(name, key)]
+        old = {column.name: held[column.name] for column in self.catalog.tables[_name(name)].columns}
         same = self._key(name, {**old, **new}) == self._key(name, old)
         lacks = set(old) - set(key)
         ops = (Op.CORRECT_FROM, Op.CORRECT_TO) if same else (Op.RETRACT, Op.APPEND)
