@@ -297,16 +297,18 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
     found = f"{kind}: {cause.getMessage()}"
     if kind.rpartition(".")[2] in _CONFLICTS:
         return CommitConflict("another commit came in between", where=path, found=found)
-    root = cause
-    while root.getCause() is not None:
-        root = root.getCause()
-    if not _is_about_files(root):
+    about = None
+    while cause is not None:
+        # The innermost says it best; where a directory cannot be made, there is another error inside that says less.
+        about = cause if _is_about_files(cause) else about
+        cause = cause.getCause()
+    if about is None:
         return SinkError(what, where=path, found=found)
     return SinkError(
         what,
         where=path,
         expected="a path that Spark may read and write",
-        found=f"{root.getClass().getName()}: {root.getMessage()}",
+        found=f"{about.getClass().getName()}: {about.getMessage()}",
         next_step="mend the path, its rights or its space; the next run goes on where this one ended",
     )
 
