@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from historian.errors import ChainBroken
 from sinks.delta import faults
+from sinks.delta.following import changelog_schema
 from sinks.delta.kernel import Commit, DataFile
-from sinks.delta.schema import DeltaSchema, changelog_schema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.side_by_side import own_session
 from sinks.delta.spark_writer import put
 from sinks.delta.table_view import TableView
@@ -100,7 +101,7 @@ def changelog_after(part: Part, schema: DeltaSchema | None, positions: Collectio
     *positions*: words of :data:`historian.changelog.POSITION_COLUMNS`, which one that is made has columns for.
 
     Raises:
-        TableStopped: see :func:`sinks.delta.schema.changelog_schema`.
+        TableStopped: see :func:`sinks.delta.following.changelog_schema`.
     """
     first = part.base is None
     for version in part.versions:

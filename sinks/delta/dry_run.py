@@ -12,10 +12,11 @@ from historian.plans import Plan
 from sinks.base import Foreseen
 from sinks.delta.changelog import changelog_after
 from sinks.delta.evolution import evolved, evolved_homes
+from sinks.delta.following import mirror_schema
 from sinks.delta.history import history_after
 from sinks.delta.mirror import mirror_after
 from sinks.delta.policy import check
-from sinks.delta.schema import DeltaField, DeltaSchema, mirror_schema
+from sinks.delta.schema import DeltaField, DeltaSchema
 from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.homes import Homes
 from sinks.parts import Part, parts_of

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from historian.changelog import physical_name
 from sinks.delta.files import FileWriter
+from sinks.delta.following import DELETED
 from sinks.delta.kernel import DataFile
 from sinks.delta.rewrite import SMALL_BYTES, groups, read
-from sinks.delta.schema import DELETED
 from sinks.delta.splice import deleted
 from sinks.delta.target import Target
 from sinks.variant import VARIANT

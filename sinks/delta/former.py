@@ -17,8 +17,8 @@ from historian.plans import Plan, PlannedTable
 from historian.prefix import covers
 from sinks.decisions import Decisions
 from sinks.delta.cadence import followed
+from sinks.delta.following import DELETED
 from sinks.delta.past import version_holding
-from sinks.delta.schema import DELETED
 from sinks.delta.settings import KINDS
 from sinks.delta.target import MAINTENANCE, is_of
 from sinks.homes import Home, home_holding

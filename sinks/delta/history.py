@@ -19,11 +19,12 @@ from historian.errors import ChainBroken
 from sinks.delta import faults, rewrite
 from sinks.delta.changelog import ChangelogPart
 from sinks.delta.files import FileWriter
+from sinks.delta.following import history_schema
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.literals import initial_literal
 from sinks.delta.policy import check_whole
 from sinks.delta.retract import write_ends
-from sinks.delta.schema import DeltaSchema, history_schema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.side_by_side import own_session
 from sinks.delta.staged import BROADCAST_ROWS, quoted, staged
 from sinks.delta.table_view import TableView
@@ -184,7 +185,7 @@ def prepare_history(
     Args:
         changelog: what the part does to the table's changelog; None: it has none. A history is written before its
             changelog, so one that lacks the part stands beside a changelog that lacks it.
-        names: see :func:`sinks.delta.schema.history_schema`.
+        names: see :func:`sinks.delta.following.history_schema`.
 
     Raises:
         ChainBroken: history and changelog have not counted the same rows.
@@ -215,7 +216,7 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
     """The schema that a history of that *schema* (None: not made yet) has with *part*.
 
     Raises:
-        TableStopped: see :func:`sinks.delta.schema.history_schema`.
+        TableStopped: see :func:`sinks.delta.following.history_schema`.
     """
     for number, snapshot in part.written.items():
         schema = history_schema(schema, snapshot, names, follow=part.following.get(number))

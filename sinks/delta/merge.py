@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from historian.changelog import physical_name
 from historian.partial_fold import FROM, missing_row
 from historian.schema import Column
+from sinks.delta.following import DELETED
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
-from sinks.delta.schema import DELETED, DeltaSchema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.staged import BROADCAST_ROWS, NetFiles, quoted, staged
 from sinks.delta.target import Target
 

@@ -19,9 +19,10 @@ from historian.partial_fold import FROM, missing_row
 from historian.values import initial_scalar
 from sinks.delta import faults, merge
 from sinks.delta.few_rows import without_shard
+from sinks.delta.following import mirror_schema
 from sinks.delta.kernel import Commit, CommitConflict, DataFile
 from sinks.delta.policy import check_whole
-from sinks.delta.schema import DeltaSchema, mirror_schema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.settings import TableSettings
 from sinks.delta.side_by_side import own_session
 from sinks.delta.spark_writer import put
@@ -72,7 +73,7 @@ def mirror_after(part: Part, schema: DeltaSchema | None, *, soft: bool) -> Delta
     """The schema that a mirror of that *schema* (None: not made yet) has with *part*.
 
     Raises:
-        TableStopped: see :func:`sinks.delta.schema.mirror_schema`.
+        TableStopped: see :func:`sinks.delta.following.mirror_schema`.
     """
     if not part.following:
         return schema if part.last is None else mirror_schema(schema, part.last, soft=soft)

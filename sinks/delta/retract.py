@@ -21,9 +21,10 @@ from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart
 from sinks.delta.few_rows import few_rows
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
+from sinks.delta.following import DELETED
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
-from sinks.delta.schema import DELETED, DeltaSchema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.staged import quoted
 from sinks.delta.target import Target
 from sinks.parts import Part

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from historian.matching import KeyIndex
 from sinks.delta.files import MIRROR_FILE_BYTES, FileWriter
+from sinks.delta.following import DELETED
 from sinks.delta.kernel import DataFile
 from sinks.delta.rewrite import groups, read
-from sinks.delta.schema import DELETED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

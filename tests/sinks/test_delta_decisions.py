@@ -14,8 +14,8 @@ from sink_lab import INT, Lab, text
 from sinks.decisions import Decisions
 from sinks.delta import DeltaSettings
 from sinks.delta.evolution import evolved, evolved_homes
+from sinks.delta.following import mirror_schema
 from sinks.delta.policy import check
-from sinks.delta.schema import mirror_schema
 from sinks.homes import Homes
 from sinks.parts import Part, parts_of
 from sinks.shaping.plans import Shaper

@@ -9,7 +9,8 @@ import pytest
 
 from historian.errors import TableStopped
 from historian.schema import Column, ColumnType, Snapshot, TableName
-from sinks.delta.schema import DeltaSchema, changelog_schema, mirror_schema, widens
+from sinks.delta.following import changelog_schema, mirror_schema
+from sinks.delta.schema import DeltaSchema, widens
 
 INT = ColumnType(name="int")
 BIGINT = ColumnType(name="bigint")

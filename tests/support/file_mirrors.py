@@ -20,11 +20,12 @@ from sinks.chunks import Chunks
 from sinks.delta import DeltaSettings
 from sinks.delta.evolution import evolved, evolved_homes
 from sinks.delta.files import DELETES, FRESH, PARTIAL, STOPPED, UNSEEN, UPSERTS, FileWriter, Work, write_files
+from sinks.delta.following import DELETED
 from sinks.delta.kernel import Commit, DataFile
 from sinks.delta.mirror import prepare_mirror, write_mirror
 from sinks.delta.policy import check
 from sinks.delta.rewrite import read
-from sinks.delta.schema import DELETED, DeltaSchema
+from sinks.delta.schema import DeltaSchema
 from sinks.delta.staged import NetFiles
 from sinks.delta.table_view import HeldFile
 from sinks.homes import Homes
