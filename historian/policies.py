@@ -9,9 +9,19 @@ from collections.abc import Mapping
 
 from historian.schema import ColumnType
 
-__all__ = ["DEAD_LETTER", "ERROR", "NULL", "POLICIES", "REASONS", "holds_all", "is_possible", "may_letter", "policy_of"]
+__all__ = [
+    "DEAD_LETTER",
+    "FAIL",
+    "NULL_AND_COUNT",
+    "POLICIES",
+    "REASONS",
+    "holds_all",
+    "is_possible",
+    "may_letter",
+    "policy_of",
+]
 
-ERROR, NULL, DEAD_LETTER = "error", "null", "dead_letter"
+FAIL, NULL_AND_COUNT, DEAD_LETTER = "fail", "null_and_count", "dead_letter"
 """The table stops; the value becomes NULL and is counted; that, and it is told of with the log's bytes."""
 
 REASONS: Mapping[str, str] = {
@@ -27,10 +37,10 @@ REASONS: Mapping[str, str] = {
 """Choices of policies, and why values come under them."""
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
-    "zero_dates": {NULL: "", DEAD_LETTER: DEAD_LETTER, ERROR: ERROR},
-    "invalid_text": {ERROR: "", NULL: NULL, DEAD_LETTER: DEAD_LETTER},
+    "zero_dates": {NULL_AND_COUNT: "", DEAD_LETTER: "dead_letter", FAIL: "error"},
+    "invalid_text": {FAIL: "", NULL_AND_COUNT: "null", DEAD_LETTER: "dead_letter"},
     **{
-        reason: {ERROR: "", NULL: f"{reason}={NULL}", DEAD_LETTER: f"{reason}={DEAD_LETTER}"}
+        reason: {FAIL: "", NULL_AND_COUNT: f"{reason}=null", DEAD_LETTER: f"{reason}=dead_letter"}
         for reason in REASONS
         if reason not in ("zero_dates", "invalid_text")
     },
@@ -45,7 +55,7 @@ def policy_of(kind: ColumnType, reason: str) -> str:
     """What becomes of values that a column of that type cannot hold for *reason*.
 
     >>> policy_of(ColumnType(name="bigint", unsigned=True, form="int64 int64_overflow=null"), "int64_overflow")
-    'null'
+    'null_and_count'
     """
     words = kind.form.split()
     default = next(iter(POLICIES[reason]))
@@ -54,7 +64,7 @@ def policy_of(kind: ColumnType, reason: str) -> str:
 
 def may_letter(kind: ColumnType) -> bool:
     """Whether values of such a column can become dead letters."""
-    return any(word.endswith(DEAD_LETTER) for word in kind.form.split())
+    return any(word.endswith("dead_letter") for word in kind.form.split())
 
 
 def is_possible(reason: str, shape: str) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from historian.ddl.defaults import implied_value
 from historian.errors import ValueUnrepresentable
-from historian.policies import ERROR, policy_of
+from historian.policies import FAIL, policy_of
 from historian.schema import Column, ColumnType
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
@@ -139,12 +139,12 @@ def _unsigned_or_signed(text: str, kind: ColumnType) -> int | Decimal:
 
 def _int64(text: str, kind: ColumnType) -> int | None:
     number = int(text)
-    return None if number >= 1 << 63 and policy_of(kind, "int64_overflow") != ERROR else number
+    return None if number >= 1 << 63 and policy_of(kind, "int64_overflow") != FAIL else number
 
 
 def _boolean(text: str, kind: ColumnType) -> bool | None:
     value = {"0": False, "1": True}.get(text)
-    if value is None and policy_of(kind, "invalid_boolean") == ERROR:
+    if value is None and policy_of(kind, "invalid_boolean") == FAIL:
         raise ValueError(text)
     return value
 
@@ -176,7 +176,7 @@ def _bit(text: str, kind: ColumnType) -> bool | bytes:
 
 
 def _check_zero_date(text: str, kind: ColumnType) -> None:
-    if policy_of(kind, "zero_dates") == ERROR:
+    if policy_of(kind, "zero_dates") == FAIL:
         raise ValueError(text)
 
 

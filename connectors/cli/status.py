@@ -14,7 +14,7 @@ from connectors.cli.arguments import Config, Json
 from connectors.cli.outcome import ExitCode, ending
 from connectors.cli.terminal import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
-from historian.policies import ERROR
+from historian.policies import FAIL
 from historian.positions import GtidSet, LogPosition, parse_position
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _nulled_defaults(config: PipelineConfig, store: Store, history: History, las
 def _may_null_numbers(config: PipelineConfig) -> bool:
     """Whether other defaults than dates may be NULL."""
     values = [dict(rule.values) for rule in config.types.rules]
-    return any(each.get(reason, ERROR) != ERROR for each in values for reason in ("int64_overflow", "invalid_boolean"))
+    return any(each.get(reason, FAIL) != FAIL for each in values for reason in ("int64_overflow", "invalid_boolean"))
 
 
 def _became_null(column: Column) -> bool:

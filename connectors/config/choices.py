@@ -12,9 +12,11 @@ from historian.choices import TypeChoices, TypeRule
 __all__ = ["ChoicesDocument", "TypesDocument"]
 
 
-def _null(value: object) -> object:
-    """YAML's own null stands for the word."""
-    return "null" if value is None else value
+def _no_null(value: object) -> object:
+    """YAML's own null says nothing of what is to become NULL."""
+    if value is None:
+        raise ValueError("expected fail, null_and_count or dead_letter, not null")
+    return value
 
 
 def _column_pattern(text: str) -> str:
@@ -22,13 +24,13 @@ def _column_pattern(text: str) -> str:
     return text
 
 
-_Policy = Annotated[Literal["error", "null", "dead_letter"] | None, BeforeValidator(_null)]
+_Policy = Annotated[Literal["fail", "null_and_count", "dead_letter"] | None, BeforeValidator(_no_null)]
 
 
 def _policy(what: str) -> Any:
     return Field(
         default=None,
-        description=f"{what}; error by default: they stop the table. null: NULL, counted; dead_letter: NULL, and each is told "
+        description=f"{what}; fail by default: they stop the table. null_and_count: NULL, counted; dead_letter: NULL, and each is told "
         "of in the lake's historian_dead_letters",
     )
 
@@ -46,10 +48,12 @@ class ChoicesDocument(Model):
     )
     bit1: Literal["boolean", "binary"] | None = Field(default=None, description="BIT(1); boolean by default")
     time: Literal["microseconds", "text"] | None = Field(default=None, description="TIME; microseconds by default")
-    zero_dates: Annotated[Literal["null", "text", "dead_letter", "error"] | None, BeforeValidator(_null)] = Field(
+    zero_dates: Annotated[
+        Literal["null_and_count", "text", "dead_letter", "fail"] | None, BeforeValidator(_no_null)
+    ] = Field(
         default=None,
-        description="dates that the calendar does not have; null by default, counted. text: all of a column; dead_letter: NULL, "
-        "and each is told of in the lake's historian_dead_letters; error: stops the table",
+        description="dates that the calendar does not have; null_and_count by default: NULL, counted. text: all of a column; dead_letter: NULL, "
+        "and each is told of in the lake's historian_dead_letters; fail: stops the table",
     )
     invalid_text: _Policy = _policy("bytes that are no text of their column's character set")
     int64_overflow: _Policy = _policy("numbers above 2^63 - 1 where bigint_unsigned is int64")

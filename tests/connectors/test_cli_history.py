@@ -240,7 +240,7 @@ def test_status_tells_of_defaults_that_columns_were_added_with_and_cannot_have(t
         "name: zero\n"
         f"source: {{type: binlog-files, directory: {tmp_path / 'binlog'}, tables: ['db.t', 'db.v']}}\n"
         "sinks: [{type: delta, path: lake}]\n"
-        "types: {tinyint1: boolean, invalid_boolean: null, columns: {db.v: {zero_dates: text}, db.t.kept: {zero_dates: text}}}\n"
+        "types: {tinyint1: boolean, invalid_boolean: null_and_count, columns: {db.v: {zero_dates: text}, db.t.kept: {zero_dates: text}}}\n"
     )
     _track(file)
 

@@ -441,20 +441,20 @@ name: typed
 source: {type: mysql, host: h, user: u}
 types:
   tinyint1: boolean
-  zero_dates: null
+  zero_dates: null_and_count
   columns:
     "old.*": {zero_dates: text, time: text}
     "shop.orders.id": {bigint_unsigned: int64}
-    "shop.docs": {json: variant, invalid_variant: dead_letter, invalid_json: null}
+    "shop.docs": {json: variant, invalid_variant: dead_letter, invalid_json: null_and_count}
     "shop.empty": {}
 """
     )
     types = load_config(file).types
     assert [(rule.pattern, dict(rule.values)) for rule in types.rules] == [
-        ("", {"tinyint1": "boolean", "zero_dates": "null"}),
+        ("", {"tinyint1": "boolean", "zero_dates": "null_and_count"}),
         ("old.*", {"time": "text", "zero_dates": "text"}),
         ("shop.orders.id", {"bigint_unsigned": "int64"}),
-        ("shop.docs", {"invalid_json": "null", "invalid_variant": "dead_letter", "json": "variant"}),
+        ("shop.docs", {"invalid_json": "null_and_count", "invalid_variant": "dead_letter", "json": "variant"}),
     ]
 
 
@@ -463,6 +463,7 @@ types:
     [
         ("{bigint_unsigned: int32}", "$.types.bigint_unsigned"),
         ("{zero_dates: never}", "$.types.zero_dates"),
+        ("{zero_dates: null}", "expected fail, null_and_count or dead_letter, not null @ $.types.zero_dates"),
         ("{invalid_member: text}", "$.types.invalid_member"),
         ("{json: struct}", "$.types.json"),
         ("{json_: variant}", "$.types.json_"),

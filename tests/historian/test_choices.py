@@ -51,20 +51,24 @@ def test_the_narrowest_rule_wins_and_of_equals_the_last(rules: tuple[TypeRule, .
 @pytest.mark.parametrize(
     "kind,chosen,form",
     [
-        (UNSIGNED, {"bigint_unsigned": "int64", "int64_overflow": "null"}, "int64 int64_overflow=null"),
-        (UNSIGNED, {"int64_overflow": "null"}, ""),
-        (UNSIGNED, {"bigint_unsigned": "int64", "int64_overflow": "error"}, "int64"),
+        (UNSIGNED, {"bigint_unsigned": "int64", "int64_overflow": "null_and_count"}, "int64 int64_overflow=null"),
+        (UNSIGNED, {"int64_overflow": "null_and_count"}, ""),
+        (UNSIGNED, {"bigint_unsigned": "int64", "int64_overflow": "fail"}, "int64"),
         (FLAG, {"tinyint1": "boolean", "invalid_boolean": "dead_letter"}, "boolean invalid_boolean=dead_letter"),
         (
             ColumnType(name="json"),
-            {"json": "variant", "invalid_variant": "null", "invalid_json": "dead_letter"},
+            {"json": "variant", "invalid_variant": "null_and_count", "invalid_json": "dead_letter"},
             "variant invalid_variant=null invalid_json=dead_letter",
         ),
-        (ColumnType(name="json"), {"invalid_variant": "null", "invalid_json": "null"}, "invalid_json=null"),
-        (ColumnType(name="date"), {"zero_dates": "error", "invalid_text": "null"}, "error"),
+        (
+            ColumnType(name="json"),
+            {"invalid_variant": "null_and_count", "invalid_json": "null_and_count"},
+            "invalid_json=null",
+        ),
+        (ColumnType(name="date"), {"zero_dates": "fail", "invalid_text": "null_and_count"}, "error"),
         (
             ColumnType(name="text"),
-            {"invalid_text": "dead_letter", "invalid_compressed": "null"},
+            {"invalid_text": "dead_letter", "invalid_compressed": "null_and_count"},
             "dead_letter invalid_compressed=null",
         ),
     ],
@@ -179,7 +183,7 @@ def test_a_choice_stays_with_its_column_through_renames_and_is_in_edits_too() ->
 
 
 def test_what_fixes_a_target_is_told_by_column() -> None:
-    table = planned(TypeChoices((rule(tinyint1="boolean", zero_dates="error"),)), *STATEMENTS)
+    table = planned(TypeChoices((rule(tinyint1="boolean", zero_dates="fail"),)), *STATEMENTS)
     position = LogPosition(flavor="mysql", gtids="", file="b.1", offset=4)
     plan = Plan(
         number=1,

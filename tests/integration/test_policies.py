@@ -30,7 +30,7 @@ types:
   columns:
     "*.nulled": {{{nulled}}}
     "*.lettered": {{{lettered}, {more}}}
-    "*.of_*": {{zero_dates: error}}
+    "*.of_*": {{zero_dates: fail}}
 """
 LONG = "JSON_OBJECT('a', REPEAT('x', 17000000))"
 COLUMNS = {
@@ -64,7 +64,9 @@ def configured(tracked: Tracked, more: str = "") -> Path:
     path = tracked.config.path
     text = path.read_text().partition("\ntypes:")[0]
     reasons = [reason for reason in REASONS if f"{reason}:" not in more]
-    nulled, lettered = (", ".join(f"{each}: {policy}" for each in reasons) for policy in ('"null"', "dead_letter"))
+    nulled, lettered = (
+        ", ".join(f"{each}: {policy}" for each in reasons) for policy in ("null_and_count", "dead_letter")
+    )
     path.write_text(text + POLICIES.format(nulled=nulled, lettered=lettered, more=more))
     return path
 

@@ -166,7 +166,7 @@ _NAMES = {"changelog": "changes_again_t", "mirror": "again_t", "history": "again
 
 def test_a_table_goes_on_where_it_stopped(mysql9: Server, replica: Replica, spark: SparkSession) -> None:
     text = replica.path.read_text()
-    replica.path.write_text(f"{text}types: {{zero_dates: error}}\n")
+    replica.path.write_text(f"{text}types: {{zero_dates: fail}}\n")
     assert replica.run(spark) == {}
     _change(mysql9, 1)
     with mysql9.connect(sql_mode="") as connection, connection.cursor() as cursor:
@@ -182,7 +182,7 @@ def test_a_table_goes_on_where_it_stopped(mysql9: Server, replica: Replica, spar
     code, said = _historian(replica, "replay", "--table", "again.t")
     assert (code, "into its targets" in said) == (ExitCode.OK, True)
     assert list(replica.run(spark)) == ["again.t"], "it still cannot be read, and stops again"
-    replica.path.write_text(f"{text}types: {{zero_dates: 'null'}}\n")
+    replica.path.write_text(f"{text}types: {{zero_dates: null_and_count}}\n")
     assert _historian(replica, "replay", "--table", "again.t")[0] == ExitCode.OK
     _change(mysql9, 3)
     assert replica.run(spark) == {}

@@ -25,7 +25,7 @@ from connectors.readers.binlog.rows_old_temporal import old_temporal, old_tempor
 from connectors.readers.binlog.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from historian.choices import choices_of
 from historian.errors import ValueUnrepresentable
-from historian.policies import DEAD_LETTER, ERROR, policy_of
+from historian.policies import DEAD_LETTER, FAIL, policy_of
 from historian.schema import Column, ColumnType, Snapshot
 from historian.types import MAX_DECIMAL_DIGITS, arrow_type
 
@@ -89,12 +89,12 @@ class _Case(NamedTuple):
 
     def policy(self, reason: str) -> str:
         """What becomes of values that cannot be represented; in a primary key NULL would make one row of two."""
-        return ERROR if self.in_key else policy_of(self.type, reason)
+        return FAIL if self.in_key else policy_of(self.type, reason)
 
     def policies(self, *reasons: str) -> dict[str, str]:
         """By reason those that are not ``error``."""
         found = {reason: self.policy(reason) for reason in reasons}
-        return {reason: policy for reason, policy in found.items() if policy != ERROR}
+        return {reason: policy for reason, policy in found.items() if policy != FAIL}
 
 
 def _integer(case: _Case) -> Step:
@@ -187,8 +187,8 @@ def _old_temporal(case: _Case) -> Step:
 
 def _dated(case: _Case, finish: Finish) -> Finish:
     """Zero dates become NULL, unless the user or the key does not let them."""
-    if policy_of(case.type, "zero_dates") == ERROR:
-        why, mend = "none, as types.zero_dates says", "choose null, dead_letter or text for the column"
+    if policy_of(case.type, "zero_dates") == FAIL:
+        why, mend = "none, as types.zero_dates says", "choose null_and_count, dead_letter or text for the column"
         return forms.no_missing_dates(finish, why, f"mend the value at the source, or {mend}, for new targets")
     if case.in_key:
         why = "none in a primary key, where NULL would make one row of two"

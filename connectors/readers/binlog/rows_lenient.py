@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connectors.readers.binlog.rows_arrow import Cells, Finish
 from historian.errors import ValueUnrepresentable
-from historian.policies import DEAD_LETTER, ERROR
+from historian.policies import DEAD_LETTER, FAIL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ Lost: TypeAlias = tuple[int, bytes, str, str]
 
 
 def lose(cells: Cells, lost: Iterable[Lost], policy_of: Callable[[str], str]) -> list[int]:
-    """Notes in *cells* what becomes NULL, by policies that are no ``error``; the rows."""
+    """Notes in *cells* what becomes NULL, by policies that are no ``fail``; the rows."""
     rows = []
     for row, raw, text, reason in lost:
         rows.append(row)
@@ -54,7 +54,7 @@ def without(
     rows = np.flatnonzero(wrong & cells.valid())
     if not len(rows):
         return cells
-    if policy == ERROR:
+    if policy == FAIL:
         raise refusal(int(rows[0])).because(reason)
     lose(cells, ((row, *shown(row), reason) for row in rows.tolist()), lambda _: policy)
     valid = cells.valid()
@@ -73,7 +73,7 @@ def lenient(finish: Finish, policies: Mapping[str, str]) -> Finish:
     """
 
     def policy_of(reason: str) -> str:
-        return policies.get(reason, ERROR)
+        return policies.get(reason, FAIL)
 
     def finish_some(cells: Cells) -> pa.Array:
         try:
@@ -84,7 +84,7 @@ def lenient(finish: Finish, policies: Mapping[str, str]) -> Finish:
             if not refused:
                 raise  # It is not about one value.
         for _, error in refused:
-            if policy_of(error.reason) == ERROR:
+            if policy_of(error.reason) == FAIL:
                 raise error
         lost = ((row, pieces[row] or b"", _shown(pieces[row] or b""), error.reason) for row, error in refused)
         for row in lose(cells, lost, policy_of):
