@@ -87,18 +87,21 @@ class RandomLab:
         self.lab.add(name, self._new("c"), INT, after=after, initial=self._rng.choice((None, "7", "8")))
 
     def _drop(self, name: str) -> None:
-        others = [column for column in self._columns(name) if column != "id"]
+        others = [column for column in self._columns(name) if column not in self.lab.key_columns(name)]
         if len(others) > 1:
             self.lab.drop_column(name, self._rng.choice(others))
 
     def _rename_column(self, name: str) -> None:
-        self.lab.rename_column(name, self._rng.choice(self._columns(name)[1:] or ["id"]), self._new("r"))
-        self._keep_id(name)
+        old, new = self._rng.choice(self._columns(name)[1:] or ["id"]), self._new("r")
+        self.lab.rename_column(name, old, new)
+        if old == "id":
+            self.lab.rename_column(name, new, old)
 
-    def _keep_id(self, name: str) -> None:
-        (key,) = self.lab.key_columns(name)
-        if key != "id":
-            self.lab.rename_column(name, key, "id")
+    def _change_key(self, name: str) -> None:
+        """To one of two columns and back; a mirror with deleted rows would stop at it."""
+        others = [column for column in self._columns(name) if column != "id"]
+        if name == self._names[0]:
+            self.lab.set_key(name, "id", *([self._rng.choice(others)] if len(self.lab.key_columns(name)) == 1 else []))
 
     def _move(self, name: str) -> None:
         column, after = self._rng.choice(self._columns(name)), self._rng.choice(["", *self._columns(name)])
@@ -174,6 +177,7 @@ _CHANGES: tuple[Callable[[RandomLab, str], None], ...] = (
     RandomLab._rename_column,
     RandomLab._move,
     RandomLab._widen,
+    RandomLab._change_key,
     RandomLab._rename,
 )
 
