@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from historian.changelog import Op, physical_name
+from historian.changelog import physical_name
 from historian.plans import Plan
 from plain_history import PlainHistory, PlainInterval
 from sink_lab import Lab, Written
@@ -88,7 +88,7 @@ class Lake:
         rows = self.raw_log(directory)
         assert [row["offset"] for row in rows] == list(range(len(rows)))
         names = {physical_name(f.column_id): f.name for f in self.schema(directory).fields if f.column_id}
-        return [self._written(row, names) for row in rows]
+        return [self.lab.written(row, names) for row in rows]
 
     def view(self, directory: str) -> TableView:
         """The newest version of a table, as Kernel reads it."""
@@ -149,14 +149,6 @@ class Lake:
             plain.apply(plan, self.lab.chunks[plan.number])
         for name in names:
             assert self.history(f"{name.replace('.', '_')}_history") == plain.rows(name)
-
-    def _written(self, row: dict[str, Any], names: dict[str, str]) -> Written:
-        """The row under the names of its own version; what that version does not have must be NULL."""
-        columns = self.lab.columns_at(row["schema_version"], names)
-        assert all(row[name] is None for physical, name in names.items() if physical not in columns)
-        data = tuple((then, row[names[physical]]) for physical, then in columns.items())
-        absence = (tuple(found) if isinstance(found := row.get(name), list) else () for name in ("absent", "unseen"))
-        return Written(Op(row["op"]).sign, row["schema_version"], data, *absence)
 
     def _rows(self, frame: DataFrame) -> list[dict[str, Any]]:
         """Rows through Arrow, which keeps time zones apart from their absence."""

@@ -313,6 +313,17 @@ class Lab:
                 return columns
         raise AssertionError(f"no table of version {version} has its columns there")
 
+    def written(self, row: dict[str, Any], names: dict[str, str]) -> Written:
+        """A changelog row under the names of its own version; what that version does not have must be NULL.
+
+        *names*: physical name to the name that the row has it under.
+        """
+        columns = self.columns_at(row["schema_version"], names)
+        assert all(row[name] is None for physical, name in names.items() if physical not in columns)
+        data = tuple((then, row[names[physical]]) for physical, then in columns.items())
+        absence = (tuple(found) if isinstance(found := row.get(name), list) else () for name in ("absent", "unseen"))
+        return Written(Op(row["op"]).sign, row["schema_version"], data, *absence)
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _statement(self, statement: str, *edits: Edit, cut: bool = False) -> None:
