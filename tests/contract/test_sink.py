@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow.parquet as pq
 import pytest
 
-from historian.changelog import Op
+import iceberg_changelog
+from historian.changelog import Op, physical_name
 from historian.errors import ChainBroken, SinkError
 from historian.plans import Plan
 from historian.schema import ColumnType
+from iceberg_sink import IcebergSink, open_catalog
 from lake import Lake
 from sink_lab import INT, Lab, Written, decimal, text
 from sinks.base import Sink
@@ -63,7 +65,31 @@ class ParquetTarget:
         return [Written(Op(row["op"]).sign, row["schema_version"], tuple(row.items())[5:]) for row in rows]
 
 
-@pytest.fixture(params=[DeltaTarget, ParquetTarget], ids=["delta", "parquet"])
+class IcebergTarget:
+    """A sink of tests; that it needs no more than the protocol shows that the protocol suits Iceberg."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        # What executors run is a test's, and so not on their path.
+        spark.sparkContext.addPyFile(str(iceberg_changelog.__file__))
+        self.path = path
+
+    def open(self, connector: str = "shop") -> tuple[Sink, int]:
+        sink = IcebergSink(self.path)
+        return sink, sink.open(connector)
+
+    def log(self, lab: Lab, directory: str) -> list[Written]:
+        with open_catalog(self.path) as catalog:
+            table = catalog.load_table((iceberg_changelog.NAMESPACE, directory))
+            rows = table.scan().to_arrow().sort_by("offset").to_pylist()
+        standing = iceberg_changelog.standing_of(table.properties)
+        assert standing is not None
+        schema = table.schema()
+        names = {physical_name(at): schema.find_field(field_id).name for at, field_id in standing.fields.items()}
+        assert [row["offset"] for row in rows] == list(range(len(rows)))
+        return [lab.written(row, names) for row in rows]
+
+
+@pytest.fixture(params=[DeltaTarget, ParquetTarget, IcebergTarget], ids=["delta", "parquet", "iceberg"])
 def target(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Target:
     made: Target = request.param(spark, tmp_path / "a place é")
     return made
@@ -203,6 +229,8 @@ def test_a_plan_is_whole_however_often_its_write_fails(
 
 def _failing(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes the first commits of a target fail, before they are made and after them in turn; says how many are still to."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
     from sinks.delta.target import Target as DeltaTable
     from sinks.parquet import sink as parquet
     from sinks.parquet.ledger import Ledger
@@ -211,6 +239,9 @@ def _failing(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     kinds: list[tuple[Any, str]] = [(DeltaTable, "commit")]
     if isinstance(target, ParquetTarget):
         kinds = [(Ledger, "append"), (parquet, "write_chunks")]
+    elif isinstance(target, IcebergTarget):
+        kinds = [(SqlCatalog, "commit_table")]
+        left *= 9  # each of its commits: those of two tables, and that of the plan
     for owner, name in kinds:
         real = getattr(owner, name)
 
