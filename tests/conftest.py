@@ -29,6 +29,11 @@ settings.register_profile("fixed", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# Java for tests, this process's and that of processes started by it. A test's statements run once or a few times, so that to
+# compile them well would take more of two cores than it gives, and so would collecting garbage beside them. What Spark does
+# stays the same. Java reserves little for code that is compiled this way; a session that runs hundreds of plans would fill it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
+
 SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres"}
 
 

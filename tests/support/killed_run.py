@@ -32,8 +32,6 @@ def run_killed(config: Path, place: str, *uses: str, **environment: str) -> str:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(str(path) for path in paths if path),
-        # What a short run does once is not worth compiling well: half of Java's processor time would go into that.
-        "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:TieredStopAtLevel=1",
         **environment,
     }
     command = [sys.executable, __file__, str(config), place, *uses]
