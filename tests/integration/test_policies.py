@@ -53,7 +53,7 @@ LETTERS = {
 }
 
 
-@pytest.fixture(params=["mysql9", "mariadb118"])
+@pytest.fixture(params=["mysql9", pytest.param("mariadb118", marks=pytest.mark.soak)])
 def source(request: pytest.FixtureRequest) -> Server:
     found: Server = request.getfixturevalue(request.param)
     return found

@@ -177,8 +177,15 @@ def test_what_is_damaged_or_vacuumed_since_is_no_hindrance(spark: SparkSession, 
     assert _boundaries(lake) == [1, 2, 3, 4, 6, 7], "the former targets' and the fresh ones'"
 
 
-def test_what_is_not_kept_stops_the_table_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    lake = _lake(spark, tmp_path, mirror_deletes="soft", writer="spark", cluster=True)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, pytest.param({"writer": "spark", "cluster": True}, marks=pytest.mark.soak)],
+    ids=["here", "by Spark, clustered"],
+)
+def test_what_is_not_kept_stops_the_table_and_says_so(
+    spark: SparkSession, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    lake = _lake(spark, tmp_path, mirror_deletes="soft", **settings)
     lab, before = lake.lab, _held(lake)
     mirror = _former(lake)[1].rows
     assert mirror is not None

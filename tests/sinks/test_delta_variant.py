@@ -166,7 +166,11 @@ def test_what_variant_does_not_hold_stops_its_table_alone(spark: SparkSession, t
     assert [1, 2] == sorted(row["doc"] for row in _read(lake, "shop_other", "doc"))
 
 
-@pytest.mark.parametrize("small_bytes", [0, rewrite.SMALL_BYTES], ids=["merged", "rewritten"])
+@pytest.mark.parametrize(
+    "small_bytes",
+    [pytest.param(0, marks=pytest.mark.soak), rewrite.SMALL_BYTES],
+    ids=["merged", "rewritten"],
+)
 def test_histories_keep_the_documents(
     spark: SparkSession, tmp_path: Path, small_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,15 +37,16 @@ class Crashes:
         """How many there were."""
         return self.places.total()
 
-    def write(self, lake: Lake, plan: Plan, *, but: Collection[str] = ()) -> None:
+    def write(self, lake: Lake, plan: Plan, *, but: Collection[str] = (), often: int = _OF_ONE_TABLE) -> None:
         """Writes *plan*, which the lake lacks, with a crash where each place of it is reached first.
 
         A restart goes on behind what the crash left, so that each place costs what is written up to the next one.
 
         Args:
             but: places of this plan that are passed by.
+            often: so many crashes a place has in one table.
         """
-        seen = _Seen(self._at.difference(but))
+        seen = _Seen(self._at.difference(but), often)
         try:
             with lake.lab.delivered(plan) as chunks:
                 while not self._written(lake, plan, chunks, seen):
@@ -75,10 +76,11 @@ class Crashes:
 
 
 class _Seen:
-    """The places of a plan at which there was a crash, of those *wanted*."""
+    """The places of a plan at which there was a crash, of those *wanted*, in each table so *often* at most."""
 
-    def __init__(self, wanted: Collection[str]) -> None:
+    def __init__(self, wanted: Collection[str], often: int) -> None:
         self._wanted = wanted
+        self._often = often
         self._all: set[tuple[str, str]] = set()
         self._of_tables: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
@@ -87,7 +89,7 @@ class _Seen:
         """Whether one is wanted there that was not yet; there is one now."""
         table = place, at.partition(" ")[0]
         with self._lock:
-            if place not in self._wanted or (place, at) in self._all or self._of_tables[table] == _OF_ONE_TABLE:
+            if place not in self._wanted or (place, at) in self._all or self._of_tables[table] == self._often:
                 return False
             self._all.add((place, at))
             self._of_tables[table] += 1

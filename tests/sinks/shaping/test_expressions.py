@@ -40,7 +40,9 @@ def mirror(lake: HeldLake) -> list[dict[str, Any]]:
     return sorted(lake.mirror("shop_t"), key=lambda found: found["id"])
 
 
-@pytest.mark.parametrize("on_executors", [False, True], ids=["here", "on executors"])
+@pytest.mark.parametrize(
+    "on_executors", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["here", "on executors"]
+)
 def test_a_mirror_holds_what_the_filter_takes_with_computed_columns(
     spark: SparkSession,
     tmp_path: Path,

@@ -89,7 +89,7 @@ def two(spark: SparkSession, path: Path, **settings: Any) -> HeldLake:
     return lake
 
 
-@pytest.mark.parametrize("on_executors", [False, True])
+@pytest.mark.parametrize("on_executors", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_rows_of_shards_with_the_same_keys_stand_side_by_side(
     spark: SparkSession, tmp_path: Path, on_executors: bool
 ) -> None:
@@ -226,7 +226,7 @@ def test_truncate_and_drop_take_back_the_rows_of_their_shard(
     assert [one["op"] for one in lake.raw_log("shop_orders_changes")].count(1) == 4 + 4 + 1 + 1 + 1
 
 
-@pytest.mark.parametrize("by_spark", [False, True], ids=["here", "by Spark"])
+@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["here", "by Spark"])
 def test_a_crash_at_any_place_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_spark: bool
 ) -> None:
