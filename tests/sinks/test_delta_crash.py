@@ -62,15 +62,12 @@ def test_a_crash_at_any_place_changes_nothing(
             seed = SEED + plans // PLANS_OF_A_LAKE
             lake, random = _lake(spark, tmp_path / f"lake-{seed}", seed)
             print(f"seed {seed}")
-        way, of_lake = _WAYS[plans % len(_WAYS)], plans // PLANS_OF_A_LAKE
         # Behind a commit that a restart finds, it goes on with the next step: what lies between is for plans that pass by all
-        # places of before. In each lake another way has them; executors in the first one.
-        but = tuple(crashes.places) if (plans + of_lake) % len(_WAYS) == 1 else ()
+        # places of before. In each lake another way has them; in the first one Spark's, where a crash costs most.
+        passes_by = (plans + plans // PLANS_OF_A_LAKE) % len(_WAYS) == 2
         with monkeypatch.context() as patch:
-            way(patch)
-            # Spark takes seven times as long as the sink from one crash to the next: in the first lake a table has one at a place.
-            often = {"often": 1} if way is _merge and not of_lake else {}
-            crashes.write(lake, random.plan(), but=but, **often)
+            _WAYS[plans % len(_WAYS)](patch)
+            crashes.write(lake, random.plan(), but=tuple(crashes.places) if passes_by else ())
         lake.check_all()
         plans += 1
         if plans % PLANS_OF_A_LAKE == 0:
