@@ -17,13 +17,13 @@ from historian.interruptions import ResumeTable
 from historian.plans import Place, PlannedTable, PlannedVersion, Quarantine
 from historian.positions import FilePosition, LogPosition
 from historian.prefix import holds
-from historian.schema import Snapshot, TableName
+from historian.schema import Column, Snapshot, TableName
 from historian.versions import Version
 
 if TYPE_CHECKING:
     from historian.history import History
 
-__all__ = ["brings", "cuts", "planned_tables", "resumed_table", "retracts"]
+__all__ = ["brings", "cuts", "numbers", "planned_tables", "resumed_table", "retracts"]
 
 _Captured = Callable[[TableName], bool]
 _Aside = Callable[[TableName, TableName], bool]
@@ -45,10 +45,17 @@ def cuts(edit: Edit, before: Snapshot) -> bool:
         return not edit.column.initial_known
     if isinstance(edit, ChangeAttributes):
         held = before.column_by_id(edit.column.id)
-        return held is not None and held.generation_expression != edit.column.generation_expression
+        return held is not None and (
+            held.generation_expression != edit.column.generation_expression or numbers(held, edit.column)
+        )
     if isinstance(edit, ResumeTable):
         return edit.loses_rows
     return retracts(edit)
+
+
+def numbers(old: Column, new: Column) -> bool:
+    """Whether the server gives numbers of its own to rows that have 0 or NULL in a column, when *old* becomes *new*."""
+    return new.auto_increment and not old.auto_increment
 
 
 def brings(old: Snapshot, new: Snapshot) -> bool:

@@ -16,7 +16,7 @@ from historian.fold import rows_by_key
 from historian.projection import project
 from historian.schema import Column, Snapshot
 from historian.values import initial_scalar
-from sinks.rows import in_schema
+from sinks.rows import in_schema, two_rows
 from sinks.variant import fitted
 
 __all__ = ["Added", "IntervalRows", "close"]
@@ -135,6 +135,9 @@ def close(held: pa.Table, ends: pa.Table, key: Sequence[int], added: Added) -> t
     after = np.full(both.num_rows, -1, np.int64)
     after[order[:-1]] = np.where(first[1:], -1, order[1:])
     after = after[: rows.num_rows]
+    twice = np.flatnonzero((after >= 0) & (after < rows.num_rows))
+    if len(twice):
+        raise two_rows(rows.select([physical_name(i) for i in key]).slice(int(twice[0]), 1).to_pylist()[0])
     ended = pa.array(after >= 0)
     at = pa.array(after[after >= 0] - rows.num_rows)
     now_closed = rows.filter(ended)

@@ -227,7 +227,7 @@ def _newcomer(homes: Mapping[int, Home], snapshot: Snapshot, plan: int, sink: Si
         came_database=snapshot.name.database,
         came_table=snapshot.name.table,
         shape=names.shape,
-        key="" if key == snapshot.primary_key else ",".join(map(str, key)),
+        key=",".join(map(str, key)),
     )
     if None in columns:
         lacks = ", ".join(column for column, found in zip(names.key, columns, strict=True) if found is None)

@@ -44,8 +44,10 @@ _VERSIONING = "system-versioned tables are not followed"
 def parse_alter_table(cursor: Cursor) -> AlterTable:
     """Takes an ALTER TABLE statement, from ALTER to its end."""
     cursor.expect("ALTER")
-    while cursor.accept_any(_ALTER_MODIFIERS):
-        pass
+    ignore = False
+    while cursor.key in _ALTER_MODIFIERS:
+        ignore |= cursor.key == "IGNORE"
+        cursor.at += 1
     cursor.expect("TABLE")
     if_exists = cursor.accept("IF", "EXISTS")
     table = cursor.table_name()
@@ -69,7 +71,7 @@ def parse_alter_table(cursor: Cursor) -> AlterTable:
         if not cursor.accept(",") and cursor.key not in ("PARTITION", "REMOVE", END, ";"):
             raise cursor.fail("a comma")
     cursor.expect_end()
-    return AlterTable(table=table, actions=tuple(actions), if_exists=if_exists)
+    return AlterTable(table=table, actions=tuple(actions), if_exists=if_exists, ignore=ignore)
 
 
 def parse_create_index(cursor: Cursor) -> AlterTable:

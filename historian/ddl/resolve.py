@@ -221,7 +221,16 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
         return _refused(table, str(refused), *others)
     if new.name != table and new.name in catalog.tables:
         return _refused(table, f"it is renamed to {new.name}, which the history holds already", *others)
-    return Resolution(kind="ddl", edits=edits_between(old, new, moved))
+    edits = edits_between(old, new, moved)
+    if statement.ignore and _has_new_key(old, new):
+        reason = "ALTER IGNORE with a new unique key takes rows away without row events"
+        return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason)
+    return Resolution(kind="ddl", edits=edits)
+
+
+def _has_new_key(old: Snapshot, new: Snapshot) -> bool:
+    before, after = ({(key.columns, key.prefixes) for key in table.unique_keys} for table in (old, new))
+    return new.primary_key not in ((), old.primary_key) or not after <= {(old.primary_key, ()), *before}
 
 
 def _changed_rows(table: Snapshot, action: ChangesRows, catalog: Catalog, context: StatementContext) -> Resolution:

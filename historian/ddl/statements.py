@@ -298,11 +298,15 @@ Action = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterTable:
-    """ALTER TABLE, CREATE INDEX and DROP INDEX; actions that change nothing we keep are left out."""
+    """ALTER TABLE, CREATE INDEX and DROP INDEX; actions that change nothing we keep are left out.
+
+    ``ignore``: of rows that have one new key all but one go, without row events.
+    """
 
     table: TableName
     actions: tuple[Action, ...]
     if_exists: bool = False
+    ignore: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,7 +158,7 @@ def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Itera
         yield f"{', '.join(gone)} goes"
     if snapshot is not None and part.base is not None and snapshot.primary_key != part.base.primary_key:
         names = [c.name for column_id in snapshot.primary_key if (c := snapshot.column_by_id(column_id)) is not None]
-        yield f"rows are told apart by {', '.join(names)}"
+        yield f"rows are told apart by {', '.join(names) or 'no key'}"
     stayed = [physical for physical in before if physical in after]
     if stayed != [f.physical for f in new.fields if f.physical in before]:
         yield "columns stand in another order: " + ", ".join(f.name for f in new.fields)

@@ -13,7 +13,7 @@ from historian.schema import Snapshot
 from historian.segments import retracts
 from sinks.decisions import Decision, Decisions, Following
 from sinks.delta.changes import Change, changes
-from sinks.delta.settings import DeltaSettings
+from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.homes import Home, Homes
 from sinks.parts import Part
 from sinks.shaping.bindings import Bindings
@@ -124,14 +124,17 @@ def _finds(settings: DeltaSettings, home: Home, made: Sequence[Decision], before
         return False
     if not (home.mirror or home.history):
         return True
-    if not (before.primary_key and key) or _keeps_rows(settings, home, made):
+    said = settings.for_table(home.came_as)
+    if said.key and not home.key:
+        return False  # The primary key was the configured one, when a lake did not keep that.
+    if not (before.primary_key and key) or _keeps_rows(said, home, made):
         return False
     return not any(d.column_id in key and d.edit != "rename_column" for d in made)
 
 
-def _keeps_rows(settings: DeltaSettings, home: Home, made: Sequence[Decision]) -> bool:
+def _keeps_rows(said: TableSettings, home: Home, made: Sequence[Decision]) -> bool:
     """Whether targets can have rows that the table does not have any more, which can have the same key as later ones."""
-    soft = bool(home.mirror) and settings.for_table(home.came_as).mirror_deletes == "soft"
+    soft = bool(home.mirror) and said.mirror_deletes == "soft"
     return soft or any(d.edit in ("truncate", "drop_table") for d in made)
 
 

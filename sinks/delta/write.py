@@ -47,7 +47,8 @@ from sinks.delta.side_by_side import side_by_side
 from sinks.delta.staged import NetFiles
 from sinks.delta.state import LakeState
 from sinks.delta.target import Target
-from sinks.parts import Part
+from sinks.delta.unlogged import check_unlogged
+from sinks.parts import Part, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,6 +161,9 @@ class PlanWriter:
         changelog = mirror_schema = mirror = None
         if part.home.changelog:
             changelog = prepare_changelog(part, self._targets[part.home.changelog], settings.changelog_columns)
+        for directory in filter(None, (part.home.mirror, part.home.history)):
+            if self._targets[directory].held < part.transaction(Step.ROWS):
+                check_unlogged(spark, part, self._targets[directory])
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
             mirror_schema = prepare_mirror(shown.mirrored, mirror, settings)

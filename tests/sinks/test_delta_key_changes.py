@@ -10,7 +10,7 @@ import pytest
 
 from held_rows import HeldLake
 from sink_lab import INT, Lab, text
-from sinks.delta import rewrite
+from sinks.delta import few_rows, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +50,19 @@ def _go_on(lake: HeldLake, *, cuts: bool) -> None:
     lake.cut()
 
 
-@pytest.mark.parametrize("cuts", [True, False], ids=["plan by plan", "at once"])
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"cluster": True}, {"mirror_every_us": 100}, {"changelog": None}, {"writer": "spark"}, KEPT],
-    ids=["plain", "clustered", "late", "without changelog", "by Spark", "merged by Spark"],
+    "settings, cuts",
+    [
+        pytest.param({}, True, id="plan by plan"),
+        pytest.param({}, False, id="at once"),
+        pytest.param({"cluster": True}, False, id="clustered"),
+        pytest.param({"mirror_every_us": 100}, True, id="late"),
+        pytest.param({"changelog": None}, False, id="without changelog"),
+        pytest.param({"writer": "spark"}, False, id="by Spark"),
+        pytest.param(KEPT, False, id="merged by Spark"),
+        pytest.param({"writer": "spark"}, True, id="by Spark, plan by plan", marks=pytest.mark.soak),
+        pytest.param(KEPT, True, id="merged by Spark, plan by plan", marks=pytest.mark.soak),
+    ],
 )
 def test_rows_are_found_by_the_new_key(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], cuts: bool
@@ -132,3 +140,50 @@ def test_a_key_that_does_not_tell_held_rows_apart_stops_its_table(
     assert [name] == list(lake.stopped())
     assert "the primary key of a mirrored table changes" in lake.stopped()[name]
     assert before == lake.mirror("shop_bag" if what == "gained" else "shop_t")
+
+
+@pytest.mark.parametrize("small_bytes", [0, rewrite.SMALL_BYTES], ids=["by Spark", "here"])
+@pytest.mark.parametrize("kind", ["mirror", "history"])
+@pytest.mark.parametrize("what", ["two rows", "no value", "a number"])
+def test_rows_that_show_what_the_log_does_not_tell_stop_their_table(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    what: str,
+    kind: str,
+    small_bytes: int,
+) -> None:
+    monkeypatch.setattr(few_rows, "SMALL_BYTES", small_bytes)
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), **(HISTORY | {"mirror": None} if kind == "history" else {}))
+    lab = lake.lab
+    lab.create("shop.t", {"id": INT, "n": INT})
+    rows = [{"id": 0, "n": 5}, {"id": 1, "n": 5 if what == "two rows" else None}]
+    lab.insert("shop.t", *rows)
+    lab.delete("shop.t", {"id": 0, "n": 5})
+    lab.insert("shop.t", rows[0])
+    if what == "a number":
+        lab.make_auto_increment("shop.t", "id")
+    else:
+        lab.set_key("shop.t", "n")
+    lab.insert("shop.t", {"id": 7, "n": 7})
+    with caplog.at_level(logging.CRITICAL):
+        lake.cut()
+
+    (reason,) = lake.stopped().values()
+    assert "a statement has changed rows without row events" in reason
+    assert {"two rows": "n = 5", "no value": "n = None", "a number": "id = 0"}[what] in reason
+    directory = "shop_t" if kind == "mirror" else "shop_t_history"
+    assert {row["id"] for row in lake.mirror(directory)} == {0, 1}
+
+
+def test_a_configured_key_stays_where_the_primary_key_was_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    lake = _lake(spark, tmp_path, history=None, key=("id",))
+    lake.lab.set_key("shop.t", "a")
+    lake.lab.update("shop.t", {"id": 5, "a": "k4", "b": 2}, b=7)
+    lake.lab.update("shop.t", {"id": 6, "a": "k3", "b": 0}, a="new")
+    lake.cut()
+
+    lake.check("shop.t")
+    assert ["id"] == [lake.schema("shop_t").fields[0].name]
+    assert (1,) == lake.homes()[1].key_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from historian.changelog import CHUNK_COLUMNS, Op, physical_name
 from historian.chunks import CHUNK_STREAM, Chunk, chunk_row
 from historian.edits import (
     AddColumn,
+    ChangeAttributes,
     ChangeType,
     CreateTable,
     DropColumn,
@@ -171,6 +172,11 @@ class Lab:
             table.live, table.bag = {self._key(name, row): row for row in self._rows(name)}, []
         else:
             table.live, table.bag = {}, self._rows(name)
+
+    def make_auto_increment(self, name: str, column: str) -> None:
+        held = self._column(name, column)
+        edit = ChangeAttributes(table=_name(name), column=replace(held, auto_increment=True))
+        self._statement(f"ALTER TABLE {name} MODIFY {column} INT AUTO_INCREMENT", edit, cut=True)
 
     def rename(self, *pairs: tuple[str, str]) -> None:
         edits = []

@@ -92,7 +92,7 @@ class _Case(NamedTuple):
         return FAIL if self.in_key else policy_of(self.type, reason)
 
     def policies(self, *reasons: str) -> dict[str, str]:
-        """By reason those that are not ``error``."""
+        """By reason those that are not ``fail``."""
         found = {reason: self.policy(reason) for reason in reasons}
         return {reason: policy for reason, policy in found.items() if policy != FAIL}
 

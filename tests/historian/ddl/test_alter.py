@@ -280,6 +280,24 @@ def test_rows_that_change_unseen_leave_the_schema_known(
     assert found.tables == (TableName("shop", "t"), *others)
 
 
+@pytest.mark.parametrize("action", ["ADD PRIMARY KEY (a)", "ADD UNIQUE (b)", "ADD u INT UNIQUE", "ADD UNIQUE (a(1))"])
+def test_rows_that_have_one_new_key_go_unseen_where_it_is_ignored(action: str) -> None:
+    table = "CREATE TABLE t (a VARCHAR(9), b INT, UNIQUE (a))"
+    found = resolved(f"ALTER IGNORE TABLE t {action}", table, context=MARIADB)
+    same = resolved(f"ALTER TABLE t {action}", table, context=MARIADB)
+    assert (found.kind, found.tables) == ("rows", (TableName("shop", "t"),))
+    assert found.reason == "ALTER IGNORE with a new unique key takes rows away without row events"
+    assert (same.kind, same.edits) == ("ddl", found.edits)
+
+
+@pytest.mark.parametrize(
+    "action", ["ADD c INT", "ADD KEY (b)", "MODIFY a VARCHAR(20)", "DROP INDEX a", "ADD UNIQUE (a)"]
+)
+def test_what_brings_no_new_key_is_followed_although_it_ignores(action: str) -> None:
+    table = "CREATE TABLE t (a VARCHAR(9), b INT, UNIQUE (a))"
+    assert resolved(f"ALTER IGNORE TABLE t {action}", table, context=MARIADB).kind == "ddl"
+
+
 def test_truncating_all_partitions_empties_the_table() -> None:
     assert [edit.kind for edit in resolved("ALTER TABLE t TRUNCATE PARTITION ALL", ABCD).edits] == ["truncate_table"]
 
