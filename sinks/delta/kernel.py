@@ -17,7 +17,7 @@ from historian.errors import SinkError
 from sinks.delta import faults
 from sinks.delta.local_files import with_local_files
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.table_view import KernelClasses, TableView, log_entry, optional
+from sinks.delta.table_view import TableView, kernel_classes, log_entry, may_have_log, optional
 from sinks.storage import is_local, share_settings
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Kernel:
     def __init__(self, spark: SparkSession, signature: str) -> None:
         jvm: Any = spark._jvm  # noqa: SLF001 there is no public way to a class of the JVM
         context: Any = spark._jsc  # noqa: SLF001 same
-        self._classes = KernelClasses(jvm)
-        self._hadoop = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
+        self._classes = kernel_classes(jvm)
+        self._hadoop = self._classes.configuration(context.hadoopConfiguration())
         # HDFS's, which is the default for local paths too, starts some ten processes to write a file of the log.
         self._hadoop.setIfUnset(_LOCAL_LOGS, "io.delta.storage.LocalLogStore")
         self._engine = self._classes.engine(self._hadoop)
@@ -97,6 +97,9 @@ class Kernel:
         from py4j.protocol import Py4JJavaError
 
         share_settings(self._spark, path)
+        # Kernel says it by an exception, which PySpark takes some 40 ms to look at.
+        if not may_have_log(path):
+            return None
         try:
             snapshot = self._classes.load_snapshot(path).build(self._engine_of(path))
         except Py4JJavaError as error:
@@ -188,8 +191,7 @@ class Kernel:
         system = name.getFileSystem(self._hadoop)
         if not system.exists(name):
             return None
-        java: Any = self._spark._jvm.java.io  # type: ignore[union-attr] # noqa: SLF001 no public way to a class of the JVM
-        reader = java.BufferedReader(java.InputStreamReader(system.open(name), "UTF-8"))
+        reader = self._classes.buffered_reader(self._classes.stream_reader(system.open(name), "UTF-8"))
         try:
             while (line := reader.readLine()) is not None:
                 if line.startswith('{"commitInfo"'):

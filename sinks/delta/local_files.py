@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from sinks.delta.table_view import kernel_classes
+
 __all__ = ["with_local_files"]
 
 _NAME = "fs.file.impl"
@@ -51,7 +53,7 @@ def with_local_files(jvm: Any, configuration: Any) -> Any:
     """
     if configuration.get(_NAME):
         return configuration
-    local = jvm.org.apache.hadoop.conf.Configuration(configuration)
+    local = kernel_classes(jvm).configuration(configuration)
     local.setClassLoader(_class_loader(jvm))
     local.set(_NAME, _CLASS)
     # Hadoop keeps the first file system that is asked for, which is Spark's.
@@ -62,6 +64,6 @@ def with_local_files(jvm: Any, configuration: Any) -> Any:
 @lru_cache(maxsize=1)
 def _class_loader(jvm: Any) -> Any:
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.hadoop.conf.Configuration(False).getClassLoader())
+    compiler.setParentClassLoader(kernel_classes(jvm).configuration(False).getClassLoader())
     compiler.cook(_SOURCE)
     return compiler.getClassLoader()

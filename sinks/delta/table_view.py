@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -17,7 +18,16 @@ from sinks.storage import is_local, located
 if TYPE_CHECKING:
     from sinks.delta.kernel import Commit
 
-__all__ = ["KEEPS_ROWS", "HeldFile", "KernelClasses", "TableView", "log_entry", "optional"]
+__all__ = [
+    "KEEPS_ROWS",
+    "HeldFile",
+    "KernelClasses",
+    "TableView",
+    "kernel_classes",
+    "log_entry",
+    "may_have_log",
+    "optional",
+]
 
 KEEPS_ROWS = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 """Properties of tables whose rows must not be moved to another file as if they were new."""
@@ -201,14 +211,16 @@ class TableView:
 
 
 class KernelClasses:
-    """What is called of Kernel's and Java's classes. Each look-up of a name costs a round trip, so they are made once."""
+    """What is called of Kernel's and Java's classes: see :func:`kernel_classes`."""
 
     def __init__(self, jvm: Any) -> None:
         kernel = jvm.io.delta.kernel
         internal = kernel.internal
         self.optional = jvm.java.util.Optional
         self.array_list, self.hash_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
-        self.hadoop_path = jvm.org.apache.hadoop.fs.Path
+        self.buffered_reader, self.stream_reader = jvm.java.io.BufferedReader, jvm.java.io.InputStreamReader
+        hadoop = jvm.org.apache.hadoop
+        self.hadoop_path, self.configuration = hadoop.fs.Path, hadoop.conf.Configuration
         self.engine = kernel.defaults.engine.DefaultEngine.create
         self.load_snapshot = kernel.TableManager.loadSnapshot
         self.create_table = kernel.TableManager.buildCreateTableTransaction
@@ -227,6 +239,25 @@ class KernelClasses:
         self.row_json = kernel.defaults.internal.json.JsonUtils.rowToJson
         self.predicate, self.column = kernel.expressions.Predicate, kernel.expressions.Column
         self.long = kernel.expressions.Literal.ofLong
+
+
+@lru_cache(maxsize=1)
+def kernel_classes(jvm: Any) -> KernelClasses:
+    """The classes, looked up once a JVM: each part of a name costs a round trip, and a search for a class of the name in all jars."""
+    return KernelClasses(jvm)
+
+
+def may_have_log(path: str) -> bool:
+    """False where there is no Delta log at *path*, as far as this process can tell."""
+    if not is_local(path):
+        return True
+    try:
+        Path(located(path)[1], "_delta_log").stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def log_entry(path: str, version: int) -> tuple[int, ...] | None:
