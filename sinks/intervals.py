@@ -128,8 +128,7 @@ def close(held: pa.Table, ends: pa.Table, key: Sequence[int], added: Added) -> t
     was_open = held.column("to_offset").is_null()
     rows, closed = held.filter(was_open), held.filter(pc.invert(was_open))
     for column, _ in added:
-        if column.id in key:
-            rows = _with(rows, physical_name(column.id), pa.repeat(_initial(column, held.schema), rows.num_rows))
+        rows = _with(rows, physical_name(column.id), pa.repeat(_initial(column, held.schema), rows.num_rows))
     both = pa.concat_tables([rows, ends])
     order, first = (v.to_numpy(zero_copy_only=False) for v in rows_by_key(both, [physical_name(i) for i in key]))
     after = np.full(both.num_rows, -1, np.int64)
@@ -143,10 +142,7 @@ def close(held: pa.Table, ends: pa.Table, key: Sequence[int], added: Added) -> t
     now_closed = rows.filter(ended)
     for name in ("to_offset", "valid_to", *(physical_name(column.id) for column, _ in added)):
         now_closed = _with(now_closed, name, ends.column(name).take(at))
-    still = rows.filter(pc.invert(ended))
-    for column, _ in added:
-        still = _with(still, physical_name(column.id), pa.repeat(_initial(column, held.schema), still.num_rows))
-    return still, pa.concat_tables([closed, now_closed])
+    return rows.filter(pc.invert(ended)), pa.concat_tables([closed, now_closed])
 
 
 def _initial(column: Column, schema: pa.Schema) -> pa.Scalar:

@@ -17,6 +17,7 @@ from sinks.delta.following import DELETED
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.spark_rows import known_version
 from sinks.delta.staged import BROADCAST_ROWS, NetFiles, quoted, staged
 from sinks.delta.target import Target
 
@@ -100,8 +101,11 @@ def _completed(
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
     rows = _read_partial(spark, schema, files).alias("p")
-    held = spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
-    held = held.select(*(F.col(quoted(f.name)).alias(f.physical) for f in schema.fields)).alias("m")
+    held = (
+        known_version(spark, target)
+        .select(*(F.col(quoted(f.name)).alias(f.physical) for f in schema.fields))
+        .alias("m")
+    )
     keys = [physical_name(column) for column in key]
     same_row = reduce(and_, (F.col(f"p.{FROM}{name}").eqNullSafe(F.col(f"m.{name}")) for name in keys))
     lost = rows.join(held, same_row, "left_anti").select(*(f"{FROM}{name}" for name in keys)).head()

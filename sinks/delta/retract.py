@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,11 +21,10 @@ from sinks.delta import faults
 from sinks.delta.changelog import ChangelogPart
 from sinks.delta.few_rows import few_rows
 from sinks.delta.files import FILES, FileWriter, file_rows, files_of
-from sinks.delta.following import DELETED
 from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
 from sinks.delta.schema import DeltaSchema
-from sinks.delta.staged import quoted
+from sinks.delta.spark_rows import columns_by_id, known_version, present_rows
 from sinks.delta.target import Target
 from sinks.parts import Part
 from sinks.rows import in_schema
@@ -62,10 +61,11 @@ def write_retractions(
         },
     )
     if mirror is not None and mirror.exists:
-        few = few_rows(mirror, _ids(part.base, part.set_aside, mirror.view.schema()), order, part.cleared)
+        ids = _ids(part.base, part.set_aside, mirror.view.schema())
+        few = few_rows(mirror, ids, order, part.cleared)
         if few is not None:
             return _written_here(few, shape)
-        rows = _of_mirror(spark, mirror, part.base, part.set_aside)
+        rows = present_rows(spark, mirror, ids)
     else:
         rows = folded(spark, work, part.base)
     return _written(_of_shard(rows, part), order, shape)
@@ -92,7 +92,6 @@ def write_ends(
     statement = part.clears
     if statement is None or part.base is None or history.view.is_empty():
         return []
-    held = history.view.schema()
     shape = _Shape(
         directory=history.path,
         schema=schema.arrow(),
@@ -104,9 +103,7 @@ def write_ends(
     few = few_rows(history, key, key, part.cleared)
     if few is not None:
         return _written_here(few, shape)
-    names = {f.physical: quoted(f.name) for f in held.fields}
-    rows = _rows(spark, history).where(f"{names['to_offset']} IS NULL")
-    return _written(_of_shard(rows.select(*_columns(held, key)), part), key, shape)
+    return _written(_of_shard(present_rows(spark, history, key), part), key, shape)
 
 
 _UTC_US = pa.timestamp("us", tz="UTC")
@@ -141,18 +138,6 @@ def _written_here(rows: pa.Table, shape: _Shape) -> list[DataFile]:
     return files
 
 
-def _rows(spark: SparkSession, target: Target) -> DataFrame:
-    return spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
-
-
-def _of_mirror(spark: SparkSession, mirror: Target, base: Snapshot, set_aside: Sequence[int]) -> DataFrame:
-    schema = mirror.view.schema()
-    rows = _rows(spark, mirror)
-    if DELETED[0] in schema.names():
-        rows = rows.where(f"NOT {DELETED[0]}")
-    return rows.select(*_columns(schema, _ids(base, set_aside, schema)))
-
-
 def _of_shard(rows: DataFrame, part: Part) -> DataFrame:
     """Those of *rows*, under physical names, that the part's statement is about."""
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
@@ -179,8 +164,8 @@ def folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFram
     schema = changelog.view.schema()
     lacks = F.col(ABSENT).isNotNull() if ABSENT in schema.names() else F.lit(False)
     ids = _ids(base, work.part.set_aside, schema)
-    columns = _columns(schema, ids)
-    rows = _rows(spark, changelog).select("offset", "op", "schema_version", lacks.alias(ABSENT), *columns)
+    columns = columns_by_id(schema, ids)
+    rows = known_version(spark, changelog).select("offset", "op", "schema_version", lacks.alias(ABSENT), *columns)
     for column in base.columns:
         field = schema.by_id(column.id)
         if field is not None and field.since and column.initial is not None:
@@ -232,13 +217,6 @@ def _refuse_rewritten(part: Part, base: Snapshot) -> None:
             expected="a mirror, or a primary key that has not changed",
             next_step="replicate the table anew, with a mirror",
         )
-
-
-def _columns(schema: DeltaSchema, column_ids: Iterable[int]) -> Sequence[Any]:
-    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
-
-    names = {f.column_id: quoted(f.name) for f in schema.fields}
-    return [F.col(names[column_id]).alias(physical_name(column_id)) for column_id in column_ids]
 
 
 def _writer(shape: _Shape) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

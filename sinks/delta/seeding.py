@@ -55,15 +55,7 @@ def seed(spark: SparkSession, state: LakeState, settings: DeltaSettings, part: P
     said = settings.for_table(home.came_as)
     version = part.plan * STEPS
     targets = {
-        kind: Target(
-            state.kernel,
-            state.connector,
-            directory,
-            state.path(directory),
-            kind,
-            said.table_properties,
-            by_spark=said.writer == "spark",
-        )
+        kind: state.target(home, directory)
         for kind in ("changelog", "mirror", "history")
         if (directory := getattr(home, kind))
     }
@@ -98,8 +90,8 @@ def _files(
     if former.rows is not None:
         rows = rows_of(spark, former, schema)
     else:
-        directory = state.homes[part.home.table_id].changelog
-        changelog = Target(state.kernel, state.connector, directory, state.path(directory), "changelog")
+        home = state.homes[part.home.table_id]
+        changelog = state.target(home, home.changelog)
         changelog.refresh()
         rows = _amounting(spark, changelog, part, schema)
     written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()

@@ -11,7 +11,6 @@ from sinks.delta.former import Boundary, boundaries, boundary_at, former_targets
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.sink import DeltaSink
 from sinks.delta.state import LakeState
-from sinks.delta.target import Target
 from sinks.homes import Home
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def seed_for(
 def _unclear(state: LakeState, home: Home, plan: Plan) -> str:
     links = state.links_until(plan.number - 1)
     for directory in home.directories:
-        target = Target(state.kernel, state.connector, directory, state.path(directory), home.kind(directory))
+        target = state.target(home, directory)
         before = links.get(directory, 0)
         try:
             target.refresh()

@@ -40,6 +40,7 @@ from sinks.delta.state_rows import (
     row_counts,
 )
 from sinks.delta.table_view import TableView
+from sinks.delta.target import Target
 from sinks.homes import Home, Homes
 from sinks.parts import ChunkRows
 from sinks.shaping.bindings import Bindings, check_bindings
@@ -82,6 +83,19 @@ class LakeState:
     def path(self, directory: str) -> str:
         """The absolute path of a directory of the lake."""
         return f"{self._root}/{directory}"
+
+    def target(self, home: Home, directory: str) -> Target:
+        """A target of the table, not looked at yet."""
+        said = self._settings.for_table(home.came_as)
+        return Target(
+            self.kernel,
+            self.connector,
+            directory,
+            self.path(directory),
+            home.kind(directory),
+            said.table_properties,
+            by_spark=said.writer == "spark",
+        )
 
     def recover(self) -> Recovered | None:
         """See :class:`sinks.base.Sink`."""

@@ -17,13 +17,12 @@ from historian.changelog import physical_name
 from historian.errors import TableStopped
 from historian.segments import numbers
 from sinks.delta.few_rows import few_rows
-from sinks.delta.following import DELETED
-from sinks.delta.staged import quoted
+from sinks.delta.spark_rows import present_rows
 from sinks.delta.target import Target
 from sinks.parts import Part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["check_unlogged"]
 
@@ -56,7 +55,7 @@ def check_unlogged(spark: SparkSession, part: Part, target: Target) -> None:
     if not asked.all:
         return
     few = few_rows(target, asked.all, asked.all, ())
-    found = _among(few, asked) if few is not None else _by_spark(_frame(spark, target), target, asked)
+    found = _among(few, asked) if few is not None else _by_spark(spark, target, asked)
     if found is not None:
         names = part.last or part.base
         assert names is not None  # noqa: S101 it has columns
@@ -94,19 +93,10 @@ def _among(rows: pa.Table, asked: _Asked) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def _frame(spark: SparkSession, target: Target) -> DataFrame:
-    rows = spark.read.format("delta").option("versionAsOf", target.view.version).load(target.path)
-    if target.kind == "history":
-        return rows.where("to_offset IS NULL")
-    return rows.where(f"NOT {DELETED[0]}") if DELETED[0] in rows.columns else rows
-
-
-def _by_spark(rows: DataFrame, target: Target, asked: _Asked) -> dict[str, Any] | None:
+def _by_spark(spark: SparkSession, target: Target, asked: _Asked) -> dict[str, Any] | None:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    schema = target.view.schema()
-    shown = [F.col(quoted(f.name)).alias(f.physical) for i in asked.all if (f := schema.by_id(i)) is not None]
-    rows = rows.select(*shown)
+    rows = present_rows(spark, target, asked.all)
     wrong = [F.col(physical_name(i)).isNull() for i in asked.all]
     wrong += [F.col(physical_name(i)) == 0 for i in asked.numbered]
     found = rows.where(reduce(lambda a, b: a | b, wrong)).take(1)

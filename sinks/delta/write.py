@@ -158,12 +158,12 @@ class PlanWriter:
         soft = settings.mirror_deletes == "soft"
         shown = evolved(part, soft=soft)
         part = shown.part
-        changelog = mirror_schema = mirror = None
-        if part.home.changelog:
-            changelog = prepare_changelog(part, self._targets[part.home.changelog], settings.changelog_columns)
         for directory in filter(None, (part.home.mirror, part.home.history)):
             if self._targets[directory].held < part.transaction(Step.ROWS):
                 check_unlogged(spark, part, self._targets[directory])
+        changelog = mirror_schema = mirror = None
+        if part.home.changelog:
+            changelog = prepare_changelog(part, self._targets[part.home.changelog], settings.changelog_columns)
         if part.home.mirror:
             mirror = self._targets[part.home.mirror]
             mirror_schema = prepare_mirror(shown.mirrored, mirror, settings)
@@ -194,17 +194,7 @@ class PlanWriter:
         if directory in self._checked:
             return
         if directory not in self._targets:
-            kind, path = part.home.kind(directory), self._state.path(directory)
-            said = self._settings.for_table(part.home.came_as)
-            self._targets[directory] = Target(
-                self._state.kernel,
-                self._plan.connector,
-                directory,
-                path,
-                kind,
-                said.table_properties,
-                by_spark=said.writer == "spark",
-            )
+            self._targets[directory] = self._state.target(part.home, directory)
         target = self._targets[directory]
         target.refresh()
         link = self._state.last_links[directory]

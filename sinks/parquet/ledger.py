@@ -15,6 +15,7 @@ from historian import codec
 from historian.errors import SinkError
 from historian.plans import Plan
 from historian.timeline import TimelineEntry
+from sinks.base import TargetStatus
 from sinks.homes import Home
 from sinks.storage import located, reading, writing
 
@@ -51,6 +52,26 @@ class HeldPlan:
     changes: tuple[TimelineEntry, ...]
     homes: tuple[Home, ...]
     logs: Mapping[str, Log] = field(default_factory=dict)
+
+    @property
+    def stopped(self) -> dict[str, str]:
+        """Table to why it was stopped."""
+        return {home.name: home.stopped for home in self.homes if home.stopped}
+
+    def status(self) -> tuple[TargetStatus, ...]:
+        """Of each changelog."""
+        return tuple(
+            TargetStatus(
+                table=home.name,
+                target=home.changelog,
+                kind="changelog",
+                plan=self.plan.number,
+                position=str(self.plan.end),
+                made_us=self.plan.system_time_us,
+                stopped=home.why_stopped,
+            )
+            for home in self.homes
+        )
 
 
 class Ledger:

@@ -108,26 +108,12 @@ class ParquetSink:
 
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.base.Sink`."""
-        homes = () if self._held is None else self._held.homes
-        return {home.name: home.stopped for home in homes if home.stopped}
+        return {} if self._held is None else self._held.stopped
 
     def status(self) -> Sequence[TargetStatus]:
         """See :class:`sinks.base.Sink`."""
         held = self._held or self._last()
-        if held is None:
-            return ()
-        return tuple(
-            TargetStatus(
-                table=home.name,
-                target=home.changelog,
-                kind="changelog",
-                plan=held.plan.number,
-                position=str(held.plan.end),
-                made_us=held.plan.system_time_us,
-                stopped=home.why_stopped,
-            )
-            for home in held.homes
-        )
+        return () if held is None else held.status()
 
     def _last(self) -> HeldPlan | None:
         numbers = self._ledger.numbers()
