@@ -15,6 +15,9 @@ CRASHES ?= 2000
 # uv, where .ci/bootstrap had to fetch it.
 export PATH := $(PATH):$(CACHE)/uv/bin
 
+# Tests and commands start many processes; each would compile anew all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 python := .venv/bin/python
 pytest := $(python) -m pytest
 support := PYTHONPATH=tests/support
@@ -34,6 +37,10 @@ jvm: sync  ## Fetch Delta's jars, once
 servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.5, 10.11, 11.8, PostgreSQL 15
 	@$(python) tests/support/server_data.py
 
+classes := build/java-classes.jsa
+$(classes): uv.lock tests/support/java_classes.py | jvm
+	@$(python) tests/support/java_classes.py $@
+
 ##@ See it work
 
 .PHONY: demo
@@ -47,7 +54,7 @@ record: sync  ## Record the demo's binlog anew, from a real MySQL server
 ##@ Check
 
 .PHONY: test
-test: jvm servers  ## Run all tests, on real servers (PYTEST_ARGS=... goes to pytest; WORKERS=0: in one process)
+test: jvm servers $(classes)  ## Run all tests, on real servers (PYTEST_ARGS=... goes to pytest; WORKERS=0: in one process)
 	@$(pytest) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15 $(PYTEST_ARGS)
 
 .PHONY: unit
@@ -55,7 +62,7 @@ unit: sync  ## Run the tests that need neither a server nor Spark
 	@$(pytest) -q -m "not server and not spark and not soak" $(PYTEST_ARGS)
 
 .PHONY: coverage
-coverage: jvm servers  ## Run all tests and report branch coverage
+coverage: jvm servers $(classes)  ## Run all tests and report branch coverage
 	@$(pytest) --cov --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
 
 .PHONY: lint
@@ -105,7 +112,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/history.py
 
 .PHONY: soak
-soak: jvm servers  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files, CRASHES of writes
+soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files, CRASHES of writes
 	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
 	@$(pytest) -q -m soak $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)

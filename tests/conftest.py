@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from java_classes import java_options
 from server_builds import BUILDS
 from servers import Server, server_at, start_server
 
@@ -29,10 +30,8 @@ settings.register_profile("fixed", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-# Java for tests, this process's and that of processes started by it. A test's statements run once or a few times, so that to
-# compile them well would take more of two cores than it gives, and so would collecting garbage beside them. What Spark does
-# stays the same. Java reserves little for code that is compiled this way; a session that runs hundreds of plans would fill it.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
+# This process's and that of processes started by it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres"}
 

@@ -106,13 +106,11 @@ PLACE = "files_written"
 
 
 def _run(directory: Path, more: str, place: str, endpoint: str, *uses: str) -> str:
-    config = _config(directory, "s3a://bucket/lake", more)
-    (directory / "spark-defaults.conf").write_text("spark.hadoop.fs.s3a.path.style.access true\n")
     return run_killed(
-        config,
+        _config(directory, "s3a://bucket/lake", more),
         place,
         *uses,
-        SPARK_CONF_DIR=str(directory),
+        PYSPARK_SUBMIT_ARGS="--conf spark.hadoop.fs.s3a.path.style.access=true pyspark-shell",
         AWS_ACCESS_KEY_ID="key",
         AWS_SECRET_ACCESS_KEY="secret",
         AWS_ENDPOINT_URL=endpoint,

@@ -23,7 +23,9 @@ from sinks.delta import faults
 __all__ = ["run_killed"]
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["connectors.cli.sessions", "connectors.pipeline", "pyspark.sql", "sinks.delta"])
+_FORKS.set_forkserver_preload(
+    ["connectors.cli.sessions", "connectors.pipeline", "pyspark.testing.utils", "sinks.delta"]
+)
 _LONGEST_S = 300
 
 
