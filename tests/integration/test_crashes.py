@@ -57,7 +57,7 @@ def test_ten_killed_runs_of_a_random_workload_leave_what_the_source_has(
     mysql9: Server, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Each run has SIGKILL a random number of places behind its start, of a log of many plans."""
-    recorded = Workload(mysql9, SEED, changes=4_000, ddls=20).run()
+    recorded = Workload(mysql9, SEED, changes=2_500, ddls=16).run()
     replica = Replica(mysql9, tmp_path / "killed", history="history_{database}_{table}", max_batch="100 kB")
     random = Random(SEED)
     for _ in range(KILLS):

@@ -64,13 +64,25 @@ TENANTS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mysql9", "mariadb1011"])
+@pytest.mark.parametrize(
+    "name, small_bytes",
+    [
+        ("mysql9", rewrite.SMALL_BYTES),
+        ("mariadb1011", rewrite.SMALL_BYTES),
+        pytest.param("mysql9", 0, marks=pytest.mark.soak),
+    ],
+    ids=["mysql9", "mariadb1011", "mysql9, on executors"],
+)
 def test_keys_of_every_type_find_their_rows(
-    name: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    small_bytes: int,
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server: Server = request.getfixturevalue(name)
-    if name == "mysql9":
-        monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
     replica = Replica(server, tmp_path, ["keyed"])
     text = replica.path.read_text().replace(
         "    history: null\n",

@@ -37,7 +37,7 @@ CHANGES = (
 COLUMNS = "customer, id, state, total, flags"
 
 
-@pytest.mark.parametrize("build, often", [("mysql9", True), ("mariadb118", False)])
+@pytest.mark.parametrize("build, often", [("mysql9", True), pytest.param("mariadb118", False, marks=pytest.mark.soak)])
 def test_a_mirror_is_the_union_of_shards_that_statements_reach_one_after_another(
     build: str, often: bool, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
 ) -> None:

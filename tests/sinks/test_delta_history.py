@@ -38,7 +38,7 @@ def _lake(spark: SparkSession, tmp_path: Path, **kinds: None) -> HeldLake:
     return lake
 
 
-@pytest.mark.parametrize("merged", [True, False], ids=["merged", "rewritten"])
+@pytest.mark.parametrize("merged", [pytest.param(True, marks=pytest.mark.soak), False], ids=["merged", "rewritten"])
 def test_every_row_that_ever_was_is_there(
     spark: SparkSession, tmp_path: Path, merged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

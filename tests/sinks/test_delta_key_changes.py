@@ -58,7 +58,7 @@ def _go_on(lake: HeldLake, *, cuts: bool) -> None:
         pytest.param({"cluster": True}, False, id="clustered"),
         pytest.param({"mirror_every_us": 100}, True, id="late"),
         pytest.param({"changelog": None}, False, id="without changelog"),
-        pytest.param({"writer": "spark"}, False, id="by Spark"),
+        pytest.param({"writer": "spark"}, False, id="by Spark", marks=pytest.mark.soak),
         pytest.param(KEPT, False, id="merged by Spark"),
         pytest.param({"writer": "spark"}, True, id="by Spark, plan by plan", marks=pytest.mark.soak),
         pytest.param(KEPT, True, id="merged by Spark, plan by plan", marks=pytest.mark.soak),

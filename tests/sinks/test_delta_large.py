@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KINDS = {"history": "{database}_{table}_history"}
 
 
-@pytest.mark.parametrize("on_executors, deletes", [(False, "hard"), (True, "soft")])
+@pytest.mark.parametrize("on_executors, deletes", [(False, "hard"), pytest.param(True, "soft", marks=pytest.mark.soak)])
 def test_ranges_of_keys_come_to_the_same_rows(
     spark: SparkSession, tmp_path: Path, on_executors: bool, deletes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
