@@ -151,7 +151,10 @@ class _Rereading:
 
     def _begin(self, item: Statement | TableMapped, flavor: str) -> None:
         self.before = self.reached
-        context = replace(self._context, flavor=flavor, database=self._context.database or self.name.database)
+        database = self._context.database or self.name.database
+        # A person says that values are what they were, as they are behind the same statement in a strict session.
+        modes = self._context.sql_mode | StatementContext().sql_mode
+        context = replace(self._context, flavor=flavor, database=database, sql_mode=modes)
         resumed: tuple[Edit, ...] = ()
         if self.table_id:
             held = _before(self.history, self.table_id, self.before)

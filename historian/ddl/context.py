@@ -15,7 +15,7 @@ class StatementContext:
         flavor: "mysql" or "mariadb".
         database: the default database of unqualified names; "" where none.
         sql_mode: names of the modes in force, upper case, as far as they matter: ANSI_QUOTES,
-            NO_BACKSLASH_ESCAPES, PIPES_AS_CONCAT, REAL_AS_FLOAT, ...
+            NO_BACKSLASH_ESCAPES, PIPES_AS_CONCAT, REAL_AS_FLOAT, ...; strict where nothing is said, as servers are.
         version: the server's, as a number like 80031, 90704, 101119; 0 where unknown (executable comments then count as
             executed).
         charset, collation: the server's defaults for new databases (``character_set_server``), from the event where it
@@ -30,7 +30,7 @@ class StatementContext:
 
     flavor: str = "mysql"
     database: str = ""
-    sql_mode: frozenset[str] = frozenset()
+    sql_mode: frozenset[str] = frozenset(("STRICT_TRANS_TABLES",))
     version: int = 0
     charset: str = ""
     collation: str = ""
@@ -40,3 +40,8 @@ class StatementContext:
     time_us: int = 0
     time_zone: str = ""
     error_code: int = 0
+
+    @property
+    def strict(self) -> bool:
+        """Whether a statement fails that would have to make another value of one that does not fit."""
+        return not self.sql_mode.isdisjoint(("STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"))

@@ -12,6 +12,7 @@ from historian.ddl.lexer import LexError, tokenize
 from historian.ddl.parser import parse
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_alter import altered_table
+from historian.ddl.resolve_columns import has_explicit_timestamps
 from historian.ddl.resolve_create import copied_table, created_table, made_database
 from historian.ddl.statements import (
     AlterDatabase,
@@ -225,7 +226,26 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
     if statement.ignore and _has_new_key(old, new):
         reason = "ALTER IGNORE with a new unique key takes rows away without row events"
         return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason)
+    filled = _filled(old, new, context, lax=statement.ignore or not context.strict)
+    if filled:
+        reason = f"NULL in {filled} becomes a value of the server's without row events"
+        return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason)
     return Resolution(kind="ddl", edits=edits)
+
+
+def _filled(old: Snapshot, new: Snapshot, context: StatementContext, *, lax: bool) -> str:
+    """The first column that becomes NOT NULL where NULL in it is no error; "": none does.
+
+    Columns of a new key are not among them: what they hold shows in the rows that the key finds.
+    """
+    for column in new.columns:
+        held = old.column_by_id(column.id)
+        now = column.type.name == "timestamp" and not has_explicit_timestamps(context)
+        if held is None or not held.nullable or column.nullable or not (lax or now):
+            continue
+        if column.id not in new.primary_key or new.primary_key == old.primary_key:
+            return column.name
+    return ""
 
 
 def _has_new_key(old: Snapshot, new: Snapshot) -> bool:

@@ -24,7 +24,11 @@ _FOLLOWED = frozenset(
     )
 )
 _ANSI = ("PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE")
-_COMBINED_MODES = {"ANSI": ("REAL_AS_FLOAT", *_ANSI), **dict.fromkeys(("ORACLE", "MSSQL", "DB2", "POSTGRESQL"), _ANSI)}
+_COMBINED_MODES = {
+    "ANSI": ("REAL_AS_FLOAT", *_ANSI),
+    **dict.fromkeys(("ORACLE", "MSSQL", "DB2", "POSTGRESQL"), _ANSI),
+    "TRADITIONAL": ("STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"),
+}
 _ON = {"1": True, "ON": True, "TRUE": True, "0": False, "OFF": False, "FALSE": False}
 
 

@@ -298,6 +298,42 @@ def test_what_brings_no_new_key_is_followed_although_it_ignores(action: str) -> 
     assert resolved(f"ALTER IGNORE TABLE t {action}", table, context=MARIADB).kind == "ddl"
 
 
+LAX = frozenset(("ONLY_FULL_GROUP_BY",))
+NULLS = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT NOT NULL, ts TIMESTAMP NULL)"
+
+
+@pytest.mark.parametrize(
+    "action", ["MODIFY a INT NOT NULL", "CHANGE a c BIGINT NOT NULL FIRST", "MODIFY ts TIMESTAMP NOT NULL"]
+)
+def test_a_column_that_may_not_be_null_any_more_changes_rows_unseen_where_that_is_no_error(action: str) -> None:
+    strict = resolved(f"ALTER TABLE t {action}", NULLS)
+    lax = resolved(f"ALTER TABLE t {action}", NULLS, context=replace(MYSQL, sql_mode=LAX))
+    ignoring = resolved(f"ALTER IGNORE TABLE t {action}", NULLS, context=MARIADB)
+    assert strict.kind == "ddl"
+    for found in (lax, ignoring):
+        assert (found.kind, found.tables) == ("rows", (TableName("shop", "t"),))
+        assert "becomes a value of the server's without row events" in found.reason
+    assert lax.edits == strict.edits
+
+
+def test_a_timestamp_takes_the_time_of_the_statement_where_it_may_not_be_null_any_more() -> None:
+    found = resolved("ALTER TABLE t MODIFY ts TIMESTAMP", NULLS, context=MYSQL57)
+    assert (found.kind, found.reason) == ("rows", "NULL in ts becomes a value of the server's without row events")
+    assert resolved("ALTER TABLE t MODIFY ts TIMESTAMP", NULLS, context=MYSQL).kind == "ddl"
+
+
+@pytest.mark.parametrize(
+    "action", ["MODIFY b INT NULL", "MODIFY b BIGINT NOT NULL", "ADD c INT NOT NULL", "DROP a", "MODIFY a BIGINT"]
+)
+def test_what_leaves_no_null_to_be_changed_is_followed_in_every_session(action: str) -> None:
+    assert resolved(f"ALTER TABLE t {action}", NULLS, context=replace(MYSQL, sql_mode=LAX)).kind == "ddl"
+
+
+def test_columns_of_a_new_key_are_left_to_the_rows_that_it_finds() -> None:
+    action = "DROP PRIMARY KEY, ADD PRIMARY KEY (a)"
+    assert resolved(f"ALTER TABLE t {action}", NULLS, context=replace(MYSQL, sql_mode=LAX)).kind == "ddl"
+
+
 def test_truncating_all_partitions_empties_the_table() -> None:
     assert [edit.kind for edit in resolved("ALTER TABLE t TRUNCATE PARTITION ALL", ABCD).edits] == ["truncate_table"]
 

@@ -46,6 +46,11 @@ def test_sql_mode_decides_what_quotes_mean_from_there_on() -> None:
     assert second.sql_mode == MYSQL.sql_mode
 
 
+def test_sql_mode_decides_whether_the_session_is_strict() -> None:
+    script = "SET sql_mode = ''; DROP TABLE a; SET sql_mode = 'TRADITIONAL'; DROP TABLE b; SET sql_mode = DEFAULT; DROP TABLE c"
+    assert [context.strict for context in contexts(script)] == [False, True, True]
+
+
 def test_dumps_restore_what_they_set() -> None:
     script = """/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='ANSI_QUOTES' */;
     /*!40103 SET @OLD_TIME_ZONE=@@TIME_ZONE */; /*!40103 SET TIME_ZONE='+00:00' */; DROP TABLE a;
@@ -60,7 +65,7 @@ def test_settings_of_the_session_that_statements_depend_on() -> None:
     LOCAL character_set_server = latin1; SET GLOBAL sql_mode = 'ANSI'; SET NAMES latin1 COLLATE latin1_bin; SET @x = 1;
     DROP TABLE a; SET collation_server = utf8_bin; SET explicit_defaults_for_timestamp = 1; DROP TABLE b"""
     first, second = contexts(script)
-    assert (first.database, first.explicit_defaults_for_timestamp, first.sql_mode) == ("other", False, frozenset())
+    assert (first.database, first.explicit_defaults_for_timestamp, first.sql_mode) == ("other", False, MYSQL.sql_mode)
     assert first.utf8mb4_collation == "utf8mb4_general_ci"
     assert (first.charset, first.collation) == ("latin1", "latin1_swedish_ci")
     assert (second.charset, second.collation) == ("utf8mb3", "utf8mb3_bin")
