@@ -75,6 +75,31 @@ def _as_new(_servers: _Servers) -> None:
             server.clear()
 
 
+_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _for_few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spark interprets expressions and plans a query once, which for a few rows is a sixth of the processor time less.
+
+    What tests/integration compares with servers is written and read as users' sessions do it.
+    """
+    here = (item for item in request.session.items if item.path == request.path)
+    if "integration" in request.path.parts or not any(item.get_closest_marker("spark") for item in here):
+        yield
+        return
+    settings = request.getfixturevalue("spark").conf
+    for name, value in _FEW_ROWS.items():
+        settings.set(name, value)
+    yield
+    for name in _FEW_ROWS:
+        settings.unset(name)
+
+
 def _remove(server: Server) -> None:
     """Ends a server and deletes its data; the log stays for a look."""
     if server.directory is not None:

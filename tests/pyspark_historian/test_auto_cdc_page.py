@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 PAGE = (Path(__file__).parents[2] / "docs" / "auto-cdc.md").read_text()
 LOG = "lake/shop_products_changes"
+# Spark tries a flow thrice and waits in between; what it refuses, it refuses at once.
+QUICK = """
+spark.sql.pipelines.maxFlowRetryAttempts 0
+spark.databricks.delta.snapshotPartitions 1
+spark.sql.shuffle.partitions 2
+"""
 
 
 @pytest.fixture
@@ -59,10 +65,11 @@ def test_spark_still_refuses_the_last_step(lake: Lake, tmp_path: Path) -> None:
     specification = _block("yaml").replace("/srv/pipelines/products", str(tmp_path / "storage"))
     (tmp_path / "spark-pipeline.yml").write_text(specification)
     settings = re.sub(r"^spark\.jars\.packages .*", f"spark.jars {','.join(map(str, delta_jars()))}", _block(""))
-    (tmp_path / "spark-defaults.conf").write_text(settings)
+    (tmp_path / "spark-defaults.conf").write_text(settings + QUICK)
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(tmp_path)}
     environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     command = [str(home / "bin" / "spark-pipelines"), "run"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False

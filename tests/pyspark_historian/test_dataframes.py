@@ -265,11 +265,12 @@ def test_a_strategy_does_what_its_table_says(spark: SparkSession, strategy: Stra
 def test_a_batch_that_breaks_a_rule_is_refused(
     spark: SparkSession, strategy: Strategy, batch: str, order: str | None, message: str
 ) -> None:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     from pyspark_historian.merging import merge
 
-    with pytest.raises((HistorianError, PySparkException), match=message):
+    with pytest.raises((HistorianError, PySparkException, Py4JJavaError), match=message):
         merge(strategy, spark.sql(f"select * from values {batch}"), order=order).collect()
 
 

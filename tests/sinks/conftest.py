@@ -17,25 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _interpreted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spark interprets expressions, which is an eighth of the processor time less than to compile classes for a few rows each.
-
-    Lakes of tests/integration, which are compared with their servers, are written with what Spark compiles.
-    """
-    if not any(item.get_closest_marker("spark") for item in request.session.items if item.path == request.path):
-        yield
-        return
-    settings = request.getfixturevalue("spark").conf
-    for name, value in _INTERPRETED.items():
-        settings.set(name, value)
-    yield
-    for name in _INTERPRETED:
-        settings.unset(name)
-
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> HeldLake:

@@ -56,16 +56,15 @@ def test_a_crash_at_any_place_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plans with everything in them are written by each way in turn; the lake is compared behind each."""
-    crashes, plans = Crashes(), 0
-    while crashes.count < CRASHES or (_missed(crashes) and plans < 2 * PLANS_OF_A_LAKE):
+    crashes, plans = Crashes(enough=CRASHES), 0
+    while not crashes.suffice or (_missed(crashes) and plans < 2 * PLANS_OF_A_LAKE):
         if plans % PLANS_OF_A_LAKE == 0:
             seed = SEED + plans // PLANS_OF_A_LAKE
             lake, random = _lake(spark, tmp_path / f"lake-{seed}", seed)
             print(f"seed {seed}")
         # Behind a commit that a restart finds, it goes on with the next step: what lies between is for plans that pass by all
-        # places of before. In each lake another way has them; in the first one Spark's, where a crash costs most. Where there were
-        # crashes enough, only places are looked for that there was none at.
-        passes_by = crashes.count >= CRASHES or (plans + plans // PLANS_OF_A_LAKE) % len(_WAYS) == 2
+        # places of before. In each lake another way has them; in the first one Spark's, where a crash costs most.
+        passes_by = (plans + plans // PLANS_OF_A_LAKE) % len(_WAYS) == 2
         with monkeypatch.context() as patch:
             _WAYS[plans % len(_WAYS)](patch)
             crashes.write(lake, random.plan(), but=tuple(crashes.places) if passes_by else ())

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 FEED = (("delta.enableChangeDataFeed", "true"),)
 LENIENT = ("evolution", (("preset", "lenient"),))
 EMPTIED = ("evolution", (("preset", "lenient"), ("truncate", "apply")))
-OFTEN = ("changed_aside", "drop_kept", "rename_ignored", "truncate_kept")
+OFTEN = ("changed_aside", "truncate_kept")
 """Behind each of them the rows that are merged lack another thing of the mirror's."""
-SELDOM = ("add_ignored", "changed_aside_then_emptied", "computed_from_then_on", "truncate_ignored", "widened_aside")
+SELDOM = (
+    "add_ignored",
+    "changed_aside_then_emptied",
+    "computed_from_then_on",
+    "drop_kept",
+    "rename_ignored",
+    "truncate_ignored",
+    "widened_aside",
+)
 OTHERS: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = (
     ("shop.soft", (("mirror_deletes", "soft"), EMPTIED)),
     ("shop.soft_kept", (("mirror_deletes", "soft"), LENIENT)),

@@ -80,6 +80,7 @@ def test_rows_are_found_by_the_new_key(
     assert {} == lake.stopped()
 
 
+@pytest.mark.soak
 def test_files_are_rewritten_by_executors_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def test_new_keys_touch_no_file_and_changes_only_those_that_hold_them(
     assert [0, 1, 1, 1, 2] == [sum("add" in action for action in commit) for commit in actions]
 
 
+@pytest.mark.soak
 def test_a_mirror_whose_rows_must_be_kept_is_merged_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

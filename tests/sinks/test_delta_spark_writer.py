@@ -34,12 +34,13 @@ def _live(lab: Lab) -> list[Any]:
     row = lab.rows
     return [
         lambda: (lab.create(T, {"id": INT, "a": INT}), lab.insert(T, {"id": 1, "a": 1}, {"id": 2, "a": None})),
-        lambda: (lab.update(T, row(T)[0], a=7), lab.delete(T, row(T)[1]), lab.insert(T, {"id": 3, "a": 3})),
-        lambda: (lab.add(T, "b", text(), initial="x"), lab.insert(T, {"id": 4, "a": 4, "b": "é"})),
+        lambda: (
+            *(lab.update(T, row(T)[0], a=7), lab.delete(T, row(T)[1]), lab.insert(T, {"id": 3, "a": 3})),
+            *(lab.add(T, "b", text(), initial="x"), lab.insert(T, {"id": 4, "a": 4, "b": "é"})),
+        ),
         lambda: (lab.retype(T, "a", ColumnType(name="bigint")), lab.update(T, row(T)[0], a=1 << 40)),
         lambda: (lab.rename_column(T, "b", "c"), lab.truncate(T), lab.insert(T, {"id": 9, "a": 9, "c": "n"})),
-        lambda: lab.truncate(T),
-        lambda: (lab.drop_column(T, "c"), lab.insert(T, {"id": 10, "a": 10})),
+        lambda: (lab.drop_column(T, "c"), lab.truncate(T), lab.insert(T, {"id": 10, "a": 10})),
     ]
 
 
@@ -56,9 +57,9 @@ def test_the_lake_is_the_one_that_the_native_writer_makes(
         live()
         plan = lab.cut()
         native.write(plan)
-        if number in (3, 4):
+        if number in (2, 3):
             once = {"often": 1} if but else {}
-            crashes.write(other, plan, but=but if number == 3 else (), **once)
+            crashes.write(other, plan, but=but if number == 2 else (), **once)
         else:
             other.write(plan)
     for directory in DIRECTORIES:

@@ -26,16 +26,26 @@ class Crashes:
 
     Args:
         at: where there are any.
+        enough: behind so many of them, only places matter that there was none at.
     """
 
-    def __init__(self, at: Collection[str] = tuple(faults.PLACES)) -> None:
+    def __init__(self, at: Collection[str] = tuple(faults.PLACES), *, enough: int | None = None) -> None:
         self.places: Counter[str] = Counter()
         self._at = frozenset(at)
+        self._enough = enough
 
     @property
     def count(self) -> int:
         """How many there were."""
         return self.places.total()
+
+    @property
+    def suffice(self) -> bool:
+        """Whether there were enough."""
+        return self._enough is not None and self.count >= self._enough
+
+    def _matters(self, place: str) -> bool:
+        return not self.suffice or place not in self.places
 
     def write(self, lake: Lake, plan: Plan, *, but: Collection[str] = (), often: int = _OF_ONE_TABLE) -> None:
         """Writes *plan*, which the lake lacks, with a crash where each place of it is reached first.
@@ -58,7 +68,7 @@ class Crashes:
         dead = threading.Event()
 
         def fault(place: str, at: str) -> None:
-            if not dead.is_set() and seen.is_new(place, at):
+            if not dead.is_set() and self._matters(place) and seen.is_new(place, at):
                 self.places[place] += 1
                 dead.set()
             # What other threads were about to do is not done either.
