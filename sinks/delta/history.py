@@ -26,7 +26,7 @@ from sinks.delta.policy import check_whole
 from sinks.delta.retract import write_ends
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.side_by_side import own_session
-from sinks.delta.staged import BROADCAST_ROWS, quoted, staged
+from sinks.delta.staged import BROADCAST_ROWS, quoted, same_key, staged
 from sinks.delta.table_view import TableView
 from sinks.delta.target import Target
 from sinks.intervals import Added, close
@@ -160,17 +160,14 @@ class HistoryPart:
         if sum(file.rows for file in (*opened, *ends)) <= BROADCAST_ROWS:
             source = F.broadcast(source)
         names = {f.physical: quoted(f.name) for f in self.schema.fields}
-        keys = [physical_name(key) for key in self.key]
-        condition = ["s.from_offset IS NULL", f"t.{names['to_offset']} IS NULL"]
-        condition += [f"t.{names[key]} <=> s.{key}" for key in keys]
+        condition = F.expr(f"s.from_offset IS NULL AND t.{names['to_offset']} IS NULL")
+        condition &= same_key(self.schema, self.key, ends)
         ended = ["to_offset", "valid_to", *(physical_name(column.id) for column, _ in self.added)]
         updates: dict[str, str | SparkColumn] = {names[name]: f"s.{name}" for name in ended}
         values: dict[str, str | SparkColumn] = {name: f"s.{physical}" for physical, name in names.items()}
 
         def run() -> None:
-            merge = (
-                DeltaTable.forPath(spark, self.target.path).alias("t").merge(source.alias("s"), " AND ".join(condition))
-            )
+            merge = DeltaTable.forPath(spark, self.target.path).alias("t").merge(source.alias("s"), condition)
             merge = merge.whenMatchedUpdate(set=updates).whenNotMatchedInsert("s.from_offset IS NOT NULL", values)
             merge.execute()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from historian.errors import SinkError
+from historian.errors import ChainBroken, SinkError
 from sinks.delta import faults
 from sinks.delta.local_files import with_local_files
 from sinks.delta.schema import DeltaSchema
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["REARRANGED", "Commit", "CommitConflict", "DataFile", "Kernel"]
 
 _NOT_FOUND = "io.delta.kernel.exceptions.TableNotFoundException"
+_REFUSED = "io.delta.kernel.exceptions.KernelException"
+"""What Kernel raises for a table that it does not write, or read, as that is."""
 _NOT_KEPT = ("io.delta.kernel.exceptions.KernelException", "io.delta.kernel.exceptions.InvalidTableException")
 """What Kernel raises for a version whose log is cleaned away, in part or whole."""
 REARRANGED = "compaction/"
@@ -93,7 +95,11 @@ class Kernel:
         self._spark = spark
 
     def view(self, path: str) -> TableView | None:
-        """The newest version of the table at *path*; None where there is no Delta table."""
+        """The newest version of the table at *path*; None where there is no Delta table.
+
+        Raises:
+            ChainBroken: it has a feature that Kernel does not read.
+        """
         from py4j.protocol import Py4JJavaError
 
         share_settings(self._spark, path)
@@ -105,7 +111,7 @@ class Kernel:
         except Py4JJavaError as error:
             if error.java_exception.getClass().getName() == _NOT_FOUND:
                 return None
-            raise _failed("a Delta table cannot be read", path, error) from error
+            raise _refused(path, error) or _failed("a Delta table cannot be read", path, error) from error
         return self._view(path, snapshot)
 
     def view_at(self, path: str, version: int) -> TableView | None:
@@ -155,6 +161,7 @@ class Kernel:
         Raises:
             CommitConflict: the table has a newer version than *view*, or holds that identifier already, or lacks a file
                 that the commit removes.
+            ChainBroken: the table has a feature or property with which Kernel does not write it so.
         """
         from py4j.protocol import Py4JJavaError
 
@@ -182,7 +189,8 @@ class Kernel:
             actions = self._actions(view, transaction, commit, removals)
             after = self._finish(view.path, view.version + 1, transaction, actions, commit.domains)
         except Py4JJavaError as error:
-            raise _failed("a Delta table cannot be committed to", view.path, error) from error
+            failed = _failed("a Delta table cannot be committed to", view.path, error)
+            raise (failed if isinstance(failed, CommitConflict) else _refused(view.path, error) or failed) from error
         return view.after(int(after.getVersion()), after, application, version, commit)
 
     def commit_info(self, path: str, version: int) -> dict[str, Any] | None:
@@ -293,6 +301,21 @@ class Kernel:
         return TableView(path, version, snapshot, self._engine_of(path), self._classes, log_entry(path, version))
 
 
+def _refused(path: str, error: Any) -> ChainBroken | None:
+    """What is about one table, and not about where it lies."""
+    cause = error.java_exception
+    if not _is_a(cause, _REFUSED):
+        return None
+    return ChainBroken(
+        "Delta Kernel does not go on with a target as it is",
+        where=path,
+        expected="features and properties of Delta that it follows",
+        found=str(cause.getMessage()),
+        next_step="take back what was set on the table (ALTER TABLE ... UNSET TBLPROPERTIES, DROP FEATURE) and run "
+        "`historian replay`, or start the table anew in another lake",
+    )
+
+
 def _failed(what: str, path: str, error: Any) -> SinkError:
     cause = error.java_exception
     kind = cause.getClass().getName()
@@ -302,7 +325,7 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
     about = None
     while cause is not None:
         # The innermost says it best; where a directory cannot be made, there is another error inside that says less.
-        about = cause if _is_about_files(cause) else about
+        about = cause if _is_a(cause, "java.io.IOException") else about
         cause = cause.getCause()
     if about is None:
         return SinkError(what, where=path, found=found)
@@ -315,8 +338,8 @@ def _failed(what: str, path: str, error: Any) -> SinkError:
     )
 
 
-def _is_about_files(error: Any) -> bool:
+def _is_a(error: Any, name: str) -> bool:
     kind = error.getClass()
-    while kind is not None and kind.getName() != "java.io.IOException":
+    while kind is not None and kind.getName() != name:
         kind = kind.getSuperclass()
     return kind is not None

@@ -18,7 +18,7 @@ from sinks.delta.kernel import DataFile
 from sinks.delta.literals import initial_literal
 from sinks.delta.schema import DeltaSchema
 from sinks.delta.spark_rows import known_version
-from sinks.delta.staged import BROADCAST_ROWS, NetFiles, quoted, staged
+from sinks.delta.staged import BROADCAST_ROWS, NetFiles, quoted, same_key, staged
 from sinks.delta.target import Target
 
 if TYPE_CHECKING:
@@ -82,12 +82,11 @@ def merged(
         source = source.unionByName(staged(spark, schema, net.gone).withColumn("gone", F.lit(True)))
     if net.rows <= BROADCAST_ROWS:
         source = F.broadcast(source)
-    names = {f.column_id: quoted(f.name) for f in schema.fields}
-    same_key = " AND ".join(f"t.{names[column]} <=> s.{physical_name(column)}" for column in key)
+    condition = same_key(schema, key, () if net.partial else (*net.whole, *net.gone))
     values: dict[str, str | SparkColumn] = {quoted(f.name): f"s.{f.physical}" for f in schema.fields}
 
     def run() -> None:
-        merge = DeltaTable.forPath(spark, target.path).alias("t").merge(source.alias("s"), same_key)
+        merge = DeltaTable.forPath(spark, target.path).alias("t").merge(source.alias("s"), condition)
         merge = merge.whenMatchedDelete("s.gone").whenMatchedUpdate(set=values)
         merge.whenNotMatchedInsert("NOT s.gone", values).execute()
 

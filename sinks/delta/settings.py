@@ -18,11 +18,14 @@ from historian.shards import evolution_problems as shard_words
 from sinks.shaping.rules import Rules
 from sinks.tables import tells_apart
 
-__all__ = ["KINDS", "Compaction", "DeltaSettings", "TableSettings"]
+__all__ = ["KINDS", "WIDENING", "Compaction", "DeltaSettings", "TableSettings"]
 
 KINDS = ("changelog", "mirror", "history")
 """The kinds of tables that a source's table can have in the lake."""
 
+
+WIDENING = "delta.enableTypeWidening"
+"""With it a column's type can become a wider one in place."""
 
 _OURS = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId", "delta.feature.domainMetadata")
 """Without these a target could not follow its source: columns by their ids, offsets beside the rows."""
@@ -135,11 +138,7 @@ class TableSettings:
             other = kinds.setdefault(pattern, key)
             if other != key:
                 problems.append(f"expected another name than the {other}'s @ $.{key} (got {pattern!r})")
-        problems += [
-            f"expected no setting of this project's own @ $.table_properties (got {name!r})"
-            for name, _ in self.table_properties
-            if name.startswith("historian.") or name in _OURS
-        ]
+        problems += self._property_problems()
         if self.mirror_every_us and self.changelog is None:
             problems.append("expected a changelog, from which rows are taken up @ $.mirror_every (got none)")
         problems += self._column_problems()
@@ -161,6 +160,16 @@ class TableSettings:
         if self.into is not None:
             problems += self._shard_problems(known=not wrong)
         return problems
+
+    def _property_problems(self) -> Iterator[str]:
+        for name, value in self.table_properties:
+            if name.startswith("historian.") or name in _OURS:
+                yield f"expected no setting of this project's own @ $.table_properties (got {name!r})"
+            known = not evolution.problems(self.evolution)
+            if name == WIDENING and value != "true" and known:
+                word = evolution.word_for(self.evolution, "widen_type")
+                if word == "apply":
+                    yield f"expected new_column, quarantine or fail, without {name} @ $.evolution.widen_type (got {word!r})"
 
     def _column_problems(self) -> Iterator[str]:
         for word in self.changelog_columns:

@@ -10,6 +10,7 @@ from historian.errors import ChainBroken, TableStopped
 from sinks.delta import faults
 from sinks.delta.kernel import Commit, CommitConflict, DataFile, Kernel
 from sinks.delta.schema import DeltaSchema
+from sinks.delta.settings import WIDENING
 from sinks.delta.table_view import TableView
 from sinks.parts import STEPS
 
@@ -37,14 +38,16 @@ MAINTENANCE = frozenset(
 )
 """Operations of others that change no row and no column."""
 
-_WIDENING = "delta.enableTypeWidening"
 _PROPERTIES = {
     "delta.columnMapping.mode": "name",
-    _WIDENING: "true",
+    WIDENING: "true",
     # A date widens to timestamp_ntz only where the feature was on before; domain metadata holds the next offset.
     "delta.feature.timestampNtz": "supported",
     "delta.feature.domainMetadata": "supported",
 }
+
+_WITHOUT_BOUNDS = ("binary", "boolean", "variant")
+"""Types of columns by which Delta does not cluster."""
 
 _APPLICATION = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -161,9 +164,10 @@ class Target:
         )
 
     def create(self, schema: DeltaSchema, domains: Mapping[str, str], cluster: Sequence[int] = ()) -> None:
-        """Makes the table, empty; clustered by the columns of those ids, if any are given."""
+        """Makes the table, empty; clustered by the columns of those ids of which Delta keeps bounds, if any are given."""
         marks = {_OWNER: self._connector, _KIND: self.kind}
-        names = [f.name for column in cluster if (f := schema.by_id(column)) is not None]
+        found = [f for column in cluster if (f := schema.by_id(column)) is not None]
+        names = [f.name for f in found if f.type not in _WITHOUT_BOUNDS]
         chosen = {name: value for name, value in self._properties.items() if value is not None}
         self._view = self._kernel.create(self.path, schema, {**chosen, **marks}, domains, names)
         self._seen = self._view.version
@@ -172,7 +176,7 @@ class Target:
         """Commits through Kernel, directly on the version known; maintenance in between is no hindrance.
 
         Raises:
-            TableStopped: a column's type changes in a table that was made without type widening.
+            TableStopped: a column's type changes in a table without type widening.
         """
         if commit.schema is not None:
             self._check_types(commit.schema)
@@ -252,17 +256,17 @@ class Target:
             )
 
     def _check_types(self, schema: DeltaSchema) -> None:
-        if self.view.property(_WIDENING) == "true":
+        if self.view.property(WIDENING) == "true":
             return
         held = {field.column_id: field.type for field in self.view.schema().fields if field.column_id}
         for field in schema.fields:
             if field.column_id in held and held[field.column_id] != field.type:
                 raise TableStopped(
-                    "a column's type changes in a table that was made without type widening",
+                    "a column's type changes in a table without type widening",
                     where=f"column {field.name} of {self.path}",
                     expected=str(held[field.column_id]),
                     found=str(field.type),
-                    next_step=f"start the table anew in another lake, with {_WIDENING}",
+                    next_step=f"start the table anew in another lake, with {WIDENING}",
                 )
 
     def _is_ours(self, info: Mapping[str, Any]) -> bool:

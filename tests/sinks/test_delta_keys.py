@@ -7,9 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from held_rows import HeldLake
+from historian.schema import ColumnType
 from lake import Lake
 from sink_lab import INT, Lab, text
 from sinks.delta import mirror, rewrite, uptake
@@ -152,6 +154,22 @@ def test_a_clustered_mirror_keeps_its_key_through_renames(
     assert ["number"] == detail.clusteringColumns
 
 
+def test_columns_of_which_delta_keeps_no_bounds_do_not_cluster_a_mirror(spark: SparkSession, tmp_path: Path) -> None:
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), cluster=True)
+    lab, uuid, bit = lake.lab, ColumnType(name="binary", length=16), ColumnType(name="bit", length=1)
+    lab.create(T, {"uuid": uuid, "v": INT}, key=("uuid",))
+    lab.create("shop.u", {"uuid": uuid, "tenant": INT, "flag": bit}, key=("uuid", "tenant", "flag"))
+    lab.insert(T, *({"uuid": bytes([i]) * 16, "v": i} for i in (2, 1)))
+    lab.insert("shop.u", {"uuid": b"u" * 16, "tenant": 1, "flag": True})
+    lake.cut()
+    lab.update(T, {"uuid": b"\1" * 16, "v": 1}, v=7)
+    lake.cut()
+
+    lake.check_all()
+    views = (lake.kernel.view(f"{lake.path}/{directory}") for directory in ("shop_t", "shop_u"))
+    assert [[], ["h4"]] == [view.clustering() for view in views if view is not None]
+
+
 def test_new_keys_touch_no_file_and_changes_only_those_that_hold_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +209,38 @@ def test_a_mirror_whose_rows_must_be_kept_is_merged_by_spark(
 
     assert [None, None] == found
     lake.check(T)
+
+
+def test_a_merge_by_spark_reads_no_file_whose_range_has_none_of_its_keys(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
+    lake = Lake(spark, tmp_path / "lake", Lab(), history="{database}_{table}_history")
+    lab = lake.lab
+    lab.create(T, {"id": INT, "name": text(), "v": INT}, key=("name", "id"))
+    for begin in "ab":
+        lab.insert(T, *({"id": i, "name": f"{begin}{i}", "v": 0} for i in range(5)))
+        lake.cut()
+    _set(lake, enableChangeDataFeed=True)
+    others = [
+        path
+        for directory in ("shop_t", "shop_t_history")
+        for path in (lake.path / directory).glob("*.parquet")
+        if "b1" not in pq.read_table(path).column("h2").to_pylist()
+    ]
+    held = {path: path.read_bytes() for path in others}
+    for path in others:
+        path.write_bytes(bytes(len(held[path])))
+    lab.update(T, {"id": 1, "name": "b1", "v": 0}, v=1)
+    lab.delete(T, {"id": 3, "name": "b3", "v": 0})
+    lab.insert(T, {"id": 2, "name": "b11", "v": 0})
+    lake.cut()
+    for path, content in held.items():
+        path.write_bytes(content)
+
+    assert len(others) == 2
+    lake.check(T)
+    lake.check_history(T)
 
 
 def test_a_mirror_with_rows_that_are_marked_as_deleted_is_merged_by_spark(

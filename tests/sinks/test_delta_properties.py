@@ -87,7 +87,8 @@ def test_delta_rs_reads_what_spark_does_where_features_that_it_refuses_are_left_
 ) -> None:
     from deltalake import DeltaTable, QueryBuilder
 
-    lake = Lake(spark, tmp_path / "lake", Lab(), history="{database}_{table}_history", table_properties=PLAIN)
+    told = {"table_properties": PLAIN, "evolution": (("widen_type", "new_column"),)}
+    lake = Lake(spark, tmp_path / "lake", Lab(), history="{database}_{table}_history", **told)
     lab = lake.lab
     lab.create("shop.t", {"id": INT, "a": text(), "gone": INT})
     lab.insert("shop.t", *({"id": i, "a": "x", "gone": i} for i in range(4)))
@@ -109,12 +110,13 @@ def test_delta_rs_reads_what_spark_does_where_features_that_it_refuses_are_left_
 
 
 def test_a_type_that_widens_stops_a_table_without_the_feature_and_no_other(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path / "lake", Lab(), tables=(("shop.t", (("table_properties", PLAIN),)),))
+    lake = Lake(spark, tmp_path / "lake", Lab())
     lab = lake.lab
     for name in ("shop.t", "shop.other"):
         lab.create(name, {"id": INT, "a": INT})
         lab.insert(name, {"id": 1, "a": 1})
     lake.cut()
+    spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')")
     for name in ("shop.t", "shop.other"):
         lab.retype(name, "a", ColumnType(name="bigint"))
         lab.insert(name, {"id": 2, "a": 1 << 40})
@@ -122,11 +124,20 @@ def test_a_type_that_widens_stops_a_table_without_the_feature_and_no_other(spark
 
     lake.check("shop.other")
     assert lake.mirror("shop_t") == [{"id": 1, "a": 1}]
-    assert "made without type widening" in lake.stopped()["shop.t"]
+    assert "a table without type widening" in lake.stopped()["shop.t"]
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
     return sorted((list(row.items()) for row in rows), key=repr)
+
+
+def test_a_word_that_needs_what_is_left_out_is_a_problem_at_start() -> None:
+    DeltaSettings(path="lake", table_properties=PLAIN, evolution=(("widen_type", "quarantine"),))
+    said = (("shop.*", (("table_properties", PLAIN),)),)
+    with pytest.raises(
+        ConfigError, match=r"without delta.enableTypeWidening @ \$.tables\['shop.\*'\].evolution.widen_type"
+    ):
+        DeltaSettings(path="lake", tables=said)
 
 
 @pytest.mark.parametrize("name", ["historian.connector", "delta.columnMapping.mode"])

@@ -56,6 +56,25 @@ def test_a_target_of_another_shape_stops_the_table(lake: HeldLake) -> None:
     assert [{"id": 2}] == lake.mirror("shop_other")
 
 
+def test_what_kernel_does_not_follow_stops_the_table_that_someone_gave_it(lake: HeldLake) -> None:
+    """Kernel writes rows of a table with column defaults, and no schema."""
+    lab = lake.lab
+    properties = "SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path}/shop_t` {properties}")
+    lab.insert("shop.t", {"id": 2, "a": 2})
+    lake.cut()
+    assert {} == lake.stopped()
+
+    lab.add("shop.t", "b", INT)
+    lab.insert("shop.other", {"id": 2})
+    lake.cut()
+
+    assert ["shop.t"] == list(lake.stopped())
+    assert "Delta Kernel does not go on with a target as it is" in lake.stopped()["shop.t"]
+    assert "default values table feature" in lake.stopped()["shop.t"]
+    assert [{"id": 2}] == lake.mirror("shop_other")
+
+
 @pytest.mark.parametrize("place", ["file", "/sys"], ids=["a file in the way", "read-only"])
 def test_a_path_that_cannot_be_made_is_said(spark: SparkSession, tmp_path: Path, place: str) -> None:
     """Both fail for root too: nobody makes directories in Linux's /sys."""

@@ -53,6 +53,7 @@ class Replica:
         self.path = directory / "replica.yaml"
         tables = ", ".join(f'"{database}.*"' for database in databases)
         off = "{delta.enableTypeWidening: null, delta.feature.timestampNtz: null}" if plain else "{}"
+        own = "widen_type: new_column" if plain else ""
         directory.mkdir(parents=True, exist_ok=True)
         self.path.write_text(
             f"""
@@ -75,7 +76,7 @@ sinks:
     changelog_columns: {"[position, ordinal, transaction]" if positions else "[]"}
     mirror: "{{database}}_{{table}}"
     history: {f'"{history}"' if history else "null"}
-    evolution: {evolution}
+    evolution: {{preset: {evolution}, {own}}}
     table_properties: {off}
 run:
   trigger: once
@@ -91,7 +92,7 @@ run:
     def evolve_by(self, preset: str) -> None:
         """Runs from now on have another preset."""
         text = self.path.read_text()
-        self.path.write_text(text.replace(f"evolution: {self.evolution}", f"evolution: {preset}"))
+        self.path.write_text(text.replace(f"preset: {self.evolution}", f"preset: {preset}"))
         self.evolution = preset
 
     def run(
