@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectors.check import require
+from connectors.check.rules import check_expressions
 from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
 from connectors.decoding import PlannedLog, decoded
 from connectors.failures import error_behind
@@ -28,6 +29,7 @@ from connectors.sources import make_tracker
 from historian.changelog import column_id
 from historian.errors import HistorianError
 from historian.plans import Plan
+from historian.schema import Snapshot
 from historian.store import Lease, Store
 from historian.timeline import TimelineEntry
 
@@ -179,6 +181,8 @@ class Pipeline:
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
         """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
         try:
+            if not self._held:
+                check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once or self._config.run.once, until=until, stopping=stopping):
                 self._write(planned)
         except HistorianError:
@@ -211,6 +215,12 @@ class Pipeline:
                 return
             else:
                 tracker.reader.wait(tracker.end_of(number), _POLL_S)
+
+    def _first_tables(self) -> Sequence[Snapshot]:
+        """The captured tables with which the connector begins."""
+        history = self._tracker.history
+        tables = history.catalog_at(history.first_number).tables
+        return [snapshot for name, snapshot in sorted(tables.items()) if self._tracker.captured(name)]
 
     def _is_enough(self, plan: Plan) -> bool:
         """Whether as much log stands behind *plan* as a plan is made of before its time."""

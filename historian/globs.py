@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["matches"]
+__all__ = ["is_exact", "matches"]
 
 
 def matches(globs: Sequence[str], names: Sequence[str]) -> bool:
@@ -16,6 +16,11 @@ def matches(globs: Sequence[str], names: Sequence[str]) -> bool:
     (True, False)
     """
     return all(_compiled(glob).fullmatch(name) for glob, name in zip(globs, names, strict=False))
+
+
+def is_exact(glob: str) -> bool:
+    """Whether only one name matches."""
+    return not {"*", "?"}.intersection(glob)
 
 
 @lru_cache(maxsize=256)

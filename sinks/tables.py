@@ -18,6 +18,7 @@ __all__ = [
     "SinkNames",
     "TargetNames",
     "assign",
+    "is_name",
     "occupants",
     "stopped_homes",
     "target_name",
@@ -268,12 +269,18 @@ def target_name(pattern: str, name: TableName) -> str:
     return "".join(c if c.isalnum() or c in "_-.$" else "_" for c in plain)
 
 
-def tells_apart(pattern: str) -> bool:
-    """Whether *pattern* is one that gives two tables of a database two names."""
+def is_name(pattern: str) -> bool:
+    """Whether *pattern* gives a table a name, be it the same for all."""
     try:
-        return target_name(pattern, TableName("a", "b")) != target_name(pattern, TableName("a", "c"))
+        return bool(target_name(pattern, TableName("a", "b")))
     except (KeyError, IndexError, ValueError):
         return False
+
+
+def tells_apart(pattern: str) -> bool:
+    """Whether *pattern* is one that gives two tables of a database two names."""
+    names = (TableName("a", "b"), TableName("a", "c"))
+    return is_name(pattern) and len({target_name(pattern, name) for name in names}) > 1
 
 
 def _directory(pattern: str | None, name: TableName) -> str:

@@ -4,17 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, warning
 from connectors.config import DeltaSinkConfig, SinkConfig
+from historian.errors import ConfigError
 from historian.globs import matches
 from historian.schema import Snapshot
 
-__all__ = ["rule_checks"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_expressions", "rule_checks"]
+
+
+def check_expressions(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot], spark: SparkSession) -> None:
+    """Whether expressions fit *tables*, the captured ones with which a connector begins. Shards are left to their first rows.
+
+    Raises:
+        ConfigError: with every expression that does not.
+    """
+    from sinks.delta import DeltaSettings
+    from sinks.shaping.expressions import Expressions
+    from sinks.shaping.tables import shape_of
+
+    expressions, problems = Expressions(spark), []
+    for at, config in enumerate(sinks):
+        if not isinstance(config, DeltaSinkConfig) or not config.tables:
+            continue
+        settings = DeltaSettings(**asdict(config))
+        for snapshot in tables:
+            chosen = settings.for_table(snapshot.name)
+            if chosen.into is None and chosen.rules.has_expressions:
+                bindings = shape_of(snapshot, chosen.rules, by_key=False).bindings
+                found = expressions.misfits(snapshot, bindings)
+                problems += [f"{why} @ $.sinks[{at}].tables of {snapshot.name}: {where}" for where, why in found]
+    if problems:
+        raise ConfigError("expressions do not fit the tables that are there", problems=tuple(problems))
 
 
 def rule_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
-    """Whether rules for columns fit *tables*, those that are captured; expressions are left to a run, which has Spark."""
+    """Whether rules for columns fit *tables*, those that are captured; of expressions see :func:`check_expressions`."""
     for at, config in enumerate(sinks):
         if isinstance(config, DeltaSinkConfig) and config.tables:
             yield from _misfits(f"sinks[{at}].tables", config, tables)

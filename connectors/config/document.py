@@ -23,8 +23,9 @@ from connectors.config.evolution import said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
 from connectors.config.shards import refuse_shards, refuse_shared
-from connectors.config.targets import TableDocument, TargetName, TargetsDocument, properties
+from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument, properties
 from historian.errors import PositionError
+from historian.globs import is_exact
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.policies import DEAD_LETTER, REASONS
 from historian.positions import parse_position
@@ -275,6 +276,8 @@ class DeltaDocument(TargetsDocument):
         for pattern, said in self._said().items():
             kinds = (said.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
             names = [name for name in kinds if name is not None]
+            if not (is_exact(pattern) or said.get("into") or all("{table" in name for name in names)):
+                raise ValueError(f"{NOT_ONE_EACH} (of tables {pattern})")
             if not names or len(set(names)) < len(names):
                 where = f" (of tables {pattern})" if pattern else ""
                 raise ValueError(

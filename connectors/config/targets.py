@@ -15,6 +15,7 @@ from connectors.config.model import Model
 from historian.secret import Secret
 
 __all__ = [
+    "NOT_ONE_EACH",
     "ExcludeDocument",
     "HashDocument",
     "IntoDocument",
@@ -31,11 +32,17 @@ def _target(pattern: str) -> str:
     except ValueError as error:
         raise ValueError(f"not a pattern: {error}") from None
     if "table" not in fields or set(fields) - {"database", "table"}:
-        raise ValueError("expected a name with {table}, and {database} where tables of several are wanted")
+        raise ValueError(NOT_ONE_EACH)
     return pattern
 
 
+def _own_target(pattern: str) -> str:
+    return pattern if pattern and not {"{", "}"}.intersection(pattern) else _target(pattern)
+
+
+NOT_ONE_EACH = "expected a name with {table}, and {database} where tables of several are wanted"
 TargetName = Annotated[str, AfterValidator(_target)]
+_OwnName = Annotated[str, AfterValidator(_own_target)]
 _Properties = dict[str, str | bool | int | None]
 
 
@@ -148,6 +155,11 @@ class IntoDocument(Model):
 class TableDocument(TargetsDocument):
     """What is made of some tables, and of their columns and rows."""
 
+    changelog: _OwnName | None = Field(
+        default="{database}_{table}_changes", description="the changelog's name; null: none"
+    )
+    mirror: _OwnName | None = Field(default="{database}_{table}", description="name of the mirror; null: none")
+    history: _OwnName | None = Field(default=None, description="name of the history (SCD 2); null: none")
     into: IntoDocument | None = Field(default=None, description="one table for all tables that match; null: none")
     columns: list[_Name] | ExcludeDocument = Field(
         default=[],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -10,13 +10,13 @@ from historian import evolution
 from historian.changelog import POSITION_COLUMNS, RESERVED_COLUMNS
 from historian.errors import ConfigError
 from historian.evolution import EVOLVE, Said
-from historian.globs import matches
+from historian.globs import is_exact, matches
 from historian.schema import TableName
 from historian.secret import Secret
 from historian.shards import Into, SaidInto, group_problems
 from historian.shards import evolution_problems as shard_words
 from sinks.shaping.rules import Rules
-from sinks.tables import tells_apart
+from sinks.tables import is_name, tells_apart
 
 __all__ = ["KINDS", "WIDENING", "Compaction", "DeltaSettings", "TableSettings"]
 
@@ -125,15 +125,19 @@ class TableSettings:
         kinds += [Into.of(self.into).shape] if self.into is not None else []
         return ",".join(kinds)
 
-    def problems(self) -> list[str]:
-        """What cannot work, each with the key that it stands under."""
+    def problems(self, fixed: Collection[str] = ()) -> list[str]:
+        """What cannot work, each with the key that it stands under.
+
+        Args:
+            fixed: of :data:`KINDS` those whose names are one table's alone.
+        """
         problems = list(self.rules.problems())
         kinds: dict[str, str] = {}
         for key in KINDS:
             pattern = getattr(self, key)
             if pattern is None:
                 continue
-            if not tells_apart(pattern):
+            if not (is_name(pattern) if key in fixed else tells_apart(pattern)):
                 problems.append(f"expected a name with {{database}} and {{table}} @ $.{key} (got {pattern!r})")
             other = kinds.setdefault(pattern, key)
             if other != key:
@@ -237,7 +241,7 @@ class DeltaSettings(TableSettings):
                     f"expected another table than that of {other!r} @ $.tables[{glob!r}].into.name (got {into[0]!r})"
                 )
             one = self.for_table(Into.of(into).name)
-            problems += [p.replace("@ $", f"@ $.tables[{glob!r}]") for p in one.problems() if one.into == into]
+            problems += [p.replace("@ $", f"@ $.tables[{glob!r}]") for p in one.problems(KINDS) if one.into == into]
         return problems
 
     def _with(self, values: Iterable[tuple[str, Any]]) -> TableSettings:
@@ -251,8 +255,9 @@ class DeltaSettings(TableSettings):
         if bool(self.path) == bool(self.catalog):
             problems.append("expected a path or a catalog @ $ (got both)" if self.path else "missing @ $.path")
         for pattern, values in self.tables:
+            fixed = dict(values) if is_exact(pattern) or dict(values).get("into") else ()
             problems += [
-                problem.replace("@ $", f"@ $.tables[{pattern!r}]") for problem in self._with(values).problems()
+                problem.replace("@ $", f"@ $.tables[{pattern!r}]") for problem in self._with(values).problems(fixed)
             ]
         problems += self._group_problems()
         if problems := list(dict.fromkeys(problems)):

@@ -241,6 +241,12 @@ WRONG = {
     f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.*': {{changelog: null, mirror: null}}}}}}]": (
         "expected different names for changelog, mirror and history, at least one of them (of tables a.*) @ $.sinks[0]",
     ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.*': {{mirror: b}}}}}}]": (
+        "expected a name with {table}, and {database} where tables of several are wanted (of tables a.*) @ $.sinks[0]",
+    ),
+    f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'a.b': {{mirror: '{{b}}'}}}}}}]": (
+        "expected a name with {table}, and {database} where tables of several are wanted @ $.sinks[0].tables.a.b.mirror (got '{b}')",
+    ),
     f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: a, tables: {{'!a.*': {{mirror_deletes: soft}}}}}}]": (
         (
             "expected DATABASE.TABLE, each with * and ? as wildcards; of several that match the last one wins"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from historian.errors import ConfigError
 from replica import Replica
 from servers import Server
 
@@ -83,3 +86,30 @@ def test_a_mirror_is_the_select_that_its_rules_mean(mysql9: Server, spark: Spark
         assert not any(word in repr(log) for word in ("geheim", "4111-2222", "zoë", "dddddd"))
     finally:
         mysql9.sql("DROP DATABASE shaped")
+
+
+def test_expressions_fit_the_tables_that_are_there_before_any_row_is_read(
+    mysql9: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also those of tables in which nothing happens."""
+    replica = Replica(mysql9, tmp_path, ["unshaped"])
+    rules = '{"*.quiet": {where: "m > 1", compute: {o: "now()"}}, "*.busy": {where: "n > 1"}}'
+    text = replica.path.read_text().replace("run:\n", f"    tables: {rules}\nrun:\n", 1)
+    replica.path.write_text(text.replace("start: earliest", "start: latest"))
+    mysql9.sql("CREATE DATABASE unshaped")
+    try:
+        for name in ("quiet", "busy"):
+            mysql9.sql(f"CREATE TABLE unshaped.{name} (id INT PRIMARY KEY, n INT)")
+
+        with pytest.raises(ConfigError) as caught:
+            replica.run(spark)
+
+        assert [problem.partition(" @ ")[2] for problem in caught.value.problems] == [
+            "$.sinks[0].tables of unshaped.quiet: compute.o",
+            "$.sinks[0].tables of unshaped.quiet: where",
+        ]
+        assert "with name `m` cannot be resolved" in str(caught.value)
+        replica.path.write_text(replica.path.read_text().replace("m > 1", "n > 1").replace("now()", "n"))
+        assert {} == replica.run(spark)
+    finally:
+        mysql9.sql("DROP DATABASE unshaped")

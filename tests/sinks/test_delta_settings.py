@@ -38,6 +38,15 @@ def test_settings_that_cannot_work_say_why(settings: dict[str, str | None], prob
     assert problem in str(error.value)
 
 
+def test_one_table_may_have_names_of_its_own() -> None:
+    into = ("into", ("shop.t", (("shard", "{database}"),)))
+    tables = (("shop.people", (("mirror", "customers"),)), ("shop_*.t", (into, ("mirror", "all_of_t"))))
+    DeltaSettings(path="lake", tables=tables)
+    for pattern, name in (("shop.p*", "customers"), ("shop.people", ""), ("shop.people", "{schema}")):
+        with pytest.raises(ConfigError, match=r"expected a name with .*\.mirror"):
+            DeltaSettings(path="lake", tables=((pattern, (("mirror", name),)),))
+
+
 def test_shards_take_up_rows_with_every_plan() -> None:
     into = ("into", ("shop.t", (("shard", "{database}"),)))
     with pytest.raises(ConfigError, match=r"where into is said @ \$.tables\['shop_\*.t'\].mirror_every"):

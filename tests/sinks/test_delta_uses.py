@@ -27,8 +27,10 @@ ROW_IDS = {"table_properties": (("delta.enableRowTracking", "true"),)}
         pytest.param({}, ("shop_t_changes", "shop_t_history"), marks=pytest.mark.soak),
         pytest.param(ROW_IDS, ("shop_t_changes", "shop_t"), marks=pytest.mark.soak),
         pytest.param({"writer": "spark"}, tuple(KEYS), marks=pytest.mark.soak),
+        pytest.param({"cluster": True}, ("shop_t",), marks=pytest.mark.soak),
+        pytest.param({"mirror_deletes": "soft"}, ("shop_t",), marks=pytest.mark.soak),
     ],
-    ids=["a mirror", "its changelog and history", "with row ids", "by Spark"],
+    ids=["a mirror", "its changelog and history", "with row ids", "by Spark", "clustered", "soft deletes"],
 )
 def test_people_may_do_with_a_table_what_delta_can(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], directories: tuple[str, ...]
@@ -45,4 +47,4 @@ def test_people_may_do_with_a_table_what_delta_can(
     lake.cut()
 
     for directory in directories:
-        assert_usable(spark, str(lake.path / directory), KEYS[directory], kept=directory != "shop_t_history")
+        assert_usable(spark, str(lake.path / directory), KEYS[directory])

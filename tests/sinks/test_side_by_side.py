@@ -50,6 +50,21 @@ def _meet(place: str) -> Callable[[str, str], None]:
     return fault
 
 
+def test_a_small_plan_of_many_tables_takes_no_job_of_sparks(spark: SparkSession, tmp_path: Path) -> None:
+    """Neither rows that come nor ones that change; each job would cost a table what its commit does."""
+    jobs = spark.sparkContext.statusTracker()
+    lake, names = _lake(spark, tmp_path, 12, history="{database}_{table}_history")
+    before = set(jobs.getJobIdsForGroup())
+    _change(lake, names)
+    lake.cut()
+    during = set(jobs.getJobIdsForGroup()) - before
+
+    assert during == set()
+    lake.check_all()
+    spark.range(1).collect()
+    assert len(set(jobs.getJobIdsForGroup()) - before) > 0
+
+
 def test_results_stand_in_order_though_later_items_end_first() -> None:
     later = threading.Event()
 

@@ -13,7 +13,7 @@ __all__ = ["assert_usable"]
 _ORPHAN = "part-left-by-a-crash.parquet"
 
 
-def assert_usable(spark: SparkSession, path: str, key: str, *, kept: bool = True) -> None:
+def assert_usable(spark: SparkSession, path: str, key: str) -> None:
     """Fails unless the table's statistics skip files, and OPTIMIZE, VACUUM, MERGE, DELETE and ALTER work on it.
 
     The table has the same rows and columns at the end.
@@ -21,7 +21,6 @@ def assert_usable(spark: SparkSession, path: str, key: str, *, kept: bool = True
     Args:
         path: of a Delta table with rows.
         key: a column of integers or texts, all different.
-        kept: whether to OPTIMIZE and VACUUM too.
     """
     table = _Table(spark, path)
     rows = table.rows()
@@ -29,12 +28,11 @@ def assert_usable(spark: SparkSession, path: str, key: str, *, kept: bool = True
     last = max(row[key] for row in rows.elements())
     _assert_skips(table, key, last)
     _assert_row_ids(table, sum(rows.values()))
-    if kept:
-        table.put(_ORPHAN)
-        table.sql("OPTIMIZE {}")
-        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-        table.sql("VACUUM {} RETAIN 0 HOURS")
-        assert table.data_files() == table.known_files()
+    table.put(_ORPHAN)
+    table.sql("OPTIMIZE {}")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    table.sql("VACUUM {} RETAIN 0 HOURS")
+    assert table.data_files() == table.known_files()
 
     behind = f"`{key}` + 1" if isinstance(last, int) else f"`{key}` || '~'"
     columns = table.frame().columns
