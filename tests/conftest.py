@@ -82,22 +82,22 @@ _FEW_ROWS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _for_few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spark interprets expressions and plans a query once, which for a few rows is a sixth of the processor time less.
-
-    What tests/integration compares with servers is written and read as users' sessions do it.
-    """
-    here = (item for item in request.session.items if item.path == request.path)
-    if "integration" in request.path.parts or not any(item.get_closest_marker("spark") for item in here):
-        yield
-        return
-    settings = request.getfixturevalue("spark").conf
+@pytest.fixture(scope="module")
+def few_rows(spark: SparkSession) -> Iterator[None]:
+    """Spark interprets expressions and plans a query once, which for a few rows is a sixth of the processor time less."""
     for name, value in _FEW_ROWS.items():
-        settings.set(name, value)
+        spark.conf.set(name, value)
     yield
     for name in _FEW_ROWS:
-        settings.unset(name)
+        spark.conf.unset(name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_few_rows(request: pytest.FixtureRequest) -> None:
+    """Modules of tests/integration ask for it themselves: most write and read as users' sessions do."""
+    here = (item for item in request.session.items if item.path == request.path)
+    if "integration" not in request.path.parts and any(item.get_closest_marker("spark") for item in here):
+        request.getfixturevalue("few_rows")
 
 
 def _remove(server: Server) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import sinks
 from connectors.config import PipelineConfig, load_config
 from connectors.pipeline import run
@@ -13,6 +15,7 @@ from historian.plans import Plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
 

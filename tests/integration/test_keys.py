@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from servers import Server
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 _CASELESS = "varchar(20) character set utf8mb4 collate utf8mb4_general_ci"
 KEYS = {
     "tinyint": "-1; 0; 1; 2",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 POLICIES = """
 types:
   bigint_unsigned: int64

@@ -20,6 +20,8 @@ from sinks.delta import faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 
 @pytest.fixture
 def replica(mysql9: Server, tmp_path: Path) -> Replica:

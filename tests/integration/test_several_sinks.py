@@ -18,6 +18,8 @@ from servers import Server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 
 def test_a_sink_that_is_added_later_begins_where_the_log_does_or_is_refused(
     mysql9: Server, spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -14,6 +14,8 @@ from servers import Server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 RULES = """
     tables:
       "*.*":

@@ -13,6 +13,8 @@ from servers import Server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 SHARDS = ("shard_a", "shard_b", "shard_c")
 INTO = """
     tables:
