@@ -6,6 +6,7 @@ connector must not run meanwhile; all is stored in one transaction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -151,10 +152,7 @@ class _Rereading:
 
     def _begin(self, item: Statement | TableMapped, flavor: str) -> None:
         self.before = self.reached
-        database = self._context.database or self.name.database
-        # A person says that values are what they were, as they are behind the same statement in a strict session.
-        modes = self._context.sql_mode | StatementContext().sql_mode
-        context = replace(self._context, flavor=flavor, database=database, sql_mode=modes)
+        context = replace(self._context, flavor=flavor, database=self._context.database or self.name.database)
         resumed: tuple[Edit, ...] = ()
         if self.table_id:
             held = _before(self.history, self.table_id, self.before)
@@ -197,11 +195,17 @@ class _Rereading:
             return
         resolution = resolve(statement.sql, statement.context, self._catalog(()))
         edits = _edits_of(resolution.edits, self.own.name)
-        if resolution.kind in ("dml", "not_understood") and self.own.name in resolution.tables:
+        if resolution.kind in ("dml", "not_understood") and self._is_among(resolution.tables):
             reason = f"{resolution.reason}\n  in: {statement.sql[:200]}"
             self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
         elif edits:
             self._record(statement, edits, statement.sql)
+        if resolution.kind == "rows" and self._is_among(resolution.tables):
+            reason = f"{resolution.reason}\n  in: {statement.sql[:200]}"
+            self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
+
+    def _is_among(self, tables: Sequence[TableName]) -> bool:
+        return self.own is not None and self.own.name in tables
 
     def _mapped(self, mapped: TableMapped, flavor: str) -> None:
         if self.own is None or mapped.table != self.own.name:
@@ -260,7 +264,8 @@ def _said(sql: str, context: StatementContext, catalog: Catalog, name: TableName
     if not sql.strip():
         return ()
     resolution = resolve(sql, context, catalog)
-    if resolution.kind != "ddl":
+    # That there was no NULL is for a person to say.
+    if resolution.kind != "ddl" and not resolution.filled:
         reason = resolution.reason or "it changes no table"
         raise ConfigError("the statement cannot be taken for what happened", problems=(reason,), where=sql[:200])
     edits = _edits_of(resolution.edits, name)

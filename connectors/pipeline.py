@@ -181,7 +181,7 @@ class Pipeline:
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
         """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
         try:
-            if not self._held:
+            if not self._held and not stopping.is_set():
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once or self._config.run.once, until=until, stopping=stopping):
                 self._write(planned)
@@ -218,9 +218,13 @@ class Pipeline:
 
     def _first_tables(self) -> Sequence[Snapshot]:
         """The captured tables with which the connector begins."""
-        history = self._tracker.history
+        tracker, history = self._tracker, self._tracker.history
         tables = history.catalog_at(history.first_number).tables
-        return [snapshot for name, snapshot in sorted(tables.items()) if self._tracker.captured(name)]
+        return [
+            tracker.choices.in_forms(snapshot, history.versions_of(snapshot.table_id))
+            for name, snapshot in sorted(tables.items())
+            if tracker.captured(name)
+        ]
 
     def _is_enough(self, plan: Plan) -> bool:
         """Whether as much log stands behind *plan* as a plan is made of before its time."""

@@ -12,7 +12,7 @@ The table that the tool leaves behind is another one, with ids of its own. Names
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from historian.carrying import retyped
@@ -41,17 +41,23 @@ class Tool:
         shadow: the table that is filled and renamed to the changed one's name.
         aside: what the changed one is renamed to.
         others: further tables of the tool's own.
+        fills: whether rows are copied with INSERT IGNORE and nobody looks at its warnings, so that NULLs become values.
     """
 
     name: str
     shadow: str
     aside: str
     others: str = ""
+    fills: bool = False
 
 
 TOOLS = (
     Tool(
-        name="gh-ost", shadow=r"_(?P<base>.+)_gho", aside=r"_(?P<base>.+?)(?:_\d{14})?_del", others=r"_(?P<base>.+)_ghc"
+        name="gh-ost",
+        shadow=r"_(?P<base>.+)_gho",
+        aside=r"_(?P<base>.+?)(?:_\d{14})?_del",
+        others=r"_(?P<base>.+)_ghc",
+        fills=True,
     ),
     Tool(name="pt-online-schema-change", shadow=r"_+(?P<base>.+)_new", aside=r"_+(?P<base>.+)_old"),
     Tool(
@@ -115,7 +121,8 @@ class OnlineChanges:
         final = {edit.table_id: edit.new for edit in renames}
         for shadow_id, name in final.items():
             shadow = before[shadow_id]
-            if not any(_is_of(tool.shadow, shadow.name, name) for tool in self.tools):
+            tools = [tool for tool in self.tools if _is_of(tool.shadow, shadow.name, name)]
+            if not tools:
                 continue
             changed = self._changed(name, catalog, before, last_named)
             if changed is None or changed.table_id == shadow_id:
@@ -126,7 +133,8 @@ class OnlineChanges:
                 for edit in edits
                 if not (isinstance(edit, RenameTable) and edit.table_id in (shadow_id, changed.table_id))
             )
-            found = _as_edits(changed, shadow, name, left_at, created(shadow_id), catalog)
+            fills = any(tool.fills for tool in tools)
+            found = _as_edits(changed, shadow, name, left_at, created(shadow_id), catalog, fills=fills)
             try:
                 apply_all((*found.edits, *others), catalog)
             except EditConflict:
@@ -169,11 +177,14 @@ def _as_edits(
     left_at: TableName,
     created: Snapshot | None,
     catalog: Catalog,
+    *,
+    fills: bool,
 ) -> Swap:
     goes = DropTable(table=shadow.name, table_id=shadow.table_id)
     left = CreateTable(snapshot=_copy(changed, left_at, catalog))
     back = () if changed.name == name else (RenameTable(table=changed.name, table_id=changed.table_id, new=name),)
     same, refused = _matched(changed, shadow, created)
+    refused = refused or (_filled(changed, shadow, same) if fills else "")
     if refused:
         forget = ForgetTable(table=name, reason=refused)
         return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, forget, left), refused=refused)
@@ -181,6 +192,24 @@ def _as_edits(
     new = _renumbered(shadow, same, created, replace(changed, name=name))
     edits = edits_between(old, new, [column.id for column in old.columns])
     return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, *edits, left))
+
+
+def _filled(changed: Snapshot, shadow: Snapshot, same: Mapping[int, int]) -> str:
+    """Why rows are not known whose NULLs the copy may have made values of; "": it has not.
+
+    Columns of a new key are not among them: what they hold shows in the rows that the key finds.
+    """
+    key = tuple(same.get(column_id, 0) for column_id in shadow.primary_key)
+    for column in shadow.columns:
+        old = changed.column_by_id(same.get(column.id, 0))
+        in_new_key = old is not None and old.id in key and key != changed.primary_key
+        if old is not None and old.nullable and not (column.nullable or in_new_key):
+            return (
+                f"the table was replaced by {shadow.name}, where {column.name} became NOT NULL, and NULLs in it are copied as "
+                f"other values; where there were none, say what the change was: "
+                f"historian ddl-override CONFIG --table {changed.name} --statement 'ALTER TABLE ...'"
+            )
+    return ""
 
 
 def _matched(changed: Snapshot, shadow: Snapshot, created: Snapshot | None) -> tuple[dict[int, int], str]:

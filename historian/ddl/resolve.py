@@ -12,7 +12,6 @@ from historian.ddl.lexer import LexError, tokenize
 from historian.ddl.parser import parse
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_alter import altered_table
-from historian.ddl.resolve_columns import has_explicit_timestamps
 from historian.ddl.resolve_create import copied_table, created_table, made_database
 from historian.ddl.statements import (
     AlterDatabase,
@@ -62,6 +61,7 @@ class Resolution:
         conditional: tables in ``edits`` whose CREATE says IF NOT EXISTS and is logged whether it did anything or not; it
             proves that the table begins here only where the catalog is known to hold every table.
         reason: of "dml", "rows" and "not_understood", a clause for people.
+        filled: of "rows", whether all that may have happened is that NULLs became values.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -69,6 +69,7 @@ class Resolution:
     tables: tuple[TableName, ...] = ()
     conditional: tuple[TableName, ...] = ()
     reason: str = ""
+    filled: bool = False
 
 
 _IRRELEVANT = Resolution(kind="irrelevant")
@@ -229,19 +230,21 @@ def _alter_table(statement: AlterTable, catalog: Catalog, context: StatementCont
     filled = _filled(old, new, context, lax=statement.ignore or not context.strict)
     if filled:
         reason = f"NULL in {filled} becomes a value of the server's without row events"
-        return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason)
+        return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason, filled=True)
     return Resolution(kind="ddl", edits=edits)
 
 
 def _filled(old: Snapshot, new: Snapshot, context: StatementContext, *, lax: bool) -> str:
     """The first column that becomes NOT NULL where NULL in it is no error; "": none does.
 
-    Columns of a new key are not among them: what they hold shows in the rows that the key finds.
+    In a TIMESTAMP NULL becomes the present time in every session, unless MySQL changes the table in place, which it does not
+    where a type changes. Columns of a new key are not among them: what they hold shows in the rows that the key finds.
     """
-    for column in new.columns:
-        held = old.column_by_id(column.id)
-        now = column.type.name == "timestamp" and not has_explicit_timestamps(context)
-        if held is None or not held.nullable or column.nullable or not (lax or now):
+    pairs = [(held, column) for column in new.columns if (held := old.column_by_id(column.id)) is not None]
+    copied = context.flavor == "mariadb" or any(held.type != column.type for held, column in pairs)
+    for held, column in pairs:
+        now = column.type.name == "timestamp" and copied
+        if not held.nullable or column.nullable or not (lax or now):
             continue
         if column.id not in new.primary_key or new.primary_key == old.primary_key:
             return column.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
@@ -77,7 +78,7 @@ def same_key(schema: DeltaSchema, key: Sequence[int], files: Sequence[DataFile])
 def _ranges(schema: DeltaSchema, key: Sequence[int], files: Sequence[DataFile]) -> Iterator[Column]:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    said = [json.loads(file.statistics) for file in files]
+    said = [json.loads(file.statistics, parse_float=Decimal) for file in files]
     arrow = schema.arrow()
     for field in (f for f in schema.fields if f.column_id in key):
         kind = arrow.field(field.physical).type

@@ -162,6 +162,15 @@ def test_what_the_log_does_not_tell_is_refused(shadow: tuple[str, ...], said: st
     assert set(log.catalog.tables) == {TableName("shop", "_t_del")}
 
 
+def test_nulls_that_a_tool_copies_as_values_are_refused() -> None:
+    alter = "MODIFY a BIGINT NOT NULL"
+    for tool, aside, refused in (("_t_gho", "_t_del", True), ("_t_new", "_t_old", False)):
+        log = Log(CREATE, f"CREATE TABLE {tool} LIKE t", f"ALTER TABLE {tool} {alter}")
+        log.run(f"RENAME TABLE t TO {aside}, {tool} TO t")
+        assert log.swap is not None
+        assert ("a became NOT NULL, and NULLs in it are copied as other values" in log.swap.refused) == refused
+
+
 @pytest.mark.parametrize(
     "shadow",
     [

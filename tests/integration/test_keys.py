@@ -67,30 +67,36 @@ TENANTS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, small_bytes",
+    "name, small_bytes, feed",
     [
-        ("mysql9", rewrite.SMALL_BYTES),
-        ("mariadb1011", rewrite.SMALL_BYTES),
-        pytest.param("mysql9", 0, marks=pytest.mark.soak),
+        ("mysql9", rewrite.SMALL_BYTES, "false"),
+        ("mariadb1011", rewrite.SMALL_BYTES, "false"),
+        pytest.param("mysql9", 0, "false", marks=pytest.mark.soak),
+        pytest.param("mysql9", 0, "true", marks=pytest.mark.soak),
+        pytest.param("mariadb1011", 0, "true", marks=pytest.mark.soak),
     ],
-    ids=["mysql9", "mariadb1011", "mysql9, on executors"],
+    ids=["mysql9", "mariadb1011", "mysql9, on executors", "mysql9, merged by Spark", "mariadb1011, merged by Spark"],
 )
 def test_keys_of_every_type_find_their_rows(
     name: str,
     small_bytes: int,
+    feed: str,
     request: pytest.FixtureRequest,
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server: Server = request.getfixturevalue(name)
+    if server.directory is not None:
+        server.clear()  # a log without the tables of the case before
     monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
     replica = Replica(server, tmp_path, ["keyed"])
     text = replica.path.read_text().replace(
         "    history: null\n",
         "    history: null\n    tables:\n"
+        f"      keyed.*: {{table_properties: {{delta.enableChangeDataFeed: '{feed}'}}}}\n"
         "      keyed.tenants: {history: '{database}_{table}_history'}\n"
-        "      keyed.nullable: {key: [a, k]}\n      keyed.bag: {keyless: rows}\n      keyed.together: {cluster: true}\n",
+        "      keyed.nullable: {key: [a, k]}\n      keyed.bag: {keyless: rows, table_properties: {}}\n      keyed.together: {cluster: true}\n",
     )
     replica.path.write_text(text)
     server.sql("DROP DATABASE IF EXISTS keyed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pymysql
 import pytest
 
 from connectors.overriding import override
@@ -42,6 +43,53 @@ def test_only_what_a_server_may_have_changed_unseen_stops_its_table(
     assert news["lax"] == news["altered"] == [("+A", {"id": 1, "n": None, "t": "a"})]
     assert news["strict"][-1] == ("+A", {"id": 2, "n": 6, "t": "b"})
     assert news["added"][-1] == ("+A", {"id": 2, "n": None, "t": "b", "m": 0})
+
+
+TO_NOT_NULL = (
+    "MODIFY ts TIMESTAMP NOT NULL",
+    "MODIFY ts TIMESTAMP(6) NOT NULL",
+    "MODIFY ts TIMESTAMP NOT NULL, MODIFY n BIGINT",
+    "MODIFY ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+    "MODIFY dt TIMESTAMP NOT NULL",
+    "MODIFY dt DATETIME(3) NOT NULL",
+    "MODIFY n INT NOT NULL",
+    "MODIFY n BIGINT NOT NULL",
+    "MODIFY n VARCHAR(20) NOT NULL",
+)
+
+
+def test_a_strict_server_makes_values_of_nulls_too_where_a_column_becomes_a_timestamp(
+    source: Server, database: str, tracked: Tracked
+) -> None:
+    taken = set()
+    for at, action in enumerate(TO_NOT_NULL):
+        source.sql(f"CREATE TABLE {database}.t{at} (id INT PRIMARY KEY, n INT, ts TIMESTAMP NULL, dt DATETIME)")
+        source.sql(f"INSERT INTO {database}.t{at} (id) VALUES (1)")
+        try:
+            source.sql(f"ALTER TABLE {database}.t{at} {action}")
+        except pymysql.MySQLError:
+            continue
+        taken.add(f"t{at}")
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        assert set(tracked.stopped(tracker)) == taken
+    assert 2 <= len(taken) <= 5
+
+
+def test_a_second_such_statement_stops_the_table_again(source: Server, database: str, tracked: Tracked) -> None:
+    source.sql(f"CREATE TABLE {database}.p (id INT PRIMARY KEY, n INT, m INT)")
+    alters = [f"ALTER TABLE {database}.p MODIFY {column} INT NOT NULL" for column in "nm"]
+    with source.connect(init_command="SET sql_mode = ''") as connection, connection.cursor() as cursor:
+        cursor.execute(alters[0])
+        cursor.execute(f"INSERT INTO {database}.p VALUES (1, 1, NULL)")
+        connection.commit()
+        cursor.execute(alters[1])
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        override(tracker, TableName(database, "p"), alters[0])
+        assert "NULL in m becomes a value" in tracked.stopped(tracker)["p"]
 
 
 def test_a_table_without_nulls_goes_on_where_a_person_says_so(source: Server, database: str, tracked: Tracked) -> None:

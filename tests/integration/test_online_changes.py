@@ -157,6 +157,25 @@ def test_a_renamed_column_stops_the_table_until_it_is_said_what_became_of_it(
         assert len({version.table_id for version in versions}) == 1
 
 
+@pytest.mark.parametrize("source", ["mysql9"], indirect=True)
+def test_nulls_that_are_copied_as_values_stop_the_table(source: Server, database: str, tracked: Tracked) -> None:
+    source.sql(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a INT)")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, NULL)")
+    for statement in (
+        "create /* gh-ost */ table {0}._t_gho like {0}.t",
+        "alter /* gh-ost */ table {0}._t_gho MODIFY a INT NOT NULL",
+        "insert /* gh-ost */ ignore into {0}._t_gho select id, a from {0}.t",
+        "rename /* gh-ost */ table {0}.t to {0}._t_del, {0}._t_gho to {0}.t",
+    ):
+        source.sql(statement.format(database))
+    assert source.sql(f"SELECT a FROM {database}.t") == ((0,),)
+    with tracked.tracker() as tracker:
+        assert tracked.news(tracker) == {"t": [("+A", {"id": 1, "a": None})]}
+        assert "a became NOT NULL, and NULLs in it are copied as other values" in tracked.stopped(tracker)["t"]
+        override(tracker, TableName(database, "t"), "ALTER TABLE t MODIFY a INT NOT NULL")
+        assert tracked.stopped(tracker) == {}
+
+
 @pytest.mark.parametrize("source", ["mysql9", "mysql8"], indirect=True)
 def test_instant_changes_are_changes(source: Server, database: str, tracked: Tracked) -> None:
     """Rows keep their old form in the table; the log has them in the new one."""

@@ -95,13 +95,13 @@ def test_expressions_fit_the_tables_that_are_there_before_any_row_is_read(
 ) -> None:
     """Also those of tables in which nothing happens."""
     replica = Replica(mysql9, tmp_path, ["unshaped"])
-    rules = '{"*.quiet": {where: "m > 1", compute: {o: "now()"}}, "*.busy": {where: "n > 1"}}'
+    rules = '{"*.quiet": {where: "m > 1", compute: {o: "now()"}}, "*.busy": {where: "flag"}}'
     text = replica.path.read_text().replace("run:\n", f"    tables: {rules}\nrun:\n", 1)
-    replica.path.write_text(text.replace("start: earliest", "start: latest"))
+    replica.path.write_text(text.replace("start: earliest", "start: latest") + "types: {tinyint1: boolean}\n")
     mysql9.sql("CREATE DATABASE unshaped")
     try:
         for name in ("quiet", "busy"):
-            mysql9.sql(f"CREATE TABLE unshaped.{name} (id INT PRIMARY KEY, n INT)")
+            mysql9.sql(f"CREATE TABLE unshaped.{name} (id INT PRIMARY KEY, n INT, flag TINYINT(1))")
 
         with pytest.raises(ConfigError) as caught:
             replica.run(spark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import pytest
 from held_rows import HeldLake
 from historian.schema import ColumnType
 from lake import Lake
-from sink_lab import INT, Lab, text
+from sink_lab import INT, Lab, decimal, text
 from sinks.delta import mirror, rewrite, uptake
 from sinks.delta.pruning import files_with
 
@@ -217,9 +218,10 @@ def test_a_merge_by_spark_reads_no_file_whose_range_has_none_of_its_keys(
     monkeypatch.setattr(rewrite, "SMALL_BYTES", 0)
     lake = Lake(spark, tmp_path / "lake", Lab(), history="{database}_{table}_history")
     lab = lake.lab
-    lab.create(T, {"id": INT, "name": text(), "v": INT}, key=("name", "id"))
+    lab.create(T, {"id": decimal(12, 2), "name": text(), "v": INT}, key=("name", "id"))
+    cents = [Decimal(f"123456789{i}.1{i}") for i in range(4)] + [Decimal("0.10")]
     for begin in "ab":
-        lab.insert(T, *({"id": i, "name": f"{begin}{i}", "v": 0} for i in range(5)))
+        lab.insert(T, *({"id": cent, "name": f"{begin}{i}", "v": 0} for i, cent in enumerate(cents)))
         lake.cut()
     _set(lake, enableChangeDataFeed=True)
     others = [
@@ -231,14 +233,16 @@ def test_a_merge_by_spark_reads_no_file_whose_range_has_none_of_its_keys(
     held = {path: path.read_bytes() for path in others}
     for path in others:
         path.write_bytes(bytes(len(held[path])))
-    lab.update(T, {"id": 1, "name": "b1", "v": 0}, v=1)
-    lab.delete(T, {"id": 3, "name": "b3", "v": 0})
-    lab.insert(T, {"id": 2, "name": "b11", "v": 0})
+    lab.update(T, {"id": cents[1], "name": "b1", "v": 0}, v=1)
+    lab.delete(T, {"id": cents[3], "name": "b3", "v": 0})
+    lab.insert(T, {"id": cents[2], "name": "b11", "v": 0})
     lake.cut()
     for path, content in held.items():
         path.write_bytes(content)
 
     assert len(others) == 2
+    lab.delete(T, {"id": cents[4], "name": "b4", "v": 0})
+    lake.cut()
     lake.check(T)
     lake.check_history(T)
 

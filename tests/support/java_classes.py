@@ -25,18 +25,18 @@ ARCHIVE = Path(__file__).parents[2] / "build" / "java-classes.jsa"
 # would collecting garbage beside them. What Spark does stays the same. Java reserves little for code that is compiled this
 # way; a session that runs hundreds of plans would fill it.
 _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""Java speaks on standard output of an archive that does not fit, and of classes that it leaves out."""
 
 
 def java_options() -> str:
     """``SPARK_SUBMIT_OPTS`` for tests, with the archive of classes where `make test` has made it."""
-    return f'{_OPTIONS} "-XX:SharedArchiveFile={ARCHIVE}"' if ARCHIVE.exists() else _OPTIONS
+    return f'{_OPTIONS} "-XX:SharedArchiveFile={ARCHIVE}" {_QUIET}' if ARCHIVE.exists() else _OPTIONS
 
 
 def _write(archive: Path) -> None:
     unfinished = archive.with_suffix(".unfinished")
-    os.environ["SPARK_SUBMIT_OPTS"] = (
-        f'{_OPTIONS} "-XX:ArchiveClassesAtExit={unfinished}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-    )
+    os.environ["SPARK_SUBMIT_OPTS"] = f'{_OPTIONS} "-XX:ArchiveClassesAtExit={unfinished}" {_QUIET}'
     from pyspark import SparkContext
 
     from connectors.cli.sessions import session

@@ -317,9 +317,17 @@ def test_a_column_that_may_not_be_null_any_more_changes_rows_unseen_where_that_i
 
 
 def test_a_timestamp_takes_the_time_of_the_statement_where_it_may_not_be_null_any_more() -> None:
-    found = resolved("ALTER TABLE t MODIFY ts TIMESTAMP", NULLS, context=MYSQL57)
-    assert (found.kind, found.reason) == ("rows", "NULL in ts becomes a value of the server's without row events")
-    assert resolved("ALTER TABLE t MODIFY ts TIMESTAMP", NULLS, context=MYSQL).kind == "ddl"
+    """In MariaDB, and in MySQL where it copies the table."""
+    for action, context in (
+        ("MODIFY ts TIMESTAMP NOT NULL", MARIADB),
+        ("MODIFY ts TIMESTAMP(6)", MYSQL57),
+        ("MODIFY ts TIMESTAMP NOT NULL, MODIFY a BIGINT", MYSQL),
+    ):
+        found = resolved(f"ALTER TABLE t {action}", NULLS, context=context)
+        assert (found.kind, found.filled) == ("rows", True)
+        assert found.reason == "NULL in ts becomes a value of the server's without row events"
+    assert resolved("ALTER TABLE t MODIFY ts TIMESTAMP", NULLS, context=MYSQL57).kind == "ddl"
+    assert resolved("ALTER TABLE t MODIFY ts TIMESTAMP(6)", NULLS, context=MYSQL).kind == "ddl"
 
 
 @pytest.mark.parametrize(
