@@ -39,7 +39,7 @@ def test_lake_equals_source(
 
     Odd seeds: the connector runs live beside the writers. Even ones: it begins when all is done. Both are restarted.
     Where the preset is lenient, columns get types too that no lake's column follows. Of MariaDB these lakes, of MySQL the strict
-    ones, are such as delta-rs reads: a type that widens is a new column there.
+    ones, are such as delta-rs reads, and no type widens: that of a key's column would be a new one, which stops its table.
     """
     names = FLAVORS[flavor]
     server = fresh_server(names[seed % len(names)])
@@ -48,7 +48,7 @@ def test_lake_equals_source(
     plain = preset == {"mysql": "strict", "mariadb": "lenient"}[flavor]
     history = "history_{database}_{table}"
     replica = Replica(server, tmp_path / "replica", history=history, evolution=preset, plain=plain, positions=True)
-    workload = partial(Workload, server, seed, looks=LOOKS, conversions=preset == "lenient")
+    workload = partial(Workload, server, seed, looks=LOOKS, conversions=preset == "lenient", widenings=not plain)
     if seed % 2:
         recorded = _record_beside(workload, replica, spark)
     else:

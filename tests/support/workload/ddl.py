@@ -9,7 +9,7 @@ from workload import column_ddl as columns
 from workload import table_ddl as tables
 from workload.definer import Work
 
-__all__ = ["CONVERSIONS", "KINDS", "Kind"]
+__all__ = ["CONVERSIONS", "KINDS", "WIDENINGS", "Kind"]
 
 MOST_COLUMNS = 22
 
@@ -65,6 +65,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(run=tables.drop_table, fits=lambda work: len(work.definer.tables.names()) > 5),
 )
 
+WIDENINGS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.run in (columns.widen, columns.change))
 
 CONVERSIONS: tuple[Kind, ...] = (
     Kind(run=columns.convert, fits=lambda work: bool(work.shape.key and columns.convertible(work))),

@@ -11,7 +11,7 @@ import pymysql
 
 from historian.schema import TableName
 from servers import Server
-from workload.ddl import CONVERSIONS, KINDS, Kind
+from workload.ddl import CONVERSIONS, KINDS, WIDENINGS, Kind
 from workload.definer import Definer, Work
 from workload.dml import Writer
 from workload.notes import FinalTable, Look, NotedTransaction, Recorded, walk_lineages
@@ -42,6 +42,7 @@ class Workload:
         writers: connections that write at once; each runs DDL too, when its turn comes.
         databases: two that the workload creates.
         looks: how often all tables are looked at on the way, while nobody writes.
+        widenings: whether columns get wider types.
         conversions: whether columns get types that the server makes other values for.
         pace: called with the share of the work done, by any writer, outside transactions; may block, and may raise.
     """
@@ -56,6 +57,7 @@ class Workload:
         writers: int = 4,
         databases: tuple[str, str] = ("shop", "archive"),
         looks: int = 0,
+        widenings: bool = True,
         conversions: bool = False,
         pace: Callable[[float], None] = lambda _: None,
     ) -> None:
@@ -66,7 +68,8 @@ class Workload:
         self.writers = writers
         self.looks = looks
         self.pace = pace
-        self._kinds_of_ddl = (*KINDS, *(CONVERSIONS if conversions else ()))
+        others = tuple(kind for kind in KINDS if widenings or kind not in WIDENINGS)
+        self._kinds_of_ddl = (*others, *(CONVERSIONS if conversions else ()))
         self._start = log_end(server)
         # 5.7 has no RENAME COLUMN, and with GTIDs no CREATE TABLE ... SELECT.
         old = server.version.startswith("5.")
