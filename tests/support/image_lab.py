@@ -17,7 +17,7 @@ from historian.schema import Snapshot, TableName
 if TYPE_CHECKING:
     from servers import Server
 
-__all__ = ["DATABASE", "UNKNOWN", "Change", "ImageLab", "changes_of", "lacking", "replayed"]
+__all__ = ["DATABASE", "UNKNOWN", "Change", "ImageLab", "changes_of", "has_whole_images", "lacking", "replayed"]
 
 DATABASE = "images"
 
@@ -96,6 +96,19 @@ def lacking(data: bytes, names: Sequence[str]) -> Iterator[tuple[int, list[froze
             kind,
             [frozenset(n for bit, n in enumerate(names) if not bits[bit >> 3] >> (bit & 7) & 1) for bits in maps],
         )
+
+
+def has_whole_images(server: Server) -> bool:
+    """Whether images of FULL have generated columns, too: those of UPDATE and DELETE on MariaDB 11.8.9 have none."""
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE whole_images")
+        cursor.execute("CREATE TABLE whole_images.t (a INT PRIMARY KEY, b INT, s INT AS (b + 1) STORED)")
+        cursor.execute("INSERT INTO whole_images.t (a, b) VALUES (1, 2)")
+        cursor.execute("FLUSH BINARY LOGS")
+        cursor.execute("UPDATE whole_images.t SET b = 3")
+        cursor.execute("DROP DATABASE whole_images")
+    ((_, images),) = lacking(server.binlog_files()[-1].read_bytes(), ["a", "b", "s"])
+    return not any(images)
 
 
 @dataclass

@@ -1,7 +1,8 @@
-"""Columns that a server leaves out of an image though they changed: MariaDB's virtual ones, of MINIMAL and FULL_NODUP."""
+"""Columns that a server leaves out of an image though they changed: MariaDB's generated ones."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,26 +14,33 @@ if TYPE_CHECKING:
 
 __all__ = ["generated_from"]
 
+_WORD = re.compile(r"[\w$]+")
+
 
 def generated_from(snapshot: Snapshot, flavor: str, *, hidden: int) -> NDArray[np.uint8] | None:
-    """A bitmap a column: those that a virtual column which images may lack is computed from. None: there is no such column.
+    """A bitmap a column: those that a generated column which images may lack is computed from. None: there is no such column.
 
-    MySQL logs a virtual column wherever a column that it comes from is logged; MariaDB only with whole images. A name in
-    the expression's text counts as a use of it, so that the bitmap may have too many columns, never too few. *hidden* columns
-    that images have behind those of *snapshot* are computed from none.
+    MySQL logs a generated column wherever a column that it comes from is logged. MariaDB up to 11.8.6 logs a virtual one only
+    with whole images; 11.8.9 leaves stored ones out as well, and both out of whole images too, of UPDATE, DELETE and REPLACE.
+    A name in the expression's text counts as a use of it, so that the bitmap may have too many columns, never too few. *hidden*
+    columns that images have behind those of *snapshot* are computed from none.
     """
     columns = snapshot.columns
-    virtual = [index for index, column in enumerate(columns) if column.generated == "virtual"]
-    if flavor != "mariadb" or not virtual:
+    generated = [index for index, column in enumerate(columns) if column.generated is not None]
+    if flavor != "mariadb" or not generated:
         return None
     uses = np.zeros((len(columns) + hidden, len(columns) + hidden), np.bool_)
-    for index in virtual:
+    for index in generated:
         uses[index, : len(columns)] = [_mentions(columns[index], other) for other in columns]
-    for _ in virtual:  # what a virtual column comes from by way of others
+    for _ in generated:  # what one comes from by way of others
         uses |= (uses.astype(np.int64) @ uses.astype(np.int64)).astype(np.bool_)
     return np.packbits(uses, axis=1, bitorder="little")
 
 
 def _mentions(column: Column, other: Column) -> bool:
-    expression = column.generation_expression
-    return expression is None or other.name.lower() in expression.lower()
+    if column.generation_expression is None:
+        return True
+    name, expression = other.name.lower(), column.generation_expression.lower()
+    if _WORD.fullmatch(name):
+        return name in _WORD.findall(expression)
+    return name in expression

@@ -42,12 +42,59 @@ def _value_bytes(step: int, position: int, end: int) -> int:
 
 
 @kernel
-def _is_unseen(table: int, column: int, present: int, stride: int) -> bool:
-    """Whether a column is generated from one that an after image of the columns *present* has."""
+def _same_bytes(one: int, other: int, count: int) -> bool:
+    for index in range(count):
+        if load_u8(one + index) != load_u8(other + index):
+            return False
+    return True
+
+
+@kernel
+def _mark_changed(
+    table: int, position: int, end: int, present: int, before: int, before_flags: int, starts: int, changed: int
+) -> None:
+    """Marks in *changed* the columns of an after image that the before image lacks or has with other bytes.
+
+    Args:
+        position: of the after image.
+        present: the bitmap of columns that it has.
+        before_flags: of the before image, which is at *before*, whole, its columns at *starts*.
+    """
+    columns = load_i64(table + 8 * at.COLUMNS)
+    stride = (columns + 7) >> 3
+    given = 0
+    for column in range(columns):
+        given += _is_marked(present, column)
+    nulls = position
+    position += (given + 7) >> 3
+    step = load_i64(table + 8 * at.STEPS)
+    given = 0
+    for column in range(columns):
+        if _is_marked(present, column):
+            size = 0
+            null = _is_marked(nulls, given)
+            if not null:
+                size = _value_bytes(step, position, end)
+                if size < 0:
+                    return
+            if _is_marked(before_flags + at.ABSENT * stride, column) or null != _is_marked(before, column):
+                _mark(changed, column)
+            elif not null:
+                source = load_i64(starts + 8 * column)
+                if load_i64(starts + 8 * column + 8) - source != size or not _same_bytes(source, position, size):
+                    _mark(changed, column)
+            position += size
+            given += 1
+        step += 8 * at.STEP_WORDS
+
+
+@kernel
+def _is_unseen(table: int, column: int, changed: int, stride: int) -> bool:
+    """Whether a column is generated from one that *changed*."""
     sources = load_i64(table + 8 * at.GENERATED_FROM)
     if sources:
         for index in range(stride):
-            if load_u8(sources + stride * column + index) & load_u8(present + index):
+            if load_u8(sources + stride * column + index) & load_u8(changed + index):
                 return True
     return False
 
@@ -92,6 +139,10 @@ def _whole(
         return -at.GROW_IMAGES
     fill_zero(flags, at.FLAG_MAPS * stride)
     fill_zero(out, stride)
+    unseen = flags + at.UNSEEN * stride
+    if before and load_i64(table + 8 * at.GENERATED_FROM):
+        # Until the image is whole the columns that it has are marked among the unseen ones where they changed.
+        _mark_changed(table, nulls, end, present, before, flags - at.FLAG_MAPS * stride, starts, unseen)
     target = out + stride
     step = load_i64(table + 8 * at.STEPS)
     given = 0
@@ -114,10 +165,10 @@ def _whole(
         elif before == 0:
             _mark(out, column)
             _mark(flags + at.ABSENT * stride, column)
-        elif _is_unseen(table, column, present, stride):
+        elif _is_unseen(table, column, unseen, stride):
             _mark(out, column)
             _mark(flags + at.ABSENT * stride, column)
-            _mark(flags + at.UNSEEN * stride, column)
+            _mark(unseen, column)
         else:
             # The flags of the before image stand in front.
             if _is_marked(flags - at.FLAG_MAPS * stride + at.ABSENT * stride, column):
@@ -135,6 +186,8 @@ def _whole(
             target += size
         documents += load_i64(step + 8 * at.STEP_JSON)
         step += 8 * at.STEP_WORDS
+    for index in range(stride):
+        store_i8(unseen + index, load_u8(unseen + index) & ~load_u8(present + index))
     store_i64(state + 8 * at.IMAGE_END, target)
     return position
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
+from connectors.capture import capture_catalog
 from decoder_lab import capture, changes, decode, log_end, planned
 from historian.chunks import positions
 from historian.plans import Place, PlannedTable, PlannedVersion, Quarantine
-from historian.schema import Snapshot
+from historian.schema import Snapshot, TableName
+from image_lab import UNKNOWN, changes_of, has_whole_images
 
 if TYPE_CHECKING:
     from servers import Server
@@ -204,13 +206,19 @@ def test_generated_and_invisible_columns_stand_in_their_places(server: Server, c
         run(cursor, "ALTER TABLE t ADD INDEX functional ((a * 3))")
     since = log_end(server)
     run(cursor, "INSERT INTO t (a, b) VALUES (1, 'x')", "UPDATE t SET a = 5, b = NULL", "DELETE FROM t")
-    snapshot = capture(server, DATABASE, "t")
+    with contextlib.closing(server.connect()) as connection:
+        snapshot = capture_catalog(connection, 1, 1).tables[TableName(DATABASE, "t")]
     tail = () if server.name == "mysql57" else (8,)
-    assert list(changes(decode(server, planned(snapshot), since), snapshot)) == [
+    told = [
+        (change.op.sign, *(change.values | dict.fromkeys(change.absent, UNKNOWN)).values())
+        for change in changes_of(decode(server, planned(snapshot), since), snapshot)
+    ]
+    generated = ((2, 3), (6, 7)) if has_whole_images(server) else ((UNKNOWN, UNKNOWN),) * 2
+    assert told == [
         ("+A", 1, 2, 3, "x", *tail),
-        ("-R", 1, 2, 3, "x", *tail),
-        ("+A", 5, 6, 7, None, *tail),
-        ("-R", 5, 6, 7, None, *tail),
+        ("-R", 1, *generated[0], "x", *tail),
+        ("+A", 5, *generated[1], None, *tail),
+        ("-R", 5, *generated[1], None, *tail),
     ]
 
 
