@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian import codec
-from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE, name_lists
+from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE, WHOLE_IMAGES, name_lists
 from historian.carrying import carries
 from historian.changelog import physical_name
 from historian.chunks import Chunk, positions
@@ -121,7 +121,7 @@ class TypedTable:
             raise TableStopped(
                 "row images that lack columns",
                 where=f"{self.snapshot.name}, behind {chunk.first_position}",
-                expected="images of binlog_row_image=FULL, or columns that name what is absent",
+                expected=f"{WHOLE_IMAGES}, or columns that name what is absent",
                 next_step='option("absent", "true") adds them',
             )
         written = version_in(tables, chunk.table_id, chunk.version).snapshot

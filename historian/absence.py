@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from historian.changelog import CHUNK_COLUMNS, column_id
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -22,9 +24,11 @@ __all__ = [
     "ABSENT",
     "NAMES_TYPE",
     "UNSEEN",
+    "WHOLE_IMAGES",
     "absence_lists",
     "absent_names",
     "carry_absence",
+    "lacking",
     "marked",
     "name_lists",
     "pack",
@@ -37,6 +41,9 @@ UNSEEN = "unseen"
 """Absent columns of which not even that is known: what became of them only the server knows."""
 
 ABSENCE_COLUMNS = (ABSENT, UNSEEN)
+
+WHOLE_IMAGES = "binlog_row_image=FULL, and no generated columns where MariaDB leaves them out (docs/row-images.md)"
+"""For errors: what a table needs whose rows must be told whole."""
 
 NAMES_TYPE = pa.list_(pa.field("element", pa.string(), nullable=False))
 
@@ -73,8 +80,20 @@ def marked(rows: pa.RecordBatch | pa.Table, name: str, columns: int) -> NDArray[
     return bits
 
 
+def lacking(rows: pa.RecordBatch) -> tuple[int, ...]:
+    """Ids of the columns that some row of a chunk's *rows* lacks."""
+    if ABSENT not in rows.schema.names:
+        return ()
+    columns = [column_id(name) for name in rows.schema.names[len(CHUNK_COLUMNS) :] if name not in ABSENCE_COLUMNS]
+    bitmaps = pa.RecordBatch.from_pydict({ABSENT: rows.column(ABSENT).unique()})
+    return tuple(columns[at] for at in np.flatnonzero(marked(bitmaps, ABSENT, len(columns)).any(axis=0)))
+
+
 def carry_absence(rows: pa.RecordBatch, places: Sequence[int | None], columns: int) -> dict[str, pa.Array]:
-    """The bitmaps of *rows* with *columns* for a schema whose columns were at *places* of theirs, None: nowhere."""
+    """The bitmaps of *rows* with *columns* for a schema whose columns were at *places* of theirs, None: nowhere.
+
+    Those that mark nothing there are left out.
+    """
     carried = {}
     for name in ABSENCE_COLUMNS:
         if name in rows.schema.names:
@@ -83,7 +102,8 @@ def carry_absence(rows: pa.RecordBatch, places: Sequence[int | None], columns: i
             for new, old in enumerate(places):
                 if old is not None:
                     moved[:, new] = bits[:, old]
-            carried[name] = pack(moved)
+            if moved.any():
+                carried[name] = pack(moved)
     return carried
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from historian.absence import ABSENT
+from historian.absence import lacking
 from historian.changelog import Op, column_id
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _UUID_LENGTH = 36
-_NO_ATTRIBUTES = ("sources", "row_count", "operations", "nulled", "partial", "letters", "rows")
+_NO_ATTRIBUTES = ("sources", "row_count", "operations", "nulled", "lacks", "letters", "rows")
 
 CHUNK_STREAM = pa.schema(
     [
@@ -42,7 +42,7 @@ CHUNK_STREAM = pa.schema(
         pa.field("operations", pa.string(), nullable=False),
         pa.field("nulled", pa.string(), nullable=False),
         pa.field("stopped", pa.string(), nullable=False),
-        pa.field("partial", pa.bool_(), nullable=False),
+        pa.field("lacks", pa.list_(pa.int32()), nullable=False),
         pa.field("letters", pa.string(), nullable=False),
         pa.field("rows", pa.binary(), nullable=False),
     ]
@@ -52,7 +52,7 @@ CHUNK_STREAM = pa.schema(
 ``sources`` is a JSON array, ``operations`` another one: how many rows have each code of :class:`historian.changelog.Op`; ``rows`` an Arrow IPC stream of one batch, and ``nulled`` what its schema metadata says
 under that key: a JSON object from a column's physical name to how many values became NULL, since they cannot be
 represented (:mod:`historian.policies`); "" where there are none.
-``partial`` says whether rows have absent columns (:mod:`historian.absence`). ``letters`` is a JSON array of values that no
+``lacks`` are the ids of columns that are absent in some row (:mod:`historian.absence`). ``letters`` is a JSON array of values that no
 column could hold (see :func:`letters`); "" where there are none.
 """
 
@@ -105,7 +105,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         operations(chunk),
         (chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         chunk.stopped,
-        ABSENT in chunk.rows.schema.names,
+        lacking(chunk.rows),
         letters(chunk),
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from historian.absence import ABSENT, UNSEEN, marked
+from historian.absence import ABSENT, UNSEEN, WHOLE_IMAGES, marked
 from historian.changelog import Op
 from historian.errors import TableStopped
 from historian.fold import rows_by_key
@@ -166,6 +166,6 @@ def missing_row(key: str) -> TableStopped:
     return TableStopped(
         "a change of a row that the mirror lacks, whose images lack columns",
         where=f"key {key}",
-        expected="all rows in the mirror from the table's beginning on, or binlog_row_image=FULL",
+        expected=f"all rows in the mirror from the table's beginning on, or {WHOLE_IMAGES}",
         next_step="replicate the table from its beginning, or keep a changelog of it without a mirror",
     )

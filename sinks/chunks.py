@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from historian.absence import ABSENT
+from historian.absence import lacking
 from historian.chunks import Chunk, letters, operations
 
 __all__ = ["SMALL_BYTES", "ChunkHead", "Chunks", "are_small", "head_of"]
@@ -23,7 +23,7 @@ class ChunkHead:
 
     Attributes:
         size_bytes: of its rows as Arrow.
-        partial: whether rows have absent columns.
+        lacks: ids of the columns that are absent in some row.
     """
 
     table_id: int
@@ -35,7 +35,7 @@ class ChunkHead:
     size_bytes: int
     nulled: str
     stopped: str
-    partial: bool
+    lacks: Sequence[int]
     letters: str
 
 
@@ -77,6 +77,6 @@ def head_of(chunk: Chunk) -> ChunkHead:
         size_bytes=chunk.rows.nbytes,
         nulled=(chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         stopped=chunk.stopped,
-        partial=ABSENT in chunk.rows.schema.names,
+        lacks=lacking(chunk.rows),
         letters=letters(chunk),
     )

@@ -215,7 +215,7 @@ def count_rows(chunks: Chunks) -> Counted:
             stops.setdefault(head.table_id, head.stopped)
             continue
         found.setdefault((head.table_id, head.segment), {})[head.sequence] = head.row_count
-    partial = frozenset((head.table_id, head.segment) for head in chunks.heads if head.partial)
+    partial = frozenset((head.table_id, head.segment) for head in chunks.heads if head.lacks)
     return Counted(found, stops, partial)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connectors.capture import capture_catalog
+from connectors.check.generated import generated_checks
 from connectors.check.keys import key_checks
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.check.rules import rule_checks
@@ -41,6 +42,7 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[Ch
     yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
     yield from key_checks(tables, sinks)
+    yield from generated_checks(server, tables, sinks)
     yield from rule_checks(sinks, tables)
     yield from shard_checks(sinks, tables)
     yield from _cascades(server)

@@ -84,7 +84,7 @@ class DeferredRows:
             size_bytes=self.size_bytes,
             nulled="",
             stopped="",
-            partial=False,
+            lacks=(),
             letters="",
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from historian.absence import UNSEEN
+from historian.absence import UNSEEN, WHOLE_IMAGES
 from historian.changelog import physical_name
 from historian.errors import TableStopped
 from historian.partial_fold import FROM, missing_row
@@ -99,7 +99,7 @@ def write_mirror(
         TableStopped: rows lack columns that neither the log nor the mirror tells.
     """
     if net.unseen:
-        raise _changed_unseen(net.unseen[0])
+        raise _changed_unseen(net.unseen[0], schema)
     # Rows of a former table of that name have none of this one's columns.
     clears = part.clears is not None if not soft else part.base is None
     for tried in range(_TRIES):
@@ -231,14 +231,15 @@ def _news(schema: DeltaSchema, target: Target) -> DeltaSchema | None:
     return None if schema.same_as(target.view.schema()) else schema
 
 
-def _changed_unseen(file: DataFile) -> TableStopped:
+def _changed_unseen(file: DataFile, schema: DeltaSchema) -> TableStopped:
     rows = _rows(file)
-    key = {name.removeprefix(FROM): rows.column(name)[0].as_py() for name in rows.schema.names if name.startswith(FROM)}
+    names = {field.physical: field.name for field in schema.fields}
+    key = {names[f.removeprefix(FROM)]: rows.column(f)[0].as_py() for f in rows.schema.names if f.startswith(FROM)}
     return TableStopped(
         "columns of a row changed, and its images do not tell to what",
-        where=f"{key}, columns {', '.join(rows.column(UNSEEN)[0].as_py())}",
-        expected="binlog_row_image=FULL for JSON diffs, and for MariaDB's virtual columns and computed defaults",
-        next_step="keep a changelog of this table without a mirror, or replicate it anew under that setting",
+        where=f"{key}, columns {', '.join(names[column] for column in rows.column(UNSEEN)[0].as_py())}",
+        expected=WHOLE_IMAGES,
+        next_step="keep a changelog of this table without a mirror, or exclude the columns, or replicate the table anew under that setting",
     )
 
 

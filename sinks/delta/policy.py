@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from historian.absence import WHOLE_IMAGES
 from historian.edits import AddColumn
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.evolution import STOPS
@@ -48,8 +49,8 @@ def check_whole(part: Part, whose: str) -> None:
         raise TableStopped(
             "rows have columns that the log does not tell",
             where=part.home.name,
-            expected=f"binlog_row_image=FULL, for {whose}",
-            next_step="replicate the table anew under that setting, or into a lake without it",
+            expected=f"for {whose} {WHOLE_IMAGES}",
+            next_step="exclude those columns, or replicate the table anew under that setting, or into a lake without it",
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from historian.absence import ABSENT
+from historian.absence import ABSENT, WHOLE_IMAGES
 from historian.changelog import POSITION_COLUMNS, Op, physical_name
 from historian.errors import TableStopped
 from historian.plans import PlannedVersion
@@ -203,7 +203,7 @@ def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None
         raise TableStopped(
             "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
             where=str(base.name),
-            expected="a mirror, or rows logged with binlog_row_image=FULL",
+            expected=f"a mirror, or {WHOLE_IMAGES}",
             next_step="replicate the table anew, with a mirror",
         )
 

@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian import codec
-from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE
+from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE, WHOLE_IMAGES
 from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
 from historian.chunks import Chunk
 from historian.errors import TableStopped
@@ -256,7 +256,7 @@ def _refuse_absent(rows: pa.RecordBatch | pa.Table) -> None:
     if pc.any(rows.column(_LACKS)).as_py():
         raise TableStopped(
             "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
-            expected="rows logged with binlog_row_image=FULL",
+            expected=WHOLE_IMAGES,
             next_step="replicate the table anew",
         )
 

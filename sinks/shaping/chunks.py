@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from historian.absence import ABSENT
+from historian.absence import lacking
 from historian.chunks import Chunk
 from historian.errors import TableStopped
 from sinks.chunks import ChunkHead, Chunks
@@ -54,8 +54,11 @@ class Evaluation:
         self.chunks, self.close = local, local.close
 
     def _on_executors(self, chunks: DataFrame, shapes: Mapping[int, TableShape], written: Written) -> None:
-        rows = chunks.where("stopped = '' and row_count > 0 and not partial")
-        frames = {number: evaluated_frame(rows, number, written, shape) for number, shape in shapes.items()}
+        rows = chunks.where("stopped = '' and row_count > 0")
+        frames = {
+            number: evaluated_frame(rows.where(_is_whole(shape)), number, written, shape)
+            for number, shape in shapes.items()
+        }
         if not frames:
             return
         whole = reduce(_union, frames.values()).persist()
@@ -123,8 +126,9 @@ class ShapedChunks:
             if shape is None or head.stopped:
                 yield head
             elif not shape.bindings.rules.has_expressions:
-                yield replace(head, letters=shaped_letters(head.letters, shape))
-            elif head.partial:
+                lacks = tuple(number for number in head.lacks if number not in shape.spared)
+                yield replace(head, lacks=lacks, letters=shaped_letters(head.letters, shape))
+            elif not shape.spared.issuperset(head.lacks):
                 yield replace(head, stopped=WHOLE_ROWS, row_count=0, operations="[]", letters="")
 
 
@@ -171,11 +175,16 @@ def _union(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.unionByName(other)
 
 
-def _whole(tables: Collection[int]) -> Callable[[Iterator[Chunk]], Iterator[Chunk]]:
-    wanted = frozenset(tables)
+def _whole(shapes: Mapping[int, TableShape]) -> Callable[[Iterator[Chunk]], Iterator[Chunk]]:
+    spared = {number: shape.spared for number, shape in shapes.items()}
     return lambda chunks: (
-        chunk for chunk in chunks if chunk.table_id in wanted and ABSENT not in chunk.rows.schema.names
+        chunk for chunk in chunks if chunk.table_id in spared and spared[chunk.table_id].issuperset(lacking(chunk.rows))
     )
+
+
+def _is_whole(shape: TableShape) -> str:
+    spared = ", ".join(map(str, sorted(shape.spared)))
+    return f"cardinality(array_except(lacks, cast(array({spared}) as array<int>))) = 0"
 
 
 def _shaping(

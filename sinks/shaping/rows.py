@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from historian.absence import ABSENT, carry_absence
+from historian.absence import WHOLE_IMAGES, carry_absence, lacking
 from historian.changelog import CHUNK_COLUMNS, Op, column_id, physical_name
 from historian.chunks import Chunk
 from historian.schema import Snapshot
@@ -20,7 +20,9 @@ from sinks.shaping.tables import TableShape
 
 __all__ = ["WHOLE_ROWS", "Evaluated", "kept_ops", "shaped_chunk", "shaped_letters"]
 
-WHOLE_ROWS = "an expression needs rows whose images have all columns: expected binlog_row_image=FULL, or a table without expressions"
+WHOLE_ROWS = (
+    f"an expression needs rows whose images have all columns: expected {WHOLE_IMAGES}, or a table without expressions"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ def shaped_chunk(chunk: Chunk, written: Snapshot, shape: TableShape, evaluated: 
         evaluated: where the table has expressions.
     """
     rows = chunk.rows
-    if shape.bindings.rules.has_expressions and ABSENT in rows.schema.names:
+    if shape.bindings.rules.has_expressions and not shape.spared.issuperset(lacking(rows)):
         return replace(chunk, stopped=WHOLE_ROWS, rows=rows.slice(0, 0))
     arrays = {name: rows.column(name) for name in (field.name for field in CHUNK_COLUMNS)}
     kept = [c for c in written.columns if shape.bindings.action(c).kind != "left out"]

@@ -45,6 +45,14 @@ class TableShape:
     uses: frozenset[int] = frozenset()
     key: tuple[int, ...] = ()
 
+    @property
+    def spared(self) -> frozenset[int]:
+        """Ids of the columns that neither the lake nor an expression sees."""
+        return (
+            frozenset(number for number, action in self.bindings.actions.items() if action.kind == "left out")
+            - self.uses
+        )
+
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """*snapshot* as the lake sees it."""
         kept = [c for c in snapshot.columns if self.bindings.action(c).kind != "left out"]

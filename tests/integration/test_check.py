@@ -11,13 +11,14 @@ import pytest
 from connectors.check import CheckResult, require, run_checks
 from connectors.config import PipelineConfig, load_config
 from historian.errors import SourceError
+from image_lab import has_whole_images
 from servers import Server
 
 Results = dict[str, CheckResult]
 FRESH = ["mysql9", "mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"]
 
 
-def _config(directory: Path, server: Server, **settings: str) -> PipelineConfig:
+def _config(directory: Path, server: Server, sinks: str = "", **settings: str) -> PipelineConfig:
     words = {
         "type": server.flavor,
         "host": server.host,
@@ -29,12 +30,13 @@ def _config(directory: Path, server: Server, **settings: str) -> PipelineConfig:
         **settings,
     }
     file = directory / "pipeline.yaml"
-    file.write_text("name: check\nsource:\n" + "".join(f"  {key}: {value}\n" for key, value in words.items()))
+    source = "".join(f"  {key}: {value}\n" for key, value in words.items())
+    file.write_text(f"name: check\nsource:\n{source}" + (f"sinks: [{sinks}]\n" if sinks else ""))
     return load_config(file)
 
 
-def _results(directory: Path, server: Server, **settings: str) -> Results:
-    found = run_checks(_config(directory, server, **settings))
+def _results(directory: Path, server: Server, sinks: str = "", **settings: str) -> Results:
+    found = run_checks(_config(directory, server, sinks, **settings))
     assert len({result.name for result in found}) == len(found)
     return {result.name: result for result in found}
 
@@ -259,6 +261,27 @@ def test_a_table_without_a_key_is_a_warning(database: Server, tmp_path: Path) ->
     found = _results(tmp_path, database)["primary keys"]
 
     assert (found.status, found.found) == ("warning", "none on check_it.bag")
+
+
+def test_generated_columns_that_images_leave_out_are_a_warning(database: Server, tmp_path: Path) -> None:
+    database.sql(
+        "CREATE TABLE check_it.g (id INT PRIMARY KEY, b INT, s INT AS (b + 1) STORED, v INT AS (b + 2) VIRTUAL)"
+    )
+
+    found, kept, excluded = (
+        _results(
+            tmp_path,
+            database,
+            f"{{type: delta, path: lake, tables: {{check_it.g: {{columns: {{exclude: [{columns}]}}}}}}}}",
+        )
+        for columns in ("b", "s", "S, v")
+    )
+
+    name = "generated columns of check_it.g"
+    assert name not in excluded
+    assert (name in found) == (not has_whole_images(database))
+    if name in found:
+        assert (found[name].status, found[name].found, kept[name].found) == ("warning", "s, v", "v")
 
 
 def test_a_filter_that_matches_nothing_is_a_warning(database: Server, tmp_path: Path) -> None:

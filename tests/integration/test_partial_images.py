@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from image_lab import COLUMNS, DATABASE, ImageLab
+from image_lab import COLUMNS, DATABASE, ImageLab, has_whole_images
 from replica import Replica
 
 if TYPE_CHECKING:
@@ -55,6 +55,69 @@ def test_a_mirror_of_partial_images_is_the_table(
     assert any(changes.column("absent").to_pylist())
     if name == "mysql9":
         check_typed(replica, spark, changes.num_rows)
+
+
+GENERATED = "(id INT PRIMARY KEY, s INT AS (CHAR_LENGTH(b)) STORED, v INT AS (s + 1) VIRTUAL, b VARCHAR(9), c INT)"
+RULES = """
+    tables:
+      generated.excluded:
+        columns: {exclude: [s, v]}
+        compute: {size: "length(b)"}
+        where: "c > 0"
+        history: "history_{table}"
+      generated.left_out:
+        columns: {exclude: [s, v]}
+        history: "history_{table}"
+"""
+
+
+def test_tables_with_generated_columns_go_on_as_far_as_images_tell_them(
+    mariadb118: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its FULL images lack them; a mirror keeps them where nothing that they come from changed."""
+    tables = ("kept", "excluded", "left_out")
+    replica = Replica(mariadb118, tmp_path, ["generated"])
+    replica.path.write_text(replica.path.read_text().replace("run:\n", RULES.lstrip("\n") + "run:\n", 1))
+
+    def each(*statements: str) -> None:
+        for table in tables:
+            for statement in statements:
+                mariadb118.sql(statement.format(f"generated.{table}"))
+
+    def mirrored(table: str) -> list[tuple[Any, ...]]:
+        rows = spark.read.format("delta").load(str(replica.lake / f"generated_{table}")).orderBy("id").collect()
+        return [tuple(row) for row in rows]
+
+    def meant(table: str, columns: str = "id, b, c") -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in mariadb118.sql(f"SELECT {columns} FROM generated.{table} ORDER BY id")]
+
+    mariadb118.sql("CREATE DATABASE generated")
+    try:
+        each(
+            f"CREATE TABLE {{}} {GENERATED}",
+            "INSERT INTO {} (id, b, c) VALUES (1, 'one', 1), (2, NULL, 2), (3, 'x', 3)",
+        )
+        assert {} == replica.run(spark)
+        each("UPDATE {} SET c = c + 7, b = b", "UPDATE {} SET id = 9 WHERE id = 2", "DELETE FROM {} WHERE id = 3")
+        assert {} == replica.run(spark)
+        assert mirrored("kept") == meant("kept", "*")
+        each("UPDATE {} SET b = 'longer' WHERE id = 1")
+        stops = replica.run(spark)
+        if has_whole_images(mariadb118):
+            assert stops == {}
+            assert mirrored("kept") == meant("kept", "*")
+        else:
+            assert set(stops) == {"generated.kept"}
+            assert "columns of a row changed, and its images do not tell to what" in stops["generated.kept"]
+            assert "columns s, v" in stops["generated.kept"]
+        assert mirrored("left_out") == meant("left_out")
+        assert mirrored("excluded") == meant("excluded", "id, b, c, CHAR_LENGTH(b)")
+        for table in ("excluded", "left_out"):
+            history = spark.read.format("delta").load(str(replica.lake / f"history_{table}"))
+            opened = history.where("to_offset IS NULL").select("id", "b", "c").orderBy("id").collect()
+            assert [tuple(row) for row in opened] == meant(table)
+    finally:
+        mariadb118.sql("DROP DATABASE generated")
 
 
 def check_typed(replica: Replica, spark: SparkSession, count: int) -> None:

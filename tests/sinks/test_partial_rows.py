@@ -83,7 +83,7 @@ def test_a_column_that_changed_unseen_stops_the_mirror_unless_it_is_seen_in_the_
     lake.check("shop.orders")
     assert ["shop.items"] == list(lake.stopped())
     assert (
-        "columns of a row changed, and its images do not tell to what ({'h5': 1}, columns h8)"
+        "columns of a row changed, and its images do not tell to what ({'id': 1}, columns c)"
         in lake.stopped()["shop.items"]
     )
     assert [{**row(1)}] == lake.mirror("shop_items")
@@ -125,6 +125,29 @@ def test_a_column_of_the_name_stops_only_a_table_that_needs_it(lake: HeldLake) -
     lake.check("shop.items")
     assert ["shop.orders"] == list(lake.stopped())
     assert "a data column is named like a column of the changelog" in lake.stopped()["shop.orders"]
+
+
+@pytest.mark.parametrize("on_executors", [False, True], ids=["here", "on executors"])
+@pytest.mark.parametrize("rules", [{}, {"where": "b > 0", "compute": (("d", "b + 1"),)}], ids=["", "expressions"])
+def test_columns_that_are_left_out_may_be_absent(
+    spark: SparkSession, tmp_path: Path, rules: dict[str, Any], on_executors: bool
+) -> None:
+    tables = tuple((name, (("exclude", ("c",)), *rules.items())) for name in ("shop.orders", "shop.items"))
+    lake = HeldLake(spark, tmp_path / "lake", Lab(), tables=tables, history="{database}_{table}_history")
+    lab = lake.lab
+    for name in ("shop.orders", "shop.items"):
+        lab.create(name, COLUMNS)
+        lab.insert(name, row(1), row(2))
+    lake.cut(on_executors=on_executors)
+    lab.update_part("shop.orders", {"id": 1, "a": "a1", "b": 1}, b=7)
+    lab.update_part("shop.items", {"id": 1, "a": "a1"}, a="b is absent")
+    lake.cut(on_executors=on_executors)
+
+    more = {"d": 8} if rules else {}
+    assert {"id": 1, "a": "a1", "b": 7, **more} in lake.mirror("shop_orders")
+    assert [1, 3] == sorted(one.from_offset for one in lake.history("shop_orders_history") if one.to_offset is None)
+    assert ["shop.items"] == list(lake.stopped())
+    assert not {"absent array<string>"} & set(lake.columns("shop_orders_changes"))
 
 
 def test_what_truncate_takes_back_must_be_told(spark: SparkSession, tmp_path: Path) -> None:

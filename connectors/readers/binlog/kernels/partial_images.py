@@ -43,10 +43,10 @@ def _value_bytes(step: int, position: int, end: int) -> int:
 
 @kernel
 def _same_bytes(one: int, other: int, count: int) -> bool:
+    differ = 0
     for index in range(count):
-        if load_u8(one + index) != load_u8(other + index):
-            return False
-    return True
+        differ |= load_u8(one + index) ^ load_u8(other + index)
+    return differ == 0
 
 
 @kernel
