@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -35,7 +35,7 @@ class ChunkHead:
     size_bytes: int
     nulled: str
     stopped: str
-    lacks: Sequence[int]
+    lacks: tuple[int, ...]
     letters: str
 
 

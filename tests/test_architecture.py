@@ -136,6 +136,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.decoding",
         "connectors.rehearsal",
         "connectors.lakes",
+        "connectors.check.generated",
         "connectors.check.keys",
         "connectors.check.rules",
         "connectors.check.shards",
