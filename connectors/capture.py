@@ -19,6 +19,7 @@ from historian.ddl.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.defaults import now_text
 from historian.ddl.keys import takes_part
 from historian.errors import SourceError
+from historian.generation import with_sources
 from historian.schema import SEQUENCE, Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class _Builder:
             parts.append((column, prefix or 0))
 
     def snapshot(self, table_id: int, name: TableName, collation: str) -> Snapshot:
-        columns = tuple(self.columns[name])
+        columns = with_sources(self.columns[name])
         ids = {column.name: column.id for column in columns}
         kinds = {column.name: column.type for column in columns}
         unique, other = [], []

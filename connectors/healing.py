@@ -15,6 +15,7 @@ from connectors.walk import known_until
 from historian.carrying import resembles, retyped
 from historian.edits import CreateTable, DropDatabase, DropTable, Edit, SetDatabase
 from historian.errors import LogPurged, SourceError, UnknownTable
+from historian.generation import under_ids
 from historian.interruptions import ResumeTable, SkipLog
 from historian.plans import Plan, Quarantine
 from historian.prefix import covers
@@ -221,14 +222,20 @@ def _last_known(tracker: Tracker, table_id: int) -> Snapshot | None:
 
 def _identified(found: Snapshot, old: Snapshot) -> Snapshot:
     """*found* as the table *old*: columns of one name and kind, with a type that holds the old one's values, are the same."""
+    kept = {
+        column.id: before
+        for column in found.columns
+        if (before := old.column(column.name)) is not None and resembles(before.type, column.type)
+    }
+    ids = {number: before.id for number, before in kept.items()}
     same: dict[int, Column] = {}
     for column in found.columns:
-        before = old.column(column.name)
-        if before is not None and resembles(before.type, column.type):
+        if column.id in kept:
+            before = kept[column.id]
             initial = retyped(before, column.type).initial
-            same[column.id] = replace(column, id=before.id, initial=initial, initial_known=before.initial_known)
+            same[column.id] = replace(under_ids(column, ids), initial=initial, initial_known=before.initial_known)
         else:
-            same[column.id] = replace(column, initial_known=False)
+            same[column.id] = replace(under_ids(column, ids), initial_known=False)
     return replace(
         found,
         table_id=old.table_id,

@@ -20,6 +20,7 @@ from historian.ddl.defaults import implied_value
 from historian.ddl.table_edits import edits_between
 from historian.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable, apply_all
 from historian.errors import EditConflict
+from historian.generation import under_ids
 from historian.schema import Catalog, Column, Snapshot, TableName, UniqueKey
 
 __all__ = ["NO_TOOLS", "TOOLS", "OnlineChanges", "Swap", "Tool"]
@@ -247,10 +248,10 @@ def _renumbered(shadow: Snapshot, same: dict[int, int], created: Snapshot | None
     for column in shadow.columns:
         old = changed.column_by_id(same.get(column.id, 0))
         if old is None:
-            columns.append(_added(column, is_first=column.id in first))
+            columns.append(_added(under_ids(column, same), is_first=column.id in first))
         else:
             initial = retyped(old, column.type).initial
-            columns.append(replace(column, id=old.id, initial=initial, initial_known=old.initial_known))
+            columns.append(replace(under_ids(column, same), initial=initial, initial_known=old.initial_known))
     return replace(
         shadow,
         table_id=changed.table_id,
@@ -283,7 +284,7 @@ def _copy(snapshot: Snapshot, name: TableName, catalog: Catalog) -> Snapshot:
         snapshot,
         table_id=catalog.next_table_id,
         name=name,
-        columns=tuple(replace(column, id=same[column.id]) for column in snapshot.columns),
+        columns=tuple(under_ids(column, same) for column in snapshot.columns),
         primary_key=_ids(snapshot.primary_key, same),
         unique_keys=_keys(snapshot.unique_keys, same),
         other_keys=_keys(snapshot.other_keys, same),

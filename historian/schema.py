@@ -118,6 +118,8 @@ class Column:
             COLUMN.
         initial_known: False where the server computed that value (expression default, AUTO_INCREMENT), so that only the
             server knows it.
+        sources: of a generated column: ids of the columns that its expression names, which a rename leaves as they are; empty
+            where it names none, or nobody looked (:func:`historian.generation.with_sources`).
     """
 
     id: int
@@ -134,6 +136,7 @@ class Column:
     initial: str | None = None
     initial_known: bool = True
     display_width: int | None = None
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

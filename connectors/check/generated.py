@@ -20,22 +20,29 @@ _LAST_WHOLE = (11, 8, 6)
 def generated_checks(
     server: ServerView, tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]
 ) -> Iterator[CheckResult]:
-    """Tables whose mirror or history has generated columns that the log tells in part are a warning."""
+    """Tables that stop where the log does not tell generated columns are a warning."""
     if server.flavor != "mariadb" or server.version <= _LAST_WHOLE:
         return
     lakes = [DeltaSettings(**asdict(sink)) for sink in sinks if isinstance(sink, DeltaSinkConfig)]
     for snapshot in tables:
         found: list[str] = []
         for settings in (lake.for_table(snapshot.name) for lake in lakes):
-            if settings.mirror or settings.history:
-                kept = [c.name for c in snapshot.columns if settings.rules.action(c.name).kind != "left out"]
-                found += [c.name for c in snapshot.columns if c.generated and c.name in kept and c.name not in found]
+            rules = settings.rules
+            if settings.mirror or settings.history or rules.has_expressions:
+                used = " ".join([rules.where, *(text for _, text in rules.compute)]).lower()
+                found += [
+                    c.name
+                    for c in snapshot.columns
+                    if c.generated
+                    and c.name not in found
+                    and (rules.action(c.name).kind != "left out" or c.name.lower() in used)
+                ]
         if found:
             names = ", ".join(found)
             yield warning(
                 f"generated columns of {snapshot.name}",
                 names,
-                "none in a mirror or history: MariaDB 11.8.9 leaves them out of the images of UPDATE, DELETE and REPLACE, so that a"
-                " mirror stops at a change of what they come from, and a history at any change",
-                f"columns: {{exclude: [{names}]}} under sinks[].tables; compute makes them anew",
+                "none but in a changelog: MariaDB 11.8.9 leaves them out of the images of UPDATE, DELETE and REPLACE, so that a mirror"
+                " stops at a change of what they come from, a history and a table with expressions at any",
+                f"before the lake has the table, leave {names} out under sinks[].tables, by columns; compute can make them anew",
             )

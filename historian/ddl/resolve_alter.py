@@ -27,6 +27,7 @@ from historian.ddl.resolve_columns import (
 )
 from historian.ddl.resolve_create import follows_inline_references
 from historian.ddl.statements import AddColumn, AlterColumn, AlterTable, ChangeColumn, ColumnSpec, Position
+from historian.generation import with_sources
 from historian.schema import Catalog, Column, ColumnType, Snapshot, UniqueKey
 
 __all__ = ["altered_table"]
@@ -191,7 +192,8 @@ def _columns(old: Snapshot, scope: _Scope, catalog: Catalog) -> tuple[list[Colum
     columns = order.columns
     added = range(catalog.next_column_id, next_id)
     defined = {before[name].id for name in changes} | set(added)
-    return with_promoted_timestamp(columns, defined, added, scope.context), tuple(moved)
+    promoted = with_promoted_timestamp(columns, defined, added, scope.context)
+    return list(with_sources(promoted)), tuple(moved)
 
 
 def _converted(column: Column, charset: str, collation: str, context: StatementContext) -> Column:

@@ -11,6 +11,7 @@ from historian.ddl.keys import added_keys, as_snapshot_keys, primary_columns
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_columns import built_column, completed_spec, with_promoted_timestamp
 from historian.ddl.statements import CharsetClause, CreateTable
+from historian.generation import under_ids, with_sources
 from historian.schema import Catalog, Column, Database, Snapshot, TableName, UniqueKey
 
 __all__ = [
@@ -66,7 +67,7 @@ def created_table(statement: CreateTable, catalog: Catalog, context: StatementCo
         built_column(spec, column_id, (charset, collation), context, in_primary_key=spec.name.lower() in in_primary)
         for column_id, spec in enumerate(specs, catalog.next_column_id)
     ]
-    columns = tuple(with_promoted_timestamp(built, {column.id for column in built}, (), context))
+    columns = with_sources(with_promoted_timestamp(built, {column.id for column in built}, (), context))
     named = {column.name.lower(): column for column in columns}
     if len(named) != len(columns):
         raise Refused("two columns have the same name")
@@ -94,7 +95,7 @@ def copied_table(name: TableName, source: Snapshot, catalog: Catalog) -> Snapsho
     """The table that CREATE TABLE … LIKE makes: the same columns and keys under new ids."""
     first = catalog.next_column_id
     ids = {column.id: first + place for place, column in enumerate(source.columns)}
-    columns = tuple(replace(column, id=ids[column.id], initial=None, initial_known=True) for column in source.columns)
+    columns = tuple(replace(under_ids(column, ids), initial=None, initial_known=True) for column in source.columns)
     return replace(
         source,
         table_id=catalog.next_table_id,

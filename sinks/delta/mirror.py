@@ -239,7 +239,7 @@ def _changed_unseen(file: DataFile, schema: DeltaSchema) -> TableStopped:
         "columns of a row changed, and its images do not tell to what",
         where=f"{key}, columns {', '.join(names[column] for column in rows.column(UNSEEN)[0].as_py())}",
         expected=WHOLE_IMAGES,
-        next_step="keep a changelog of this table without a mirror, or exclude the columns, or replicate the table anew under that setting",
+        next_step="keep a changelog of this table without a mirror, or replicate it anew under that setting, or into a lake without the columns",
     )
 
 

@@ -50,7 +50,7 @@ def check_whole(part: Part, whose: str) -> None:
             "rows have columns that the log does not tell",
             where=part.home.name,
             expected=f"for {whose} {WHOLE_IMAGES}",
-            next_step="exclude those columns, or replicate the table anew under that setting, or into a lake without it",
+            next_step="replicate the table anew under that setting, or into a lake without it or those columns",
         )
 
 

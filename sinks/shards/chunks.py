@@ -112,6 +112,7 @@ def _head(head: ChunkHead, routes: _Routes, shards: Mapping[int, tuple[int, str]
         version=route.version,
         segment=route.segment,
         nulled=_renamed(head.nulled, route.names) if head.nulled else "",
+        lacks=tuple(route.columns[number] for number in head.lacks),
         letters=json.dumps(letters) if letters else "",
     )
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from historian.carrying import carries, retyped
 from historian.edits import AddColumn, ChangeType, DropColumn, Edit, RenameColumn
 from historian.errors import TableStopped, ValueUnrepresentable
+from historian.generation import under_ids
 from historian.interruptions import ResumeTable
 from historian.plans import PlannedVersion
 from historian.schema import Column, Snapshot
@@ -145,7 +146,7 @@ class Reconciler:
             raise conflict("a shard has columns of which nothing was told", snapshot.name, found=", ".join(lacking))
         return replace(
             snapshot,
-            columns=tuple(replace(column, id=columns[column.id]) for column in snapshot.columns),
+            columns=tuple(under_ids(column, columns) for column in snapshot.columns),
             primary_key=(),
             unique_keys=(),
             other_keys=(),

@@ -18,6 +18,7 @@ __all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "take_server_id"]
 
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TRIES = 200
+_CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
 
 
@@ -153,14 +154,15 @@ def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str
     """An id of *ids* that no other connection of ours to that server has, for as long as *connection* lives.
 
     A server cuts off an older dump with the same id without a word, so each is held by a user lock (``GET_LOCK``)
-    there.
+    there. A connection that was closed holds its own until the server has noticed, which is waited for.
 
     Raises:
         SourceError: all are taken.
     """
     with connection.cursor() as cursor:
-        for server_id in _draw(*ids):
-            cursor.execute("SELECT GET_LOCK(%s, 0)", (f"historian server id {server_id}",))
+        drawn = list(_draw(*ids))
+        for server_id, wait_s in [*((one, 0) for one in drawn), (drawn[0], _CLOSING_S)]:
+            cursor.execute("SELECT GET_LOCK(%s, %s)", (f"historian server id {server_id}", wait_s))
             row = cursor.fetchone()
             if row is not None and row[0] == 1:
                 return server_id

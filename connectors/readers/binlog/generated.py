@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from historian.schema import Column, Snapshot
+from historian.schema import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["generated_from"]
-
-_WORD = re.compile(r"[\w$]+")
 
 
 def generated_from(snapshot: Snapshot, flavor: str, *, hidden: int) -> NDArray[np.uint8] | None:
@@ -22,25 +19,21 @@ def generated_from(snapshot: Snapshot, flavor: str, *, hidden: int) -> NDArray[n
 
     MySQL logs a generated column wherever a column that it comes from is logged. MariaDB up to 11.8.6 logs a virtual one only
     with whole images; 11.8.9 leaves stored ones out as well, and both out of whole images too, of UPDATE, DELETE and REPLACE.
-    A name in the expression's text counts as a use of it, so that the bitmap may have too many columns, never too few. *hidden*
-    columns that images have behind those of *snapshot* are computed from none.
+    A column with unknown sources may come from all. *hidden* columns that images have behind those of *snapshot* are computed
+    from none.
     """
     columns = snapshot.columns
     generated = [index for index, column in enumerate(columns) if column.generated is not None]
     if flavor != "mariadb" or not generated:
         return None
+    places = {column.id: index for index, column in enumerate(columns)}
     uses = np.zeros((len(columns) + hidden, len(columns) + hidden), np.bool_)
     for index in generated:
-        uses[index, : len(columns)] = [_mentions(columns[index], other) for other in columns]
+        sources = columns[index].sources
+        if sources and places.keys() >= set(sources):
+            uses[index, [places[source] for source in sources]] = True
+        else:
+            uses[index, : len(columns)] = True
     for _ in generated:  # what one comes from by way of others
         uses |= (uses.astype(np.int64) @ uses.astype(np.int64)).astype(np.bool_)
     return np.packbits(uses, axis=1, bitorder="little")
-
-
-def _mentions(column: Column, other: Column) -> bool:
-    if column.generation_expression is None:
-        return True
-    name, expression = other.name.lower(), column.generation_expression.lower()
-    if _WORD.fullmatch(name):
-        return name in _WORD.findall(expression)
-    return name in expression

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from historian.absence import ABSENT, marked
+from historian.absence import ABSENT, lacking, marked
 from historian.changelog import physical_name
 from historian.chunks import Chunk
 from historian.shards import SHARD_IDS
@@ -74,9 +74,10 @@ def test_rows_have_the_one_tables_columns_and_heads_tell_of_them() -> None:
 def test_absent_columns_stay_with_their_columns() -> None:
     lab = lab_of_two()
     lab.update_part("shop_b.t", {"ID": 1}, N=21)
-    found, chunks, _ = grouped(lab)
+    found, chunks, seen = grouped(lab)
     snapshot = found.plan.tables[0].versions[-1].snapshot
     assert snapshot is not None
+    assert [sorted(head.lacks) for head in seen.heads] == [sorted(lacking(one.rows)) for one in chunks]
     partial = next(one for one in chunks if ABSENT in one.rows.schema.names)
     bits = marked(partial.rows, ABSENT, len(snapshot.columns))
     absent = [[c.name for c, bit in zip(snapshot.columns, row, strict=True) if bit] for row in bits]

@@ -272,6 +272,17 @@ def test_each_dump_has_a_server_id_of_its_own(own: Server) -> None:
             take_server_id(connections[3], ids, "here")
 
 
+def test_a_server_id_is_waited_for_until_the_server_has_noticed_that_its_connection_is_closed(own: Server) -> None:
+    ids = (5400, 5400)
+    one = address(own).connect()
+    with contextlib.closing(address(own).connect()) as other:
+        take_server_id(one, ids, "here")
+        closing = threading.Timer(0.5, one.close)
+        closing.start()
+        assert take_server_id(other, ids, "here") == 5400
+        closing.join()
+
+
 def test_two_dumps_at_once_do_not_cut_each_other_off(own: Server) -> None:
     with contextlib.closing(live_reader(own, server_ids=(5400, 5401))) as reader:
         start = reader.start()
