@@ -16,7 +16,7 @@ import typer
 from historian import errors
 from historian.errors import ConfigError, HistorianError
 
-__all__ = ["DEBUG", "ExitCode", "ending", "exit_code", "tell"]
+__all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "tell"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +26,7 @@ DEBUG: ContextVar[bool] = ContextVar("debug", default=False)
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code says. docs/cli.md lists them."""
+    """What a command's exit code says. :data:`EXIT_CODES` has the words."""
 
     OK = 0
     FAILED = 1
@@ -37,6 +37,18 @@ class ExitCode(IntEnum):
     BUG = 70
     INTERRUPTED = 130
 
+
+EXIT_CODES = {
+    ExitCode.OK: "Done. A run that Ctrl-C or SIGTERM ended after its batch is done too.",
+    ExitCode.FAILED: "A check failed, or a captured table is stopped. Other tables are complete.",
+    ExitCode.USAGE: "The command line, the configuration, or a position in it cannot be used.",
+    ExitCode.SOURCE: "The source cannot be read: server, log or files.",
+    ExitCode.STORE: "The history cannot be used: store, lease, or an unknown position or table.",
+    ExitCode.SINK: "A sink cannot be written.",
+    ExitCode.BUG: "A defect in historian itself. The traceback is printed.",
+    ExitCode.INTERRUPTED: "Interrupted with Ctrl-C.",
+}
+"""What each exit code means, as the reference page prints it."""
 
 _CODES: tuple[tuple[type[HistorianError], ExitCode], ...] = (
     (errors.ConfigError, ExitCode.USAGE),
