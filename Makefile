@@ -80,9 +80,17 @@ format: sync  ## Format the code and mend what ruff can mend
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
 
-.PHONY: schema
-schema: sync  ## Write docs/config.schema.json, the JSON Schema of configurations
+.PHONY: reference
+reference: sync  ## Write what docs/ has from the code: the JSON Schema, and the references of configuration and command line
 	@$(python) -m connectors.config.json_schema > docs/config.schema.json
+	@$(python) -m connectors.config.reference > docs/reference/configuration.md
+	@$(python) -m connectors.cli.reference > docs/reference/cli.md
+
+.PHONY: docs
+docs: sync  ## Build the site of docs/ in build/site; a dead link fails
+	@uv sync --locked --quiet --group docs
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
+	@echo "docs: build/site/index.html"
 
 .PHONY: wheel-test
 wheel-test: sync  ## Build the wheel, install it into a clean environment, use it from there

@@ -98,7 +98,7 @@ def _with_database(catalog: Catalog, name: str) -> Catalog:
 def _not_understood(statement: ScriptStatement, resolution: Resolution, where: str) -> SourceError:
     sql = statement.sql
     shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
-    next_step = "leave it out if it changes no table, else write it in forms that docs/ddl.md names"
+    next_step = "leave it out if it changes no table, else write it in forms that docs/reference/ddl.md names"
     if "no default database" in resolution.reason:
         next_step = "name the database: a USE before it, or --database"
     elif "is not known" in resolution.reason:

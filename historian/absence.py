@@ -42,7 +42,9 @@ UNSEEN = "unseen"
 
 ABSENCE_COLUMNS = (ABSENT, UNSEEN)
 
-WHOLE_IMAGES = "binlog_row_image=FULL, and no generated columns where MariaDB leaves those out (docs/row-images.md)"
+WHOLE_IMAGES = (
+    "binlog_row_image=FULL, and no generated columns where MariaDB leaves those out (docs/reference/row-images.md)"
+)
 """For errors: what a table needs whose rows must be told whole."""
 
 NAMES_TYPE = pa.list_(pa.field("element", pa.string(), nullable=False))

@@ -1,6 +1,6 @@
 """What becomes of a table's targets when its schema changes: one table of kinds of edits, kinds of targets and words.
 
-docs/evolution.md shows the same table.
+docs/explanation/evolution.md shows the same table.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _rule(edit: str, what: str, presets: str, *, strict: bool = True, **meanings
 
 
 _ASIDE = (
-    "the column is called `name__h<id>` from then on and keeps its values; a new one of the name has those of rows "
+    "the column is called `name__h<id>` from then on and keeps its values. A new column of the name has the values of rows "
     "written since, and NULL in the others"
 )
 _DROPPED = "the directory stays as an archive; a table that is created again under the name gets directories of its own"
@@ -131,7 +131,7 @@ RULES: Mapping[str, Rule] = {
             "the server computes values that the log does not tell: an added AUTO_INCREMENT or default of an expression, "
             "or another expression of a generated column",
             "fail quarantine new_column",
-            new_column=f"an added column has the values of rows written since, and NULL in the others; else {_ASIDE}",
+            new_column=f"an added column has the values of rows written since, and NULL in the others. Of a column that was there: {_ASIDE}",
         ),
         _rule(
             "change_key",

@@ -1,6 +1,6 @@
 """A whole history as JSON lines: what ``historian schemas CONFIG export`` writes and ``import`` reads.
 
-The format is documented in docs/history-format.md: a head, an entry a line, a gap a line, and an end that counts them,
+The format is documented in docs/reference/history-format.md: a head, an entry a line, a gap a line, and an end that counts them,
 so that a file that was cut off is noticed.
 """
 

@@ -69,7 +69,7 @@ def convert(
     ] = None,
     out: Out,
 ) -> None:
-    """Write a changelog in another form, a form as a changelog, or one form as another; see docs/conversions.md.
+    """Write a changelog in another form, a form as a changelog, or one form as another; see docs/reference/conversions.md.
 
     retract, upsert and append are streams, events have before and after, row-kinds are Flink's, odf is strict, in Parquet.
     """

@@ -25,7 +25,7 @@ _Source = Annotated[
 
 @ending
 def export_history(context: typer.Context, file: _Target = Path("-")) -> None:
-    """Write the whole history as JSON lines, see docs/history-format.md."""
+    """Write the whole history as JSON lines, see docs/reference/history-format.md."""
     from connectors.config import load_config
     from historian.history_file import HistoryFile, write_history
 

@@ -30,8 +30,8 @@ _Policy = Annotated[Literal["fail", "null_and_count", "dead_letter"] | None, Bef
 def _policy(what: str) -> Any:
     return Field(
         default=None,
-        description=f"{what}; fail by default: they stop the table. null_and_count: NULL, counted; dead_letter: NULL, and each is told "
-        "of in the lake's historian_dead_letters",
+        description=f"{what}. `fail` (default): the table stops. `null_and_count`: NULL, counted. `dead_letter`: NULL, and a row in "
+        "`historian_dead_letters`.",
     )
 
 
@@ -40,33 +40,33 @@ class ChoicesDocument(Model):
 
     bigint_unsigned: Literal["decimal", "int64", "text"] | None = Field(
         default=None,
-        description="BIGINT UNSIGNED; decimal(20,0) by default. What becomes of a number that int64 cannot hold: int64_overflow",
+        description="BIGINT UNSIGNED: `decimal` of 20 digits by default. `int64_overflow` says what becomes of a number that int64 cannot hold.",
     )
     tinyint1: Literal["int8", "boolean"] | None = Field(
         default=None,
-        description="TINYINT(1); int8 by default. What becomes of a number other than 0 and 1: invalid_boolean",
+        description="TINYINT(1): `int8` by default. `invalid_boolean` says what becomes of numbers other than 0 and 1.",
     )
-    bit1: Literal["boolean", "binary"] | None = Field(default=None, description="BIT(1); boolean by default")
-    time: Literal["microseconds", "text"] | None = Field(default=None, description="TIME; microseconds by default")
+    bit1: Literal["boolean", "binary"] | None = Field(default=None, description="BIT(1): `boolean` by default.")
+    time: Literal["microseconds", "text"] | None = Field(default=None, description="TIME: `microseconds` by default.")
     zero_dates: Annotated[
         Literal["null_and_count", "text", "dead_letter", "fail"] | None, BeforeValidator(_no_null)
     ] = Field(
         default=None,
-        description="dates that the calendar does not have; null_and_count by default: NULL, counted. text: all of a column; dead_letter: NULL, "
-        "and each is told of in the lake's historian_dead_letters; fail: stops the table",
+        description="Dates that the calendar does not have. `null_and_count` (default): NULL, counted. `text`: all values of the column are "
+        "text. `dead_letter`: NULL, and a row in `historian_dead_letters`. `fail`: the table stops.",
     )
-    invalid_text: _Policy = _policy("bytes that are no text of their column's character set")
-    int64_overflow: _Policy = _policy("numbers above 2^63 - 1 where bigint_unsigned is int64")
-    invalid_boolean: _Policy = _policy("numbers other than 0 and 1 where tinyint1 is boolean")
-    invalid_variant: _Policy = _policy("JSON documents that VARIANT does not hold where json is variant")
+    invalid_text: _Policy = _policy("Bytes that are no text of their column's character set")
+    int64_overflow: _Policy = _policy("Numbers above 2^63 - 1 where `bigint_unsigned` is `int64`")
+    invalid_boolean: _Policy = _policy("Numbers other than 0 and 1 where `tinyint1` is `boolean`")
+    invalid_variant: _Policy = _policy("JSON documents that VARIANT does not hold, where `json` is `variant`")
     invalid_json: _Policy = _policy("JSON documents that the log holds in an unknown form")
-    invalid_member: _Policy = _policy("numbers of ENUM and SET that stand for no member")
-    invalid_compressed: _Policy = _policy("values of COMPRESSED columns that cannot be unpacked")
+    invalid_member: _Policy = _policy("Numbers of ENUM and SET that stand for no label")
+    invalid_compressed: _Policy = _policy("Values of COMPRESSED columns that cannot be unpacked")
     json_: Literal["text", "variant"] | None = Field(
         default=None,
         alias="json",
-        description="MySQL's JSON; text by default. variant: VARIANT in Delta, which has numbers and the order of keys of its"
-        " own; Parquet, console and tail have the text",
+        description="MySQL's JSON: `text` by default. `variant`: VARIANT in Delta, with its own numbers and order of keys. Parquet, console "
+        "and `tail` have the text.",
     )
 
     def rule(self, pattern: str) -> TypeRule:
@@ -79,7 +79,7 @@ class TypesDocument(ChoicesDocument):
     """How values are carried where there is a choice, of all columns and of some."""
 
     columns: dict[Annotated[str, AfterValidator(_column_pattern)], ChoicesDocument] = Field(
-        default={}, description="by a pattern on database.table or database.table.column"
+        default={}, description="Choices for some columns, by a pattern on `DATABASE.TABLE` or `DATABASE.TABLE.COLUMN`."
     )
 
     def plain(self) -> TypeChoices:

@@ -24,8 +24,8 @@ _Bytes = Annotated[Any, BeforeValidator(_size), WithJsonSchema({"type": ["string
 class CompactDocument(Model):
     """When small files are joined."""
 
-    files: int = Field(default=50, ge=2, description="so many small files are waited for")
-    target: _Bytes = Field(default=128_000_000, description="size of a file that is small no more, such as 128 MB")
+    files: int = Field(default=50, ge=2, description="How many small files gather before they are joined.")
+    target: _Bytes = Field(default=128_000_000, description="Size of the joined files, such as `128 MB`.")
 
 
 def compaction_of(said: object) -> tuple[int, int] | None:

@@ -151,10 +151,10 @@ def _schema(text: str) -> str:
 
 _Schema = Annotated[str, AfterValidator(_schema)]
 
-_TABLES = "globs on database.table whose rows are wanted; one that begins with ! takes out"
-_START = "where to begin: earliest, latest, a GTID set, or file:offset"
-_TOOLS = "tools whose swaps are changes of one table, and whose own tables are not wanted"
-_SCHEMA = "SQL file with the tables at start, for those whose CREATE is not in the log"
+_TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out."
+_START = "Where the first run begins: `earliest`, `latest`, GTIDs, or `FILE:OFFSET`."
+_TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
+_SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."
 
 
 class TlsDocument(Model):
@@ -162,11 +162,11 @@ class TlsDocument(Model):
 
     mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = Field(
         default="preferred",
-        description="preferred: where the server offers it",
+        description="`preferred`: where the server offers it. `verify_ca` checks the certificate, `verify_identity` the name too.",
     )
-    ca: _ExistingPath = Field(default=None, description="PEM file of authorities to verify with")
-    cert: _ExistingPath = Field(default=None, description="PEM file of our own certificate")
-    key: _ExistingPath = Field(default=None, description="PEM file of its key")
+    ca: _ExistingPath = Field(default=None, description="PEM file of the authorities to verify with.")
+    cert: _ExistingPath = Field(default=None, description="PEM file of the client's certificate.")
+    key: _ExistingPath = Field(default=None, description="PEM file of the certificate's key.")
 
     @model_validator(mode="after")
     def _whole(self) -> TlsDocument:
@@ -185,19 +185,27 @@ class ServerDocument(Model):
     """A live server."""
 
     type: Literal["mysql", "mariadb"]
-    host: str = Field(min_length=1, description="the server's name or address")
-    port: int = Field(default=3306, ge=1, le=65535)
-    user: str = Field(min_length=1, description="needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT")
-    password: SecretStr = Field(default=SecretStr(""), description="best a reference: ${env:NAME}")
-    tls: TlsDocument = TlsDocument()
-    server_id: _Ids = Field(default=None, description="one id a connection; by default derived from the name")
+    host: str = Field(min_length=1, description="The server's name or address.")
+    port: int = Field(default=3306, ge=1, le=65535, description="The server's port.")
+    user: str = Field(
+        min_length=1,
+        description="Needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT. MariaDB 10.5 and later: BINLOG MONITOR.",
+    )
+    password: SecretStr = Field(default=SecretStr(""), description="Best a reference: `${env:NAME}`.")
+    tls: TlsDocument = Field(
+        default=TlsDocument(), description="How the connection is encrypted and the server verified."
+    )
+    server_id: _Ids = Field(
+        default=None,
+        description="An id, or a range such as `5400-5499`: one id for each connection. By default a hundred ids that follow from `name`.",
+    )
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
     online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
     start: _Start = Field(default="earliest", description=_START)
     schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
     accept_cascades: _TableNames = Field(
         default=[],
-        description="child tables that may change by cascades the log does not show",
+        description="Child tables that cascades may change without a trace in the log. Their targets can then be wrong.",
     )
 
     def plain(self, name: str) -> settings.SourceConfig:
@@ -221,9 +229,11 @@ class BinlogFilesDocument(Model):
     """Binlog files without their server."""
 
     type: Literal["binlog-files"]
-    flavor: Literal["mysql", "mariadb"] = Field(default="mysql", description="whose files they are")
-    directory: _ExistingPath = Field(default=None, description="directory of the files; a number is their suffix")
-    files: list[_ExistingPath] = Field(default=[], description="the files, oldest first, instead of a directory")
+    flavor: Literal["mysql", "mariadb"] = Field(default="mysql", description="Whose files they are.")
+    directory: _ExistingPath = Field(
+        default=None, description="Directory of binlog files. Either this key or `files` is required."
+    )
+    files: list[_ExistingPath] = Field(default=[], description="Binlog files and directories, oldest first.")
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
     online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
     start: _Start = Field(default="earliest", description=_START)
@@ -250,7 +260,10 @@ class BinlogFilesDocument(Model):
 class HistoryDocument(Model):
     """Where history and plans are kept."""
 
-    store: SecretStr = Field(default=SecretStr(""), description="SQLAlchemy URL; by default sqlite:///state/NAME.db")
+    store: SecretStr = Field(
+        default=SecretStr(""),
+        description="URL of SQLite, `mysql://`, `mariadb://` or `postgresql://`. By default `sqlite:///state/NAME.db`.",
+    )
 
     def plain(self, name: str, base: Path) -> settings.HistoryConfig:
         """The plain value; the path of an SQLite file is made absolute."""
@@ -265,10 +278,14 @@ class DeltaDocument(TargetsDocument):
     """A lake of Delta tables."""
 
     type: Literal["delta"]
-    path: _Location = Field(default=None, description="directory or URL of the lake")
-    catalog: _Schema = Field(default="", description="catalog.schema of Spark, in place of path")
+    path: _Location = Field(
+        default=None,
+        description="Directory of the lake, or a URL that Spark can write to. Either this key or `catalog` is required.",
+    )
+    catalog: _Schema = Field(default="", description="Schema of a Spark catalog, such as `spark_catalog.lake`.")
     tables: dict[Annotated[str, AfterValidator(_glob)], TableDocument] = Field(
-        default={}, description="the same keys for some tables, by a glob on database.table; the last that matches wins"
+        default={},
+        description="Keys for some tables, by a glob on `DATABASE.TABLE`. If several globs match, the last one wins.",
     )
 
     @model_validator(mode="after")
@@ -326,8 +343,8 @@ class ParquetDocument(Model):
     """Directories of Parquet files."""
 
     type: Literal["parquet"]
-    path: _Location = Field(description="directory or URL that holds the tables' directories")
-    changelog: TargetName = Field(default="{database}_{table}_changes", description="name of a table's directory")
+    path: _Location = Field(description="Directory of the changelogs, or a URL that `pyarrow.fs` can write to.")
+    changelog: TargetName = Field(default="{database}_{table}_changes", description="Name of each table's directory.")
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
@@ -347,12 +364,17 @@ class ConsoleDocument(Model):
 class RunDocument(Model):
     """How a run goes."""
 
-    checkpoint: str | None = Field(default=None, description="of earlier releases; nothing is kept there any more")
-    trigger: _Trigger = Field(default=2.0, description="time between plans; once: up to the log's end")
-    max_batch_bytes: _Bytes = Field(default=256_000_000, description="of log in one plan, such as 256 MB")
+    checkpoint: str | None = Field(default=None, description="Of earlier releases. Accepted and not used.")
+    trigger: _Trigger = Field(
+        default=2.0,
+        description="Time from the start of one plan to the next, such as `2 seconds`. `once`: end at the present end of the log.",
+    )
+    max_batch_bytes: _Bytes = Field(
+        default=256_000_000, description="The most log in one plan, such as `256 MB`. A transaction is never cut."
+    )
     batch_bytes: _Bytes | None = Field(
         default=None,
-        description="of log for which a plan is made before the trigger's time; by default max_batch_bytes",
+        description="The log for which a plan is made before the trigger's time. By default `max_batch_bytes`.",
     )
 
     @model_validator(mode="after")
@@ -379,12 +401,21 @@ _Sink = Annotated[DeltaDocument | ParquetDocument | ConsoleDocument, Field(discr
 class Document(Model):
     """A connector's configuration."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100, description="the connector's; keep it")
-    source: _Source
-    history: HistoryDocument = HistoryDocument()
-    sinks: list[_Sink] = Field(default=[], description="where the rows go")
-    types: TypesDocument = Field(default=TypesDocument(), description="how values are carried where there is a choice")
-    run: RunDocument = RunDocument()
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+        max_length=100,
+        description="Names the connector in store and lake. Another name is another connector.",
+    )
+    source: Annotated[_Source, Field(description="Where the log is.")]
+    history: HistoryDocument = Field(default=HistoryDocument(), description="Where schema versions and plans are kept.")
+    sinks: list[_Sink] = Field(
+        default=[],
+        description="Where rows go. `run` needs a sink; `check`, `tail`, `schemas` and the Spark source do not.",
+    )
+    types: TypesDocument = Field(
+        default=TypesDocument(), description="Which type a value gets, where there is a choice."
+    )
+    run: RunDocument = Field(default=RunDocument(), description="When plans are made, and how large they are.")
 
     @model_validator(mode="after")
     def _keeps_letters(self) -> Document:

@@ -1,4 +1,4 @@
-"""The configuration's JSON Schema, for editors: ``make schema`` writes it to docs/config.schema.json."""
+"""The configuration's JSON Schema, for editors: ``make reference`` writes it to docs/config.schema.json."""
 
 from __future__ import annotations
 

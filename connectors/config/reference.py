@@ -95,7 +95,7 @@ def _kind(value: Mapping[str, Any]) -> str:
         return ", ".join(f"`{word}`" for word in value["enum"])
     for either in ("anyOf", "oneOf"):
         if either in value:
-            return " or ".join(_kind(each) for each in value[either])
+            return " or ".join(dict.fromkeys(_kind(each) for each in value[either]))
     if "$ref" in value:
         return "mapping"
     kind = value.get("type", "")

@@ -78,43 +78,54 @@ class TargetsDocument(Model):
     """What is made of a table in a lake."""
 
     changelog: TargetName | None = Field(
-        default="{database}_{table}_changes", description="a changelog's name; null: none"
+        default="{database}_{table}_changes", description="Name of each table's changelog. `null`: none."
     )
     changelog_columns: list[Literal["position", "ordinal", "transaction"]] = Field(
-        default=[], description="where a change stands in the source's log: columns _position, _ordinal, _transaction"
+        default=[],
+        description="Further columns of changelogs that say where in the log a change stands: `_position`, `_ordinal`, `_transaction`.",
     )
-    mirror: TargetName | None = Field(default="{database}_{table}", description="name of a mirror; null: none")
+    mirror: TargetName | None = Field(
+        default="{database}_{table}",
+        description="Name of each table's mirror. `null`: none. A table without a key has none.",
+    )
     mirror_deletes: Literal["hard", "soft"] = Field(
-        default="hard", description="a deleted row goes, or stays and is marked in _deleted and _deleted_at"
+        default="hard",
+        description="`hard`: a deleted row goes. `soft`: the row stays, marked in `_deleted` and `_deleted_at`.",
     )
-    history: TargetName | None = Field(default=None, description="name of a history (SCD 2); null: none")
+    history: TargetName | None = Field(
+        default=None,
+        description="Name of each table's history (SCD 2), such as `{database}_{table}_history`. `null`: none.",
+    )
     history_names: Literal["plain", "auto_cdc"] = Field(
-        default="plain", description="a history's times: valid_from and valid_to, or __START_AT and __END_AT"
+        default="plain", description="A history's times: `valid_from` and `valid_to`, or `__START_AT` and `__END_AT`."
     )
     key: list[Annotated[str, Field(min_length=1)]] = Field(
-        default=[], description="columns that tell rows apart in place of the primary key, as they are called at first"
+        default=[],
+        description="Columns that tell rows apart in place of the primary key, by the names with which the table comes into the lake.",
     )
     keyless: Literal["changelog", "rows"] = Field(
-        default="changelog", description="a table without a key has a changelog alone, or a mirror by whole rows too"
+        default="changelog",
+        description="What a table without a key has: a changelog, or with `rows` also a mirror of whole rows.",
     )
     mirror_every: _Duration = Field(
         default=0,
-        description="how long mirror and history may leave rows to later plans that the changelog has; 0: not at all",
+        description="How long mirror and history may be deferred behind the changelog, such as `5 minutes`.",
     )
-    cluster: bool = Field(default=False, description="mirrors are clustered by their key")
+    cluster: bool = Field(default=False, description="Cluster mirrors by their key.")
     table_properties: _Properties = Field(
-        default={}, description="Delta's, of tables as they are made; null leaves one out that is set by default"
+        default={}, description="Delta properties of new targets. `null` leaves out one that is set by default."
     )
     evolution: EvolutionText = Field(
         default=EvolutionDocument(),
-        description="what becomes of targets when the table's schema changes (docs/evolution.md)",
+        description="What becomes of targets when a table's schema changes: a preset, or actions by kind of edit.",
     )
     compact: CompactDocument | None = Field(
-        default=CompactDocument(), description="small files of targets are joined between plans; null: never"
+        default=CompactDocument(), description="When small files of targets are joined. `null`: never."
     )
 
     writer: Literal["native", "spark"] = Field(
-        default="native", description="who writes a table's targets: files of ours and a commit, or Spark's own writer"
+        default="native",
+        description="Who writes targets. `native`: our tasks write Parquet files and one commit adds them. `spark`: Spark's writer, which is slower.",
     )
 
     def plain_values(self) -> tuple[tuple[str, Any], ...]:
@@ -134,21 +145,25 @@ class TargetsDocument(Model):
 class HashDocument(Model):
     """A column's hash."""
 
-    salt: SecretStr = Field(description="stands before the value in what is hashed; best a reference: ${env:NAME}")
+    salt: SecretStr = Field(description="Stands before the value in what is hashed. Best a reference: `${env:NAME}`.")
 
 
 class ExcludeDocument(Model):
     """Columns that are not wanted."""
 
-    exclude: list[_Name] = Field(min_length=1, description="columns that are not wanted")
+    exclude: list[_Name] = Field(min_length=1, description="Columns that are left out.")
 
 
 class IntoDocument(Model):
     """The one table that some tables are shards of."""
 
-    name: str = Field(pattern=r"^[^.]+\..+$", description="database.table, as if the source had such a table")
+    name: str = Field(
+        pattern=r"^[^.]+\..+$",
+        description="`DATABASE.TABLE` of the one table, from which its targets have their names.",
+    )
     shard_columns: dict[_Name, _Name] = Field(
-        min_length=1, description="new columns, first in table and key, to {database} and {table} of the row's source"
+        min_length=1,
+        description="New columns, first in table and key, with `{database}` and `{table}` of the row's source.",
     )
 
 
@@ -156,23 +171,25 @@ class TableDocument(TargetsDocument):
     """What is made of some tables, and of their columns and rows."""
 
     changelog: _OwnName | None = Field(
-        default="{database}_{table}_changes", description="the changelog's name; null: none"
+        default="{database}_{table}_changes", description="Name of the changelog. `null`: none."
     )
-    mirror: _OwnName | None = Field(default="{database}_{table}", description="name of the mirror; null: none")
-    history: _OwnName | None = Field(default=None, description="name of the history (SCD 2); null: none")
-    into: IntoDocument | None = Field(default=None, description="one table for all tables that match; null: none")
+    mirror: _OwnName | None = Field(default="{database}_{table}", description="Name of the mirror. `null`: none.")
+    history: _OwnName | None = Field(default=None, description="Name of the history (SCD 2). `null`: none.")
+    into: IntoDocument | None = Field(default=None, description="One table for all tables that match. `null`: none.")
     columns: list[_Name] | ExcludeDocument = Field(
         default=[],
         union_mode="left_to_right",
-        description="the columns that are wanted, or exclude: those that are not",
+        description="The columns that are kept, or with `exclude` those that are left out.",
     )
-    mask: dict[_Name, _Constant] = Field(default={}, description="column to a constant in the place of its values")
-    hash: dict[_Name, HashDocument] = Field(default={}, description="column whose SHA-256 is wanted, to its salt")
+    mask: dict[_Name, _Constant] = Field(
+        default={}, description="Column to a constant that takes the place of its values."
+    )
+    hash: dict[_Name, HashDocument] = Field(default={}, description="Column to the salt of its SHA-256.")
     truncate: dict[_Name, _Characters] = Field(
-        default={}, description="column to the characters that stay of its texts"
+        default={}, description="Column to the number of characters that stay of its texts."
     )
-    compute: dict[_Name, _Expression] = Field(default={}, description="new column to its Spark SQL expression")
-    where: _Expression = Field(default="", description="Spark SQL expression that is true for the rows that are wanted")
+    compute: dict[_Name, _Expression] = Field(default={}, description="New column to its Spark SQL expression.")
+    where: _Expression = Field(default="", description="Spark SQL expression that is true for the rows that are kept.")
 
     @model_validator(mode="after")
     def _one_thing(self) -> TableDocument:

@@ -1,4 +1,4 @@
-"""Column-aware row encoding: a row as one binary value that outlives schema changes. docs/row-encoding.md has every byte.
+"""Column-aware row encoding: a row as one binary value that outlives schema changes. docs/reference/row-encoding.md has every byte.
 
 Adding or dropping a column rewrites nothing: values carry column ids, readers take those that they know.
 """

@@ -1,4 +1,4 @@
-"""Values as bytes: Arrow arrays in the second form's value encoding (docs/row-encoding.md)."""
+"""Values as bytes: Arrow arrays in the second form's value encoding (docs/reference/row-encoding.md)."""
 
 from __future__ import annotations
 

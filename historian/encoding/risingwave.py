@@ -1,6 +1,6 @@
 """Rows in the first form, RisingWave's column-aware encoding, written and read many at a time.
 
-Format: docs/row-encoding.md, after RisingWave's ``column_aware_row_encoding.rs`` and ``value_encoding``. Structs, lists and
+Format: docs/reference/row-encoding.md, after RisingWave's ``column_aware_row_encoding.rs`` and ``value_encoding``. Structs, lists and
 maps are written and read value by value.
 """
 

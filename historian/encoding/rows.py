@@ -29,7 +29,7 @@ _Default = Callable[[int], pa.Scalar]
 
 
 def encode_rows(rows: pa.RecordBatch) -> pa.Array:
-    """Each row as a binary value in the second form of docs/row-encoding.md.
+    """Each row as a binary value in the second form of docs/reference/row-encoding.md.
 
     Args:
         rows: columns, and the fields of structs in them, with ids (:func:`~historian.encoding.fields.with_id`).

@@ -70,7 +70,7 @@ def _stopped(part: Part, version: PlannedVersion, change: Change, word: str) -> 
         where=change.column,
         expected=change.expected,
         found=change.found,
-        next_step=f"{_ANEW}; its evolution says {word} of {change.edit} (docs/evolution.md)",
+        next_step=f"{_ANEW}; its evolution says {word} of {change.edit} (docs/explanation/evolution.md)",
     )
 
 

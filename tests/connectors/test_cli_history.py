@@ -119,7 +119,7 @@ def test_a_column_is_followed_to_its_end(config: Path) -> None:
 
 
 def test_the_documented_questions_can_be_asked_in_python(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = (SHOP.parents[1] / "docs" / "history-format.md").read_text(encoding="utf-8")
+    document = (SHOP.parents[1] / "docs" / "reference" / "history-format.md").read_text(encoding="utf-8")
     (block,) = (
         text for text in re.findall(r"^```python\n(.*?)^```", document, re.DOTALL | re.MULTILINE) if "Store" in text
     )

@@ -19,7 +19,6 @@ from connectors.config import (
     load_config,
     revision,
 )
-from connectors.config.json_schema import json_schema
 from historian.errors import ConfigError
 from historian.schema import TableName
 from historian.secret import Secret
@@ -433,10 +432,6 @@ def test_the_revision_follows_what_a_batch_means(tmp_path: Path) -> None:
 )
 def test_a_table_is_wanted_by_pattern(patterns: tuple[str, ...], database: str, table: str, wanted: bool) -> None:
     assert TableFilter(patterns)(TableName(database, table)) is wanted
-
-
-def test_the_schema_for_editors_is_the_one_in_the_docs() -> None:
-    assert (ROOT / "docs" / "config.schema.json").read_text() == json_schema()
 
 
 def test_choices_of_types_are_rules_from_all_columns_to_some(tmp_path: Path) -> None:

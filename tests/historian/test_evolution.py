@@ -8,7 +8,7 @@ import pytest
 
 from historian.evolution import EVOLVE, PRESETS, RULES, STOPS, TARGETS, Rule, problems, word_for
 
-PAGE = Path(__file__).parents[2] / "docs" / "evolution.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "evolution.md"
 
 
 def preset_rows() -> list[str]:

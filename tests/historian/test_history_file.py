@@ -28,7 +28,7 @@ from timelines import INT, A, B, capture, create, position, random_log, statemen
 
 T = table("t")
 CONNECTOR = "9e0c6d3a-6f0a-4c1e-8a44-3d0f8e6f0b11"
-DOCS = (Path(__file__).parents[2] / "docs" / "history-format.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "history-format.md").read_text(encoding="utf-8")
 
 
 def made(random: Random, transactions: int, *, gtids: bool = True) -> HistoryFile:

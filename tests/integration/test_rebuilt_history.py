@@ -166,7 +166,7 @@ def _column(replica: Replica, spark: SparkSession, directory: str, name: str) ->
 
 
 def _streamed(replica: Replica, spark: SparkSession) -> list[int]:
-    """Numbers of the schema changes that came since the last look, as docs/history-format.md reads them."""
+    """Numbers of the schema changes that came since the last look, as docs/reference/history-format.md reads them."""
     came: list[int] = []
     changes = (
         spark.readStream.format("delta")

@@ -1,4 +1,4 @@
-"""docs/auto-cdc.md: what it prepares is right, and what Spark refuses it still refuses."""
+"""docs/how-to/auto-cdc.md: what it prepares is right, and what Spark refuses it still refuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sink_lab import INT, Lab, text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = (Path(__file__).parents[2] / "docs" / "auto-cdc.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "auto-cdc.md").read_text()
 LOG = "lake/shop_products_changes"
 # Spark tries a flow thrice and waits in between; what it refuses, it refuses at once.
 QUICK = """

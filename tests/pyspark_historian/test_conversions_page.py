@@ -1,4 +1,4 @@
-"""The examples of docs/conversions.md run, one after another as they stand there."""
+"""The examples of docs/reference/conversions.md run, one after another as they stand there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from historian.validation import Profile
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = (Path(__file__).parents[2] / "docs" / "conversions.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "conversions.md").read_text()
 
 
 def _examples(kind: str) -> str:
@@ -25,7 +25,7 @@ def _examples(kind: str) -> str:
 
 
 def _run(code: str, **given: Any) -> None:
-    exec(compile(code, "docs/conversions.md", "exec"), dict(given))
+    exec(compile(code, "docs/reference/conversions.md", "exec"), dict(given))
 
 
 def test_the_examples_in_arrow_run() -> None:
@@ -38,7 +38,7 @@ def test_the_examples_in_spark_run(spark: SparkSession) -> None:
     table = changelog_of([*rows], Profile.BINLOG)
     changes = spark.createDataFrame(table.set_column(1, "op", table.column("op").cast(pa.int32())))
     lake = 'spark.read.format("delta").load("lake/shop_orders_changes")'
-    code = _examples("python spark")
+    code = _examples('python title="Spark"')
 
     assert lake in code
     _run(code.replace(lake, "given"), spark=spark, given=changes)

@@ -65,7 +65,7 @@ PAIRS = [
     (ColumnType(name="datetime", fraction=6), ColumnType(name="datetime", fraction=0), "change_type"),
 ]
 
-PAGE = Path(__file__).parents[2] / "docs" / "evolution.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "evolution.md"
 
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 SHOWN = (

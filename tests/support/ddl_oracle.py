@@ -244,7 +244,7 @@ def _now(default: str | None) -> str | None:
 
 
 def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor: str) -> bool:
-    """Whether a difference is one of those that docs/cli.md names."""
+    """Whether a difference is one of those that docs/reference/cli.md names."""
     if what == "key" and not snapshot.primary_key:
         nullable = {other.id for other in snapshot.columns if other.nullable}
         candidates = [key for key in snapshot.unique_keys if flavor == "mariadb" or nullable.isdisjoint(key.columns)]

@@ -1,7 +1,7 @@
 """The second form of encoded rows, written value by value in plain Python: the yardstick of tests and of the benchmark.
 
 Types are Arrow's, with ids in the fields' metadata; rows are tuples of Python values in the order of the fields. Written
-from docs/row-encoding.md alone, without the code of the package. All that a schema decides is decided once.
+from docs/reference/row-encoding.md alone, without the code of the package. All that a schema decides is decided once.
 """
 
 from __future__ import annotations

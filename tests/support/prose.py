@@ -21,10 +21,9 @@ def sentences(page: str) -> Iterator[str]:
     text = _ABBREVIATION.sub(r"\1", text)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*#|>]|\d+\.|!!!|\?\?\?)\s*)", text):
         for cell in block.split("|") if block.lstrip().startswith("|") else (block,):
-            for sentence in re.split(r"(?<=[.!?;:])\s+(?=[\"'(A-Z0-9*])", " ".join(cell.split())):
-                yield sentence
+            yield from re.split(r"(?<=[.!?:])\s+(?=[\"'(A-Z0-9*])", " ".join(cell.split()))
 
 
 def long_sentences(page: str, most_words: int = 30) -> list[str]:
     """The sentences with more than *most_words* words."""
-    return [each for each in sentences(page) if len(re.findall(r"[\w'’-]+", each)) > most_words]
+    return [each for each in sentences(page) if len(re.findall(r"[\w'-]+", each)) > most_words]

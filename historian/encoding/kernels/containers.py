@@ -1,4 +1,4 @@
-"""Containers of the second form: rows, structs, lists and maps (docs/row-encoding.md)."""
+"""Containers of the second form: rows, structs, lists and maps (docs/reference/row-encoding.md)."""
 
 from __future__ import annotations
 

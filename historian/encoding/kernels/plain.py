@@ -1,4 +1,4 @@
-"""Rows of the first form, RisingWave's (docs/row-encoding.md)."""
+"""Rows of the first form, RisingWave's (docs/reference/row-encoding.md)."""
 
 from __future__ import annotations
 

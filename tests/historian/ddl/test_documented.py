@@ -1,4 +1,4 @@
-"""Every line of the tables of docs/ddl.md is what the code does."""
+"""Every line of the tables of docs/reference/ddl.md is what the code does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ddl_text import MARIADB, MYSQL, after
 from historian.ddl import StatementContext, resolve
 from historian.edits import apply_all
 
-DOCS = (Path(__file__).parents[3] / "docs" / "ddl.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "ddl.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^\| `(.*)` \| (both|mysql|mariadb) \| (.*) \|$", DOCS, re.MULTILINE)
 (BEFORE,) = re.findall(r"```sql\n(.*?)\n```", DOCS, re.DOTALL)
 CASES = [

@@ -1,4 +1,4 @@
-"""Every line of the tables of docs/types.md is what the code does, and no type or choice is left out."""
+"""Every line of the tables of docs/reference/types.md is what the code does, and no type or choice is left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from historian.schema import Column, ColumnType
 from historian.types import arrow_type
 from sinks.delta.schema import delta_type
 
-DOCS = (Path(__file__).parents[1] / "docs" / "types.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "types.md").read_text(encoding="utf-8")
 KINDS = re.findall(r"^\| `([^`]*)` \| `([^`]*)` \| `([^`]*)` \| ([^|]*)\|$", DOCS, re.MULTILINE)
 CHOSEN = re.findall(r"^\| `(\w+)` \| `([^`]*)` \| `(\w+)` \| `([^`]*)` \| `([^`]*)` \|$", DOCS, re.MULTILINE)
 UNREPRESENTABLE = "## What cannot be represented"
