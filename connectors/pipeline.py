@@ -176,6 +176,7 @@ class Pipeline:
             held = store.begin_behind(min(opened) if opened else store.progress(_STREAM))
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
+                tracker.reader.take_over(connector)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:

@@ -230,5 +230,8 @@ class Reader(Protocol):
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when the log may hold more behind *position*, after *timeout_s* at the latest."""
 
+    def take_over(self, connector: str) -> None:
+        """Ends what an earlier run of *connector* left at the server. For whoever holds the connector's lease. Retryable."""
+
     def close(self) -> None:
         """Closes connections; the reader can be used again."""

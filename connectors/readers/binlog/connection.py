@@ -8,18 +8,37 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "take_server_id"]
+__all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "server_id_lock", "take_server_id"]
 
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TRIES = 200
 _CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
+
+
+MOST_CONNECTIONS = 64
+"""That one process has open at a time. Ranges are read by a few threads, so more are a mistake of ours: the source must not pay."""
+
+_OPEN: WeakSet[Any] = WeakSet()
+
+
+def _check_open_connections(where: str) -> None:
+    is_open = [connection for connection in list(_OPEN) if connection.open]
+    if len(is_open) >= MOST_CONNECTIONS:
+        raise SourceError(
+            "this process has too many connections open",
+            where=where,
+            expected=f"fewer than {MOST_CONNECTIONS}",
+            found=str(len(is_open)),
+            next_step="start again, and report this as a mistake in historian",
+        )
 
 
 class ConnectionLost(SourceError):
@@ -114,8 +133,9 @@ class ServerAddress:
     def _connect(self, **tls: Any) -> Connection[Any]:
         import pymysql
 
+        _check_open_connections(str(self))
         try:
-            return pymysql.connect(
+            connection = pymysql.connect(
                 host=self.host,
                 port=self.port,
                 user=self.user,
@@ -129,6 +149,8 @@ class ServerAddress:
             )
         except pymysql.err.MySQLError as error:
             raise self._failure(error) from error
+        _OPEN.add(connection)
+        return connection
 
     def _failure(self, error: Exception) -> SourceError:
         number, text = (*error.args, "")[:2] if error.args else (0, str(error))
@@ -150,6 +172,11 @@ class ServerAddress:
         return ConnectionLost("the server cannot be reached", where=str(self), found=f"error {number}: {text}")
 
 
+def server_id_lock(server_id: int) -> str:
+    """The name of the user lock that the connection with an id of ours holds."""
+    return f"historian server id {server_id}"
+
+
 def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str) -> int:
     """An id of *ids* that no other connection of ours to that server has, for as long as *connection* lives.
 
@@ -162,7 +189,7 @@ def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str
     with connection.cursor() as cursor:
         drawn = list(_draw(*ids))
         for server_id, wait_s in [*((one, 0) for one in drawn), (drawn[0], _CLOSING_S)]:
-            cursor.execute("SELECT GET_LOCK(%s, %s)", (f"historian server id {server_id}", wait_s))
+            cursor.execute("SELECT GET_LOCK(%s, %s)", (server_id_lock(server_id), wait_s))
             row = cursor.fetchone()
             if row is not None and row[0] == 1:
                 return server_id

@@ -50,7 +50,7 @@ from historian.positions import GtidSet
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["PURGED_NEXT_STEP", "Dump", "encoded_gtids"]
+__all__ = ["HEARTBEAT_S", "PURGED_NEXT_STEP", "Dump", "encoded_gtids"]
 
 PURGED_NEXT_STEP = (
     "`historian heal CONFIG --lost-log` goes on behind what is lost, and leaves a gap there; or start anew, at or behind the first "
@@ -69,6 +69,21 @@ _RECEIVE_BYTES = 1 << 21
 _STREAM_FROM_BYTES = 4 << 20
 _STREAM_BYTES = 1 << 19
 _STREAM_PAUSE_MS = 5
+HEARTBEAT_S = 10
+"""A server that has nothing to send sends a heartbeat after that time, and so notices that a dump's socket is closed."""
+
+_QUIET = frozenset(
+    (
+        EventType.ROTATE,
+        EventType.STOP,
+        EventType.FORMAT_DESCRIPTION,
+        EventType.PREVIOUS_GTIDS,
+        EventType.GTID_LIST,
+        EventType.BINLOG_CHECKPOINT,
+        EventType.START_ENCRYPTION,
+    )
+)
+"""Events that stand between transactions and bring nothing: a log can grow by them, and change its file, without end."""
 
 
 def encoded_gtids(gtids: GtidSet) -> bytes:
@@ -90,10 +105,12 @@ class Dump:
 
     Attributes:
         formats: what each file's first event said, by file, as soon as its first window is there.
+        server_id: the id that it is known by to the server; 0 before it starts.
     """
 
     def __init__(self, address: ServerAddress, flavor: str) -> None:
         self.formats: dict[str, FormatDescription] = {}
+        self.server_id = 0
         self._address, self._flavor = address, flavor
         self._connection: Connection[Any] = address.connect()
         self._gatherer = Gatherer("", _FIRST_EVENT)
@@ -106,8 +123,11 @@ class Dump:
         """Whether the protocol can name that place in a file."""
         return offset <= _MAX_OFFSET
 
-    def from_file(self, file: str, offset: int, *, waits: bool = False) -> Dump:
-        """Starts at *offset* of *file*; an empty *file* is the log's first. With *waits* it goes on for ever."""
+    def from_file(self, file: str, offset: int, *, waits_as: str = "") -> Dump:
+        """Starts at *offset* of *file*; an empty *file* is the log's first.
+
+        With *waits_as* it goes on for ever, and holds the user lock of that name, by which it can be found and ended.
+        """
         if not self.may_start(offset):
             raise SourceError(
                 "a dump cannot start beyond 4 GB in a file",
@@ -117,7 +137,10 @@ class Dump:
         self._where = f"{file}:{offset}"
         self._gatherer.begin_file(file, offset)
         server_id = self._prepare()
-        self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", offset, self._flags(waits=waits), server_id) + file.encode())
+        if waits_as:
+            self._execute("SELECT GET_LOCK(%s, 0)", waits_as)
+        flags = self._flags(waits=bool(waits_as))
+        self._send(_COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, server_id) + file.encode())
         return self
 
     def from_gtids(self, gtids: str) -> Dump:
@@ -166,7 +189,11 @@ class Dump:
 
     def _prepare(self) -> int:
         server_id = take_server_id(self._connection, self._address.server_ids, str(self._address))
+        self.server_id = server_id
         self._execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+        # In nanoseconds. MySQL 8.0.26 has the second name, and reads the first one too.
+        period = HEARTBEAT_S * 1_000_000_000
+        self._execute("SET @master_heartbeat_period = %s, @source_heartbeat_period = %s", period, period)
         if self._flavor == "mariadb":
             # 4: understands GTID events; with less the server puts other events in their place.
             self._execute("SET @mariadb_slave_capability = 4")
@@ -215,18 +242,19 @@ class Dump:
             yield window
 
     def rings(self, timeout_s: float) -> bool:
-        """Whether an event, another file or an end comes within that time; of a dump that waits."""
-        gatherer, file = self._gatherer, self._gatherer.file
+        """Whether a transaction begins, or the dump ends, within that time; of a dump that waits. It follows the log's files."""
+        gatherer = self._gatherer
         until_s = time.monotonic() + timeout_s
         while True:
             code = find_in_packets(*gatherer.arguments())
-            if gatherer.state[COUNT] or code not in (MORE, SPECIAL):
+            window = gatherer.window() if gatherer.state[COUNT] else None
+            if window is not None and not _QUIET.issuperset(window.buffer[window.starts + 4].tolist()):
                 return True
             if code == SPECIAL:
                 self._special(stay=False)
-                if gatherer.file != file:
-                    return True
                 continue
+            if code != MORE:
+                return True
             left_s = until_s - time.monotonic()
             if left_s <= 0 or not self._ready.poll(1000 * left_s):
                 return False

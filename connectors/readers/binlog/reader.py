@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
+from connectors.readers.binlog.connection import ConnectionLost, ServerAddress, server_id_lock
 from connectors.readers.binlog.dump import Dump
 from connectors.readers.binlog.events import FormatDescription, event_name
 from connectors.readers.binlog.failover import translate
@@ -182,7 +183,9 @@ class BinlogServerReader(BinlogReader):
         self.flavor = flavor
         self._connection: Connection[Any] | None = None
         self._facts: _Facts | None = None
-        self._bell: tuple[LogPosition, Dump] | None = None
+        self._waiting: tuple[LogPosition, Dump] | None = None
+        self._woken_at: LogPosition | None = None
+        self._waits_as = "historian waits"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _server_reader, (self.address, self.flavor)
@@ -366,23 +369,52 @@ class BinlogServerReader(BinlogReader):
             return self._at(dump.file, dump.offset, gtids)
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:
-        """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`."""
-        if position.server != self._server() or not Dump.may_start(position.offset):
+        """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`.
+
+        Of a position that it has returned for already it only sleeps: what came brought no plan, and may go on coming.
+        """
+        cannot_start = position.server != self._server() or not Dump.may_start(position.offset)
+        if cannot_start or position == self._woken_at:
             super().wait(position, timeout_s)
             return
-        if self._bell is None or self._bell[0] != position:
-            self._drop_bell()
-            self._bell = (
-                position,
-                self._dump(lambda dump: dump.from_file(position.file, position.offset, waits=True)),
-            )
-        if self._bell[1].rings(timeout_s):
-            self._drop_bell()
+        if self._waiting is None or self._waiting[0] != position:
+            self._end_waiting()
+            begin = lambda dump: dump.from_file(position.file, position.offset, waits_as=self._waits_as)  # noqa: E731
+            dump = self._dump(begin)
+            self._waiting = (position, dump)
+        if self._waiting[1].rings(timeout_s):
+            self._woken_at = position
+            self._end_waiting()
 
-    def _drop_bell(self) -> None:
-        if self._bell is not None:
-            self._bell[1].close()
-            self._bell = None
+    def _end_waiting(self) -> None:
+        """Ends the dump that waits, on both sides: a server that has nothing to send would not notice a closed socket."""
+        if self._waiting is None:
+            return
+        dump = self._waiting[1]
+        self._waiting = None
+        self._kill(server_id_lock(dump.server_id))
+        dump.close()
+
+    def take_over(self, connector: str) -> None:
+        """Ends the dump that an earlier run of *connector* left waiting, see :class:`connectors.readers.base.Reader`."""
+        self._connected()
+        self._waits_as = f"historian waits {connector}"
+        self._kill(self._waits_as)
+
+    def _kill(self, lock: str) -> None:
+        """Ends the connection that holds a user lock of ours, if the server answers and allows it.
+
+        A user may end its own connections without a privilege. By its lock a connection is found through proxies too.
+        """
+        import pymysql
+
+        if self._connection is None:
+            return
+        with contextlib.suppress(pymysql.err.MySQLError, OSError), self._connection.cursor() as cursor:
+            cursor.execute("SELECT IS_USED_LOCK(%s)", (lock,))
+            (holder,) = cursor.fetchone() or (None,)
+            if holder is not None:
+                cursor.execute(f"KILL {int(holder)}")
 
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
@@ -401,7 +433,7 @@ class BinlogServerReader(BinlogReader):
 
     def close(self) -> None:
         """Closes the connection for questions and one that waits; the reader can be used again."""
-        self._drop_bell()
+        self._end_waiting()
         if self._connection is not None:
             connection: Any = self._connection
             connection._force_close()  # noqa: SLF001 - COM_QUIT would wait for a server that may be gone
