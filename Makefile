@@ -11,6 +11,9 @@ SEEDS ?= 10
 STATEMENTS ?= 50000
 CASES ?= 100000
 CRASHES ?= 2000
+ROUNDS ?= 2000
+SEED ?= $(shell date +%s)
+INTO_DELTA ?= 40
 
 # uv, where .ci/bootstrap had to fetch it.
 export PATH := $(PATH):$(CACHE)/uv/bin
@@ -126,7 +129,12 @@ soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds 
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
 	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/test_delta_crash.py $(PYTEST_ARGS)
+	@$(MAKE) attack
 	@DAMAGE_CASES=$(CASES) $(pytest) -s tests/connectors/readers/binlog/test_damaged_files.py $(PYTEST_ARGS)
+
+.PHONY: attack
+attack: jvm servers  ## Run ROUNDS random rounds of all classes of attack on all servers, from SEED on; every INTO_DELTA-th goes into Delta (ATTACK_ARGS=...)
+	@PYTHONPATH=tests/support:tests/attack $(python) -m adversary --rounds $(ROUNDS) --seed $(SEED) --delta $(INTO_DELTA) $(ATTACK_ARGS)
 
 ##@ Tidy
 

@@ -180,6 +180,8 @@ class FileMirrors:
         settings, directory = self._settings.for_table(part.home.came_as), part.home.mirror
         soft = settings.mirror_deletes == "soft"
         shown = evolved(part, soft=soft)
+        if not directory:
+            return
         if directory not in self.tables:
             self.tables[directory] = _Table(self._path / directory, feed=self._feed)
         target: Any = self.tables[directory]

@@ -1,0 +1,67 @@
+"""What a server holds, as Python, for comparison with a lake."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from datetime import date, datetime
+from typing import Any
+
+from pymysql.constants import FIELD_TYPE
+
+from connectors.config import TableFilter
+from historian.schema import TableName
+from servers import Server
+from workload.session import CONVERTERS
+
+__all__ = ["Rows", "server_rows"]
+
+Rows = tuple[tuple[str, ...], Counter[tuple[Any, ...]]]
+"""Names of columns in order, and each row with how often it is there."""
+
+_COLUMNS = """SELECT t.table_schema, t.table_name, c.column_name FROM information_schema.tables t
+JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
+AND t.table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
+ORDER BY 1, 2, c.ordinal_position"""
+
+
+def _day(text: str) -> date | None:
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(text)
+    return None  # a zero date, which a lake has as NULL unless told otherwise
+
+
+def _moment(text: str) -> datetime | None:
+    with contextlib.suppress(ValueError):
+        return datetime.fromisoformat(text)
+    return None
+
+
+_CONVERTERS = {
+    **CONVERTERS,
+    FIELD_TYPE.DATE: _day,
+    FIELD_TYPE.DATETIME: _moment,
+    FIELD_TYPE.TIMESTAMP: _moment,
+}
+
+
+def server_rows(server: Server, captured: TableFilter) -> dict[TableName, Rows]:
+    """All captured tables of the server with their rows."""
+    held: dict[TableName, Rows] = {}
+    with contextlib.closing(server.connect(conv=_CONVERTERS)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute(_COLUMNS)
+        columns: dict[TableName, list[str]] = {}
+        for database, table, column in cursor.fetchall():
+            columns.setdefault(TableName(database, table), []).append(column)
+        for name, names in columns.items():
+            if captured(name):
+                listed = ", ".join(map(_quoted, names))
+                cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}")
+                held[name] = tuple(names), Counter(tuple(row) for row in cursor.fetchall())
+    return held
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,297 @@
+"""Two lakes of one connector: mirrors in files, without Spark, and the whole pipeline into Delta."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from adversary.script import Follow, Script
+from connectors.config import (
+    DeltaSinkConfig,
+    HistoryConfig,
+    PipelineConfig,
+    RunConfig,
+    ServerSource,
+    TableFilter,
+)
+from connectors.config.settings import ServerIds
+from connectors.pipeline import run
+from connectors.sources import make_tracker
+from file_mirrors import FileMirrors
+from historian.chunks import Chunk
+from historian.edits import ForgetTable
+from historian.errors import ValueUnrepresentable
+from historian.online_changes import TOOLS, OnlineChanges
+from historian.plans import Plan
+from historian.schema import Catalog, Snapshot
+from historian.store import Store
+from plain_mirror import PlainMirror
+from servers import Server
+from sinks.chunks import Chunks
+from sinks.delta import DeltaSettings
+from sinks.delta.rewrite import read
+from sinks.local_chunks import LocalChunks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.tracker import Tracker
+
+__all__ = ["DeltaLake", "FileLake", "Known", "Mirror", "configuration"]
+
+_SEQUENCE_BITS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """A mirror: names of its columns by their ids, and its rows by those names."""
+
+    names: Mapping[int, str]
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a connector knows and holds behind its last run.
+
+    Attributes:
+        catalog: at the log's end.
+        stopped: table id, name and why, of tables that stopped anywhere.
+        mirrors: by table id.
+        gone: mirrors of tables that are dropped, by directory, and how many rows they have.
+        folded: the rows that a table's changelog amounts to, by table id; None where that is not known.
+    """
+
+    catalog: Catalog
+    stopped: tuple[tuple[int, str, str], ...]
+    mirrors: Mapping[int, Mirror]
+    gone: Mapping[str, int]
+    folded: Mapping[int, tuple[Snapshot, pa.Table]]
+
+
+def configuration(server: Server, directory: Path, script: Script) -> PipelineConfig:
+    """A connector of *server*, all of whose files are in *directory*."""
+    source = ServerSource(
+        flavor=server.flavor,
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        server_ids=ServerIds(first=900000, last=900099),
+        tables=TableFilter(script.tables, online_changes=OnlineChanges(TOOLS)),
+    )
+    said: dict[str, Any] = {"path": str(directory / "lake"), **script.said}
+    return PipelineConfig(
+        path=directory / "attack.yaml",
+        name="attack",
+        source=source,
+        history=HistoryConfig(store=f"sqlite:///{directory}/store.db"),
+        sinks=(DeltaSinkConfig(**said),),
+        run=RunConfig(once=True),
+    )
+
+
+class _Delivered:
+    """A plan with its chunks, in the place of a :class:`sink_lab.Lab`."""
+
+    def __init__(self, plan: Plan, chunks: list[Chunk]) -> None:
+        self._plan, self._chunks = plan, chunks
+
+    def cut(self) -> Plan:
+        return self._plan
+
+    @contextmanager
+    def delivered(self, _plan: Plan) -> Iterator[Chunks]:
+        with closing(LocalChunks(threads=1)) as chunks:
+            chunks.fill([lambda: self._chunks])
+            yield chunks
+
+
+class _Folded(PlainMirror):
+    """What changelogs amount to; tables that stop leave it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: set[int] = set()
+
+    def apply(self, plan: Plan, chunks: list[Chunk]) -> None:
+        self.left |= {t.table_id for t in plan.tables if t.quarantine is not None or t.behind is not None}
+        self.left |= {t.table_id for t in plan.tables if any(_forgets(v.edits) for v in t.versions)}
+        self.left |= {chunk.table_id for chunk in chunks if chunk.stopped}
+        for table in plan.tables:
+            if table.table_id in self.left:
+                continue
+            try:
+                super().apply(replace(plan, tables=(table,)), [c for c in chunks if c.table_id == table.table_id])
+            except ValueUnrepresentable:  # a default that only the server knows: a mirror stops there
+                self.left.add(table.table_id)
+
+    def held(self) -> dict[int, tuple[Snapshot, pa.Table]]:
+        ids = {t.snapshot.name: i for i, t in self._tables.items() if i not in self.left}
+        held = {}
+        for name, table_id in ids.items():
+            # Values of a type that a column had before: plain rows do not follow that.
+            with contextlib.suppress(pa.ArrowTypeError, pa.ArrowInvalid):
+                held[table_id] = (self._tables[table_id].snapshot, self.rows(name))
+        return held
+
+
+def _forgets(edits: tuple[Any, ...]) -> bool:
+    return any(isinstance(edit, ForgetTable) or type(edit).__name__ == "ResumeTable" for edit in edits)
+
+
+class FileLake:
+    """A connector whose mirrors are files alone: a run takes no Spark, and costs milliseconds."""
+
+    def __init__(self, server: Server, directory: Path, script: Script) -> None:
+        self.config = configuration(server, directory, script)
+        self._directory = directory
+        self._number = 0
+        self._mirrors = FileMirrors(DeltaSettings(path="lake", **script.said), directory / "mirrors")  # type: ignore[arg-type]
+        self._folded = None if script.partial else _Folded()
+        self.plans: list[Plan] = []
+
+    @contextmanager
+    def tracker(self) -> Iterator[Tracker]:
+        tracker = make_tracker(self.config)
+        try:
+            yield tracker
+        finally:
+            tracker.close()
+
+    def follow(self, step: Follow) -> None:
+        """A run: a new tracker, all plans to the log's end."""
+        with self.tracker() as tracker:
+            tracker.stop_at_present_end()
+            while (plan := tracker.plan_after(self._number, limit_bytes=step.limit_bytes)) is not None:
+                chunks = [
+                    chunk
+                    for index, planned in enumerate(plan.ranges)
+                    for chunk in tracker.reader.read(
+                        planned,
+                        plan.tables,
+                        sequence=index << _SEQUENCE_BITS,
+                        stops=True,
+                        log=tracker.reader.kept(planned),
+                    )
+                ]
+                if plan.tables:
+                    self._mirrors.take(_Delivered(plan, chunks))  # type: ignore[arg-type]
+                if self._folded is not None:
+                    self._folded.apply(plan, chunks)
+                self._number = plan.number
+                self.plans.append(plan)
+                tracker.done_with("", plan.number)
+
+    def forget(self) -> None:
+        """What lies before the newest plan is forgotten."""
+        store = Store.open(self.config.history.store)
+        try:
+            plan = store.last_plan()
+            if plan is not None:
+                store.forget(plan.start, (plan.number,))
+        finally:
+            store.close()
+
+    def known(self) -> Known:
+        """See :class:`Known`."""
+        store = Store.open(self.config.history.store)
+        try:
+            history, stopped = store.history(), [(i, str(n), q.reason) for i, n, q in store.stopped()]
+        finally:
+            store.close()
+        homes = self._mirrors.homes
+        stopped += [(i, h.name, why) for i, h in homes.items() if (why := h.stopped or h.quarantined)]
+        stopped += [
+            (i, h.name, self._mirrors.stopped[h.name]) for i, h in homes.items() if h.name in self._mirrors.stopped
+        ]
+        stopped += [(i, h.name, h.former_why) for i, h in homes.items() if h.former_why]
+        mirrors, gone = {}, {}
+        for table_id, home in homes.items():
+            table = self._mirrors.tables.get(home.mirror)
+            if table is None or not table.exists:
+                continue
+            if home.dropped:
+                if not any(other.mirror == home.mirror and not other.dropped for other in homes.values()):
+                    gone[home.mirror] = len(_alive(table.rows(), table.schema().names()))
+                continue
+            schema = table.schema()
+            shape = schema.arrow()
+            rows = pa.concat_tables([shape.empty_table(), *(read(path, shape) for path in table._files)])
+            names = {f.column_id: f.name for f in schema.fields if f.column_id}
+            mirrors[table_id] = Mirror(names=names, rows=rows.rename_columns([f.name for f in schema.fields]))
+        folded = {} if self._folded is None else self._folded.held()
+        return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, folded=folded)
+
+
+class DeltaLake:
+    """A connector as its users have it: the pipeline, into tables of Delta."""
+
+    def __init__(self, server: Server, directory: Path, script: Script, spark: SparkSession) -> None:
+        self.config = configuration(server, directory, script)
+        self._lake = directory / "lake"
+        self._spark = spark
+
+    def follow(self, step: Follow) -> None:
+        """``historian run --once``."""
+        limit = step.limit_bytes or self.config.run.max_batch_bytes
+        config = replace(self.config, run=replace(self.config.run, max_batch_bytes=limit))
+        run(config, once=True, spark=self._spark)
+
+    def forget(self) -> None:
+        """What lies before the newest plan is forgotten, as far as targets hold it."""
+        from connectors.pipeline import make_sinks
+
+        held = [found for sink in make_sinks(self.config, self._spark) if (found := sink.held()) is not None]
+        store = Store.open(self.config.history.store)
+        try:
+            plan = store.last_plan()
+            if plan is not None:
+                store.forget(plan.start, held)
+        finally:
+            store.close()
+
+    def known(self) -> Known:
+        """See :class:`Known`; changelogs are folded by their rows in the lake, where they have no edits of columns."""
+        from held_rows import held_table, spark_table
+        from sinks.delta.kernel import Kernel
+
+        store = Store.open(self.config.history.store)
+        try:
+            history, stopped = store.history(), [(i, str(n), q.reason) for i, n, q in store.stopped()]
+        finally:
+            store.close()
+        mirrors, gone = {}, {}
+        if not (self._lake / "historian_tables").exists():
+            return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors={}, gone={}, folded={})
+        kernel = Kernel(self._spark, "attack")
+        homes = spark_table(self._spark, str(self._lake / "historian_tables")).to_pylist()
+        stopped += [(h["table_id"], h["name"], why) for h in homes if (why := h["stopped"] or h["quarantined"])]
+        stopped += [(h["table_id"], h["name"], h["former_why"]) for h in homes if h.get("former_why")]
+        for home in homes:
+            path = str(self._lake / home["mirror"])
+            view = kernel.view(path) if home["mirror"] else None
+            if view is None:
+                continue
+            rows = held_table(self._spark, kernel, path)
+            if home["dropped"]:
+                if not any(o["mirror"] == home["mirror"] and not o["dropped"] for o in homes):
+                    gone[home["mirror"]] = len(_alive(rows.to_pylist(), rows.column_names))
+                continue
+            names = {f.column_id: f.name for f in view.schema().fields if f.column_id}
+            mirrors[home["table_id"]] = Mirror(names=names, rows=rows)
+        return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, folded={})
+
+
+def _alive(rows: list[Any], names: list[str]) -> list[Any]:
+    """Rows that are not marked as deleted."""
+    if "_deleted" not in names:
+        return rows
+    at = names.index("_deleted")
+    return [row for row in rows if not (row["_deleted"] if isinstance(row, dict) else row[at])]

@@ -1,0 +1,129 @@
+"""Every row and value of a server against what a connector holds, and every stop against those that the docs name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adversary.held import Rows
+from adversary.lakes import Known, Mirror
+from adversary.script import Script
+from adversary.stops import stop_of
+from historian.schema import Snapshot, TableName
+from workload.checks import noted_values
+
+__all__ = ["findings", "stops"]
+
+
+def findings(known: Known, held: Mapping[TableName, Rows], script: Script) -> list[str]:
+    """What is wrong, each as a text that begins with its kind; [] where all is as it must be."""
+    return [*_stops(known, script), *_tables(known, held, script)]
+
+
+def stops(known: Known) -> list[tuple[str, str]]:
+    """The names of stops, each with the reason in full."""
+    return [(stop_of(why) or "unnamed", f"{name}: {why}") for _, name, why in known.stopped]
+
+
+def _stops(known: Known, script: Script) -> Iterator[str]:
+    for stop, text in stops(known):
+        if stop == "unnamed":
+            yield f"unnamed stop: {text}"
+        elif stop not in script.stops and not any(" " in part and part in text for part in script.stops):
+            yield f"needless stop: {stop}: {text}"
+
+
+def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Iterator[str]:
+    for name, rows in held.items():
+        snapshot = known.catalog.tables.get(name)
+        if _has_stopped(known, name, 0 if snapshot is None else snapshot.table_id):
+            continue
+        if snapshot is None:
+            yield from _unknown(known, name, rows)
+            continue
+        mirror = known.mirrors.get(snapshot.table_id)
+        if mirror is not None:
+            yield from _mirror(name, mirror, snapshot, rows)
+        elif (snapshot.primary_key or script.said.get("keyless") == "rows") and rows[1]:
+            yield f"no mirror: {name} has rows on the server, and no mirror"
+        folded = known.folded.get(snapshot.table_id)
+        if folded is not None:
+            yield from _folded(name, folded, rows)
+    yield from _phantoms(known, held)
+
+
+def _has_stopped(known: Known, name: TableName, table_id: int) -> bool:
+    return any((table_id and stopped == table_id) or text == str(name) for stopped, text, _ in known.stopped)
+
+
+def _unknown(known: Known, name: TableName, rows: Rows) -> Iterator[str]:
+    if rows[1]:
+        said = known.catalog.unknown.get(name, "nothing is said of it")
+        yield f"unknown table: {name} has rows on the server, and did not stop: {said}"
+
+
+def _phantoms(known: Known, held: Mapping[TableName, Rows]) -> Iterator[str]:
+    """Mirrors with rows of tables that are not on the server."""
+    names = {snapshot.table_id: name for name, snapshot in known.catalog.tables.items()}
+    for table_id, mirror in known.mirrors.items():
+        name = names.get(table_id)
+        if name in held or _has_stopped(known, name or TableName("", ""), table_id):
+            continue
+        if _present(mirror).num_rows:
+            yield f"phantom: the mirror of table {table_id} ({name}) has rows, and there is no such table on the server"
+    for directory, count in known.gone.items():
+        if count:
+            yield f"phantom: {directory} has {count} rows of a table that was dropped"
+
+
+def _mirror(name: TableName, mirror: Mirror, snapshot: Snapshot, rows: Rows) -> Iterator[str]:
+    names, wanted = rows
+    columns = [c for c in snapshot.columns if c.id in mirror.names]
+    if tuple(c.name for c in snapshot.columns) != names:
+        yield f"columns: {name}: the server has {names}, the history {tuple(c.name for c in snapshot.columns)}"
+        return
+    if len(columns) != len(names):
+        if mirror.rows.num_rows or wanted:
+            yield f"columns: {name}: the server has {names}, the mirror {tuple(mirror.names.values())}"
+        return
+    present = _present(mirror)
+    listed = [noted_values(present.column(mirror.names[c.id]), c.type) for c in columns]
+    found = Counter(zip(*listed, strict=True))
+    if _differ(wanted, found):
+        yield f"values: {name}: {_difference(names, wanted, found)}"
+
+
+def _folded(name: TableName, folded: tuple[Snapshot, pa.Table], rows: Rows) -> Iterator[str]:
+    snapshot, table = folded
+    names, wanted = rows
+    if tuple(c.name for c in snapshot.columns) != names:
+        return
+    found = Counter(zip(*(noted_values(table.column(c.name), c.type) for c in snapshot.columns), strict=True))
+    if _differ(wanted, found):
+        yield f"changelog: {name}: {_difference(names, wanted, found)}"
+
+
+def _differ(wanted: Counter, found: Counter) -> bool:
+    return wanted != found and _plain(wanted) != _plain(found)
+
+
+def _plain(rows: Counter) -> Counter:
+    """Rows by their texts, where equal values are written alike: NaN is itself, and 1 is not True."""
+    return Counter({tuple(map(repr, row)): count for row, count in rows.items()})
+
+
+def _difference(names: tuple[str, ...], wanted: Counter, found: Counter) -> str:
+    only_server, only_lake = list((wanted - found).elements()), list((found - wanted).elements())
+    lines = [f"{len(only_server)} rows only on the server, {len(only_lake)} only in the lake; columns {names}"]
+    lines += [f"    server {row}" for row in only_server[:3]]
+    lines += [f"    lake   {row}" for row in only_lake[:3]]
+    return "\n".join(lines)
+
+
+def _present(mirror: Mirror) -> pa.Table:
+    if "_deleted" not in mirror.rows.column_names:
+        return mirror.rows
+    return mirror.rows.filter(pc.invert(pc.fill_null(mirror.rows.column("_deleted"), False)))

@@ -1,0 +1,64 @@
+"""Reading again: ``tail`` from a place in the middle, or from the beginning, against what the connector read at its time."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import replace
+
+from adversary.lakes import FileLake, Known
+from connectors.config import HistoryConfig, PipelineConfig
+from connectors.render import ndjson_rows
+from connectors.tailing import Tail
+
+__all__ = ["replay_findings"]
+
+_Rows = dict[str, list[str]]
+
+
+def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[str]:
+    """What ``tail`` shows otherwise than the plans that the connector made, table by table, in order."""
+    if not lake.plans or any(plan.start.pending or plan.end.pending for plan in lake.plans):
+        return []
+    first = rng.randrange(len(lake.plans))
+    with lake.tracker() as tracker:
+        if any(tracker.store.plan(plan.number) is None for plan in lake.plans[first:]):
+            return []
+        wanted: _Rows = defaultdict(list)
+        for plan in lake.plans[first:]:
+            snapshots = {(t.table_id, v.version): v.snapshot for t in plan.tables for v in t.versions}
+            for planned in plan.ranges:
+                for chunk in tracker.reader.read(planned, plan.tables, as_text=True):
+                    snapshot = snapshots[chunk.table_id, chunk.version]
+                    if snapshot is not None:
+                        wanted[str(snapshot.name)].extend(map(_row, ndjson_rows(chunk, snapshot)))
+        begin = lake.plans[first].start
+    recorded = rng.random() < 0.5
+    config = lake.config if recorded else replace(lake.config, history=HistoryConfig(store="sqlite://"))
+    found = _tailed(config, None if first == 0 else str(begin))
+    stopped = {name for _, name, _ in known.stopped}
+    lines = []
+    for name in sorted({*wanted, *found} - stopped):
+        if wanted.get(name, []) != found.get(name, []):
+            what = "with" if recorded else "without"
+            lines.append(
+                f"tail: {name} from {begin}, {what} what is recorded: the connector read {wanted.get(name, [])[:4]}, "
+                f"tail shows {found.get(name, [])[:4]} ({len(wanted.get(name, []))} rows, {len(found.get(name, []))})"
+            )
+    return lines
+
+
+def _tailed(config: PipelineConfig, begin: str | None) -> _Rows:
+    found: _Rows = defaultdict(list)
+    with closing(Tail(config, begin=begin)) as tail:
+        for shown in tail.shown():
+            for chunk, snapshot in shown.chunks:
+                found[str(snapshot.name)].extend(map(_row, ndjson_rows(chunk, snapshot)))
+    return found
+
+
+def _row(text: str) -> str:
+    row = json.loads(text)
+    return json.dumps([row["op"], row["data"]])

@@ -1,0 +1,94 @@
+"""What an attack does, as data: statements of sessions, in order, and what happens to the server and the connector between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["DATABASE", "FOLLOW", "STAGE", "Follow", "Forget", "Hang", "Kill", "Restart", "Script", "Sql", "Step"]
+
+DATABASE = "c_a"
+"""Sessions begin in it; databases whose names begin with ``c_`` are captured."""
+STAGE = "x_stage"
+"""A database that is not captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A statement of a session; a server that refuses it is no finding. ``data``: its bytes, where they are no UTF-8."""
+
+    text: str
+    session: str = "a"
+    data: bytes = b""
+
+    def __str__(self) -> str:
+        shown = self.data.decode("latin1") if self.data else self.text
+        return f"{self.session}> {shown};"
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """The connector goes on to the log's end, as ``run --once``; *limit_bytes*: of log in each plan."""
+
+    limit_bytes: int | None = None
+
+    def __str__(self) -> str:
+        return f"-- run{f' with {self.limit_bytes} bytes a plan' if self.limit_bytes else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """A session's connection ends."""
+
+    session: str = "a"
+
+    def __str__(self) -> str:
+        return f"-- {self.session} disconnects"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The server ends as by a crash, and starts again."""
+
+    def __str__(self) -> str:
+        return "-- the server is killed and starts again"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The server is shut down, and starts again."""
+
+    def __str__(self) -> str:
+        return "-- the server restarts"
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The connector forgets its versions before the newest plan."""
+
+    def __str__(self) -> str:
+        return "-- historian forgets what lies before the newest plan"
+
+
+Step = Sql | Follow | Hang | Kill | Restart | Forget
+FOLLOW = Follow()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """An attack's steps, and how the connector is configured.
+
+    Attributes:
+        tables: patterns of captured tables.
+        said: settings of all tables in the lake, as of :class:`sinks.delta.DeltaSettings`.
+        stops: names of the stops (docs/reference/stops.md) that the attack may cause, or words of their reasons; others are findings.
+        partial: whether rows may lack columns, so that changelogs alone do not fold to tables.
+        fails: names of errors that may end a run.
+    """
+
+    steps: Sequence[Step]
+    tables: tuple[str, ...] = ("c_*.*",)
+    said: dict[str, object] = field(default_factory=dict)
+    stops: frozenset[str] = frozenset()
+    partial: bool = False
+    fails: frozenset[str] = frozenset()
