@@ -151,6 +151,8 @@ class Walk:
             if captured and known != SEQUENCE:
                 reason = known or "its CREATE TABLE is not in the log that was read"
                 self._stop(mapped.table, mapped.place, reason, self.reached)
+            if known is None and self.flavor == "mariadb":
+                self._was_not_renamed(mapped)
             return
         if not captured:
             return
@@ -171,6 +173,19 @@ class Walk:
                 snapshot.column_by_id(column.id) is None for column in healed.columns
             )
             self._resume(mapped, healed, since, difference, loses_rows=is_new)
+
+    def _was_not_renamed(self, mapped: TableMapped) -> None:
+        """Stops the table that the history has renamed away from a name that still has rows.
+
+        MariaDB logs RENAME TABLE of a temporary table like that of a table, and does not say which it was.
+        """
+        table_id = self._last_named(mapped.table)
+        now = next((each for each in self.catalog.tables.values() if each.table_id == table_id), None)
+        if now is not None:
+            reason = (
+                f"{mapped.table} has rows although it was renamed to {now.name}: that RENAME was of a temporary table"
+            )
+            self._stop(now.name, mapped.place, reason, None, now.table_id)
 
     def _committed(self, item: XaCommitted) -> None:
         settled = self._prepared.settle(item, self.catalog)

@@ -26,6 +26,8 @@ class StatementContext:
         time_us: when the statement began, UTC microseconds; what CURRENT_TIMESTAMP gave.
         time_zone: of the session, as written in the event; "" where none.
         error_code: of a statement that failed and was logged for what it had done by then; 0 for one that did not.
+        uses_temporary: the event says that the statement uses a temporary table of its session. MySQL and MariaDB say so of
+            each that does, but MariaDB not of RENAME TABLE; of DROP TABLE they say it too where the table is none.
     """
 
     flavor: str = "mysql"
@@ -40,6 +42,7 @@ class StatementContext:
     time_us: int = 0
     time_zone: str = ""
     error_code: int = 0
+    uses_temporary: bool = False
 
     @property
     def strict(self) -> bool:

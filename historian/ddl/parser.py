@@ -79,10 +79,10 @@ def _truncate(cursor: Cursor) -> TruncateTable:
 
 def _create_sequence(cursor: Cursor) -> CreateSequence:
     cursor.expect("CREATE")
-    cursor.accept("OR", "REPLACE")
+    or_replace = cursor.accept("OR", "REPLACE")
     cursor.expect("SEQUENCE")
     cursor.accept("IF", "NOT", "EXISTS")
-    return CreateSequence(name=cursor.table_name())  # what follows is about its numbers
+    return CreateSequence(name=cursor.table_name(), or_replace=or_replace)  # what follows is about its numbers
 
 
 def _database_word(cursor: Cursor) -> None:

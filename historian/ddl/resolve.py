@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,11 +29,12 @@ from historian.ddl.statements import (
     TruncateTable,
 )
 from historian.ddl.table_edits import edits_between
-from historian.ddl.touched import ddl_tables, dml_tables
+from historian.ddl.touched import ddl_tables, dml_tables, names_one_table
 from historian.ddl.triage import FIRST_TOKENS, triage
+from historian.ddl.wrappers import unwrapped, without_comments
 from historian.edits import CreateTable as CreateTableEdit
 from historian.edits import DropDatabase as DropDatabaseEdit
-from historian.edits import DropTable, Edit, ForgetTable, RenameTable, SetDatabase
+from historian.edits import DropTable, Edit, ForgetTable, RenameTable, SetDatabase, apply_all
 from historian.edits import TruncateTable as TruncateTableEdit
 from historian.schema import SEQUENCE, Catalog, Snapshot, TableName
 
@@ -46,6 +48,8 @@ _REFERENCED = (1217, 1451)
 """Errors of a DROP that leaves those of its tables that a foreign key refers to, and does not say which."""
 _GLANCE_TOKENS = 2
 """Enough for most statements."""
+_EMPTIED = re.compile(r"DELETE FROM `(?:[^`]|``)+`\.`(?:[^`]|``)+`")
+"""What a server logs of a MEMORY table that its restart has emptied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +87,48 @@ def resolve(sql: str, context: StatementContext, catalog: Catalog) -> Resolution
     """
     try:
         kind, verb = triage(tokenize(sql, context, limit=_GLANCE_TOKENS))
+        if kind == "wrapper":
+            return _wrapped(sql, context, catalog)
         if kind == "unknown":
             kind, verb = triage(tokenize(sql, context, limit=FIRST_TOKENS))
         if kind == "irrelevant":
             return _IRRELEVANT
         if kind == "dml":
-            return _dml(sql, context)
+            return _dml(sql, context, catalog)
         if kind == "unknown":
-            return Resolution(kind="not_understood", reason=f"an unknown statement: {sql[:80]!r}")
-        return _ddl(sql, context, catalog, verb)
+            return _unknown(sql, context, catalog)
+        return _ddl(without_comments(sql), context, catalog, verb)
     except Exception as error:  # noqa: BLE001 one strange statement must stop its table, never the pipeline
         return Resolution(kind="not_understood", reason=f"{type(error).__name__}: {error}")
 
 
-def _dml(sql: str, context: StatementContext) -> Resolution:
-    tables = _tracked(dml_tables(tokenize(sql, context, limit=_DML_TOKENS), context))
+def _wrapped(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
+    inner = unwrapped(sql, context)
+    if inner is None:
+        return _IRRELEVANT
+    found = resolve(inner.sql, context, catalog)
+    if not inner.reason or found.kind == "irrelevant":
+        return found
+    before, after = catalog.tables, apply_all(found.edits, catalog).tables
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return Resolution(kind="not_understood", tables=tuple(sorted({*changed, *found.tables})), reason=inner.reason)
+
+
+def _unknown(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
+    """A statement that begins like none that is known: nobody can say that it leaves the tables alone that it names."""
+    words = {value.lower() for value in tokenize(sql, context, limit=_DML_TOKENS).values}
+    tables = tuple(sorted(name for name in catalog.tables if name.table.lower() in words))
+    return Resolution(kind="not_understood", tables=tables, reason=f"an unknown statement: {sql[:80]!r}")
+
+
+def _dml(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
+    tokens = tokenize(sql, context, limit=_DML_TOKENS)
+    tables = _named(_tracked(dml_tables(tokens, context)), catalog, context)
+    if context.uses_temporary and names_one_table(tokens):
+        return _IRRELEVANT
+    emptied = catalog.tables.get(tables[0]) if len(tables) == 1 and _EMPTIED.fullmatch(sql) else None
+    if emptied is not None:
+        return Resolution(kind="ddl", edits=(TruncateTableEdit(table=emptied.name, table_id=emptied.table_id),))
     return Resolution(kind="dml", tables=tables, reason=f"rows changed without row events by {sql[:80]!r}")
 
 
@@ -110,6 +141,11 @@ def _ddl(sql: str, context: StatementContext, catalog: Catalog, verb: tuple[str,
         if tables and not _tracked(tables):
             return _IRRELEVANT
         return Resolution(kind="not_understood", tables=tables, reason=f"cannot be parsed: {error}")
+    if context.uses_temporary and isinstance(statement, (AlterTable, TruncateTable)):
+        if "CONNECTION_ID" not in sql.upper():
+            return _IRRELEVANT
+        reason = "it may be on a temporary table, or not: CONNECTION_ID() leaves the same mark in the log"
+        return Resolution(kind="not_understood", tables=_named((statement.table,), catalog, context), reason=reason)
     if context.error_code:
         return _failed(statement, catalog, context)
     return _RESOLVE[type(statement)](statement, catalog, context)
@@ -193,6 +229,8 @@ def _create_table(statement: CreateTable, catalog: Catalog, context: StatementCo
 def _new_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Snapshot:
     if statement.like is None:
         return created_table(statement, catalog, context)
+    if context.uses_temporary:
+        raise Refused(f"it is made like {statement.like}, which is a temporary table")
     like = _known_name(statement.like, catalog, context)
     source = catalog.tables.get(like)
     if source is None:
@@ -303,6 +341,8 @@ def _rename_tables(statement: RenameTables, catalog: Catalog, context: Statement
             edits.append(ForgetTable(table=new, reason=SEQUENCE))
             continue
         taken = present.get(new, catalog.tables.get(new)) is not None
+        if snapshot is None and taken and context.flavor == "mariadb" and old not in catalog.unknown:
+            continue  # a temporary table gets the name: MariaDB logs that without a mark
         if snapshot is None or taken:
             if statement.if_exists and snapshot is None and old not in catalog.unknown:
                 continue
@@ -328,9 +368,11 @@ def _truncate(statement: TruncateTable, catalog: Catalog, context: StatementCont
 
 def _create_sequence(statement: CreateSequence, catalog: Catalog, _: StatementContext) -> Resolution:
     """Its row events look like those of a table; the catalog remembers that they are none."""
-    if statement.name in catalog.tables or catalog.unknown.get(statement.name) == SEQUENCE:
+    table = catalog.tables.get(statement.name)
+    if catalog.unknown.get(statement.name) == SEQUENCE or (table is not None and not statement.or_replace):
         return _NOTHING
-    return Resolution(kind="ddl", edits=(ForgetTable(table=statement.name, reason=SEQUENCE),))
+    gone = () if table is None else (DropTable(table=table.name, table_id=table.table_id),)
+    return Resolution(kind="ddl", edits=(*gone, ForgetTable(table=statement.name, reason=SEQUENCE)))
 
 
 def _create_database(statement: CreateDatabase, catalog: Catalog, context: StatementContext) -> Resolution:

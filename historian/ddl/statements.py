@@ -334,9 +334,10 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSequence:
-    """CREATE SEQUENCE of MariaDB."""
+    """CREATE SEQUENCE of MariaDB; with ``or_replace`` it takes the place of a table of that name."""
 
     name: TableName
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

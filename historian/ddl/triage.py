@@ -13,23 +13,27 @@ FIRST_TOKENS = 40
 
 
 class Triage(NamedTuple):
-    """What kind of statement it is, and for a DDL the words that say which: ``("CREATE", "TABLE")``."""
+    """What kind of statement it is, and for a DDL the words that say which: ``("CREATE", "TABLE")``.
 
-    kind: Literal["irrelevant", "ddl", "dml", "unknown"]
+    A "wrapper" may carry another statement, which is to be judged by itself. What is no known head is "unknown", never "irrelevant".
+    """
+
+    kind: Literal["irrelevant", "ddl", "dml", "wrapper", "unknown"]
     verb: tuple[str, str] = ("", "")
 
 
 _IRRELEVANT = Triage("irrelevant")
 _DML = Triage("dml")
 _UNKNOWN = Triage("unknown")
+_WRAPPER = Triage("wrapper")
 
 _FIRST_IRRELEVANT = frozenset(
     (
         *(END, ";"),
-        *("ANALYZE", "BACKUP", "BEGIN", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "CLONE", "COMMIT"),
+        *("BACKUP", "BEGIN", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "CLONE", "COMMIT"),
         *("DEALLOCATE", "DESC", "DESCRIBE", "EXPLAIN", "FLUSH", "GET", "GRANT", "HELP", "INSTALL", "KILL", "LOCK"),
         *("OPTIMIZE", "PREPARE", "PURGE", "RELEASE", "REPAIR", "RESET", "RESIGNAL", "RESTART", "REVOKE", "ROLLBACK"),
-        *("SAVEPOINT", "SET", "SHOW", "SHUTDOWN", "SIGNAL", "START", "STOP", "TABLE", "UNINSTALL", "UNLOCK", "USE"),
+        *("SAVEPOINT", "SHOW", "SHUTDOWN", "SIGNAL", "START", "STOP", "TABLE", "UNINSTALL", "UNLOCK", "USE"),
         *("VALUES", "XA"),
     )
 )
@@ -41,6 +45,8 @@ _OBJECTS_IRRELEVANT = frozenset(
     )
 )
 _MODIFIERS = frozenset(("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"))
+_ANALYZED = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "WITH", "FORMAT"))
+_WRAPPERS = {"SET": frozenset(("STATEMENT",)), "ANALYZE": _ANALYZED}
 _OBJECTS_DDL = {"TABLE": "TABLE", "TABLES": "TABLE", "DATABASE": "DATABASE", "SCHEMA": "DATABASE", "INDEX": "INDEX"}
 
 
@@ -52,6 +58,8 @@ def triage(tokens: Tokens) -> Triage:
         return _object(first, keys)
     if first in _FIRST_IRRELEVANT:
         return _IRRELEVANT
+    if first in _WRAPPERS:
+        return _WRAPPER if keys[1] in _WRAPPERS[first] else _IRRELEVANT
     if first in _FIRST_DML:
         return _DML
     if first == "TRUNCATE":

@@ -46,7 +46,11 @@ class Follower:
     def _take(self, plan: Plan, tracker: Tracker) -> None:
         chunks: list[Chunk] = []
         for planned in plan.ranges:
-            chunks += tracker.reader.read(planned, plan.tables, sequence=len(chunks))
+            kept = tracker.reader.kept(planned)
+            read = list(tracker.reader.read(planned, plan.tables, sequence=len(chunks)))
+            if kept is not None:
+                assert read == list(tracker.reader.read(planned, plan.tables, sequence=len(chunks), log=kept))
+            chunks += read
         self.number = plan.number
         self.took(plan, chunks)
 

@@ -93,6 +93,10 @@ class PlainMirror:
         if held.snapshot != version.snapshot:
             held.move_to(version.snapshot)
 
+    def forget(self, table_id: int) -> None:
+        """Drops a table that stopped: its rows are not followed any more."""
+        self._tables.pop(table_id, None)
+
     def snapshots(self) -> dict[TableName, Snapshot]:
         """The schemas that tables have now."""
         return {table.snapshot.name: table.snapshot for table in self._tables.values()}

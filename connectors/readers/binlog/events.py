@@ -17,6 +17,7 @@ from historian.positions import GtidSet, MariadbGtids
 
 __all__ = [
     "FLAG_IN_USE",
+    "FLAG_THREAD_SPECIFIC",
     "HEADER_BYTES",
     "MAGIC",
     "EventType",
@@ -37,6 +38,7 @@ __all__ = [
 MAGIC = b"\xfebin"
 HEADER_BYTES = 19
 FLAG_IN_USE = 0x1
+FLAG_THREAD_SPECIFIC = 0x4
 FLAG_ARTIFICIAL = 0x20
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 

@@ -24,7 +24,7 @@ def without_rolled_back(
     """*windows* in which the row events of *parts* are IGNORABLE events, so that all others keep their ordinals.
 
     Args:
-        windows: of unpacked events; their buffers are written to.
+        windows: of unpacked events; a buffer that can be written is written to.
         parts: of their transactions.
         by_gtid: the windows are of another server than the one whose offsets the parts have.
     """
@@ -52,6 +52,8 @@ def without_rolled_back(
             numbers = ordinal + np.cumsum(counted[at:behind])
             for first, last in open_parts:
                 inside = (numbers >= first) & (numbers <= last) & np.isin(kinds[at:behind], _ROWS)
+                if not window.buffer.flags.writeable:
+                    window = window.copied()  # noqa: PLW2901 - the bytes of a scan are kept for every reading
                 window.buffer[window.starts[at:behind][inside] + 4] = EventType.IGNORABLE
             ordinal = int(numbers[-1]) if len(numbers) else ordinal
         if len(begins) and (not len(marked) or int(marked[-1]) != int(begins[-1])):

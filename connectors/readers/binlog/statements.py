@@ -12,7 +12,14 @@ import struct
 from dataclasses import dataclass, field
 
 from connectors.readers.binlog.collations import collation, python_codec
-from connectors.readers.binlog.events import HEADER_BYTES, EventType, FormatDescription, event_name, header
+from connectors.readers.binlog.events import (
+    FLAG_THREAD_SPECIFIC,
+    HEADER_BYTES,
+    EventType,
+    FormatDescription,
+    event_name,
+    header,
+)
 from historian.ddl.context import StatementContext
 from historian.errors import LogCorrupt, UnsupportedEvent
 
@@ -143,6 +150,7 @@ def logged_statement(
         time_us=first.timestamp * 1_000_000 + (variables.number(128 if flavor == "mariadb" else 13) or 0),
         time_zone=variables.time_zone,
         error_code=error_code,
+        uses_temporary=bool(first.flags & FLAG_THREAD_SPECIFIC),
     )
     return LoggedStatement(sql=_text(body[text_at:], text_charset), context=context)
 
