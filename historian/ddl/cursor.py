@@ -7,6 +7,7 @@ from dataclasses import replace
 from historian.ddl.charsets import is_mysql_8, normal_charset, normal_collation
 from historian.ddl.context import StatementContext
 from historian.ddl.lexer import BYTES, END, NUMBER, STRING, Tokens
+from historian.ddl.lower_case import lowered
 from historian.ddl.statements import CharsetClause
 from historian.schema import TableName
 
@@ -108,13 +109,13 @@ class Cursor:
         if not database:
             raise ParseError(f"no default database for the table {table!r}")
         if self.context.lower_case_table_names == 1:
-            return TableName(database.lower(), table.lower())
+            return TableName(lowered(database), lowered(table))
         return TableName(database, table)
 
     def database_name(self) -> str:
         """Takes a database name."""
         name = self.name()
-        return name.lower() if self.context.lower_case_table_names == 1 else name
+        return lowered(name) if self.context.lower_case_table_names == 1 else name
 
     def _behind_dot(self) -> str:
         if self.keys[self.at] == NUMBER:  # `db.123`: digits alone can be a name there

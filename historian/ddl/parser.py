@@ -7,6 +7,7 @@ from collections.abc import Callable
 from historian.ddl.context import StatementContext
 from historian.ddl.cursor import Cursor
 from historian.ddl.lexer import END, NUMBER, STRING, Tokens
+from historian.ddl.lower_case import lowered
 from historian.ddl.parse_alter import parse_alter_table, parse_create_index, parse_drop_index
 from historian.ddl.parse_tables import parse_create_table, skip_wait
 from historian.ddl.statements import (
@@ -16,19 +17,16 @@ from historian.ddl.statements import (
     CreateSequence,
     DropDatabase,
     DropTables,
-    NoTable,
     RenameTables,
     Statement,
     TruncateTable,
 )
-from historian.schema import SEQUENCE, TRIGGER, VIEW
 
 __all__ = ["parse"]
 
 _DATABASE = frozenset(("DATABASE", "SCHEMA"))
 _TABLE = frozenset(("TABLE", "TABLES"))
 _CASCADE = frozenset(("RESTRICT", "CASCADE"))
-_NO_TABLE = {"VIEW": VIEW, "TRIGGER": TRIGGER, "SEQUENCE": SEQUENCE}
 
 
 def parse(tokens: Tokens, context: StatementContext, verb: tuple[str, str]) -> Statement:
@@ -88,21 +86,6 @@ def _create_sequence(cursor: Cursor) -> CreateSequence:
     return CreateSequence(name=cursor.table_name(), or_replace=or_replace)  # what follows is about its numbers
 
 
-def _no_table(cursor: Cursor) -> NoTable:
-    """CREATE VIEW, DROP VIEW and the like: only their names count."""
-    creates = cursor.key == "CREATE"
-    while cursor.key not in _NO_TABLE and cursor.key != END:
-        cursor.at += 1
-    reason = _NO_TABLE[cursor.key] if creates else ""
-    cursor.at += 1
-    cursor.accept("IF", "NOT", "EXISTS")
-    cursor.accept("IF", "EXISTS")
-    names = [cursor.table_name()]
-    while not creates and cursor.accept(","):
-        names.append(cursor.table_name())
-    return NoTable(names=tuple(names), reason=reason)
-
-
 def _database_word(cursor: Cursor) -> None:
     if not cursor.accept_any(_DATABASE):
         raise cursor.fail("DATABASE")
@@ -125,7 +108,7 @@ def _alter_database(cursor: Cursor) -> AlterDatabase:
     if not _is_option(cursor):
         name = cursor.database_name()
     elif cursor.context.lower_case_table_names == 1:
-        name = name.lower()
+        name = lowered(name)
     if cursor.accept("UPGRADE"):
         raise cursor.fail("no UPGRADE DATA DIRECTORY NAME, which renames the database")
     return AlterDatabase(name=name, charset=_database_options(cursor))
@@ -176,11 +159,6 @@ _PARSERS: dict[tuple[str, str], Callable[[Cursor], Statement]] = {
     ("RENAME", "TABLE"): _rename_tables,
     ("TRUNCATE", "TABLE"): _truncate,
     ("CREATE", "SEQUENCE"): _create_sequence,
-    ("DROP", "SEQUENCE"): _no_table,
-    ("CREATE", "VIEW"): _no_table,
-    ("DROP", "VIEW"): _no_table,
-    ("CREATE", "TRIGGER"): _no_table,
-    ("DROP", "TRIGGER"): _no_table,
     ("CREATE", "DATABASE"): _create_database,
     ("ALTER", "DATABASE"): _alter_database,
     ("DROP", "DATABASE"): _drop_database,

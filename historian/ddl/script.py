@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from historian.ddl.charsets import built_in_collation, charset_of, normal_charset, normal_collation
 from historian.ddl.context import StatementContext
 from historian.ddl.lexer import END, NAME, NUMBER, STRING, LexError, Tokens, string_end, tokenize
+from historian.ddl.lower_case import lowered
 
 __all__ = ["ScriptError", "ScriptStatement", "read_script"]
 
@@ -131,7 +132,7 @@ class _Session:
             tokens = tokenize(sql, self.context)
             name = tokens.values[1]
             lower = self.context.lower_case_table_names == 1
-            self.context = replace(self.context, database=name.lower() if lower else name)
+            self.context = replace(self.context, database=lowered(name) if lower else name)
         elif tokens.keys[0] == "SET" and tokens.keys[1] not in _OTHER_SETS:
             for assignment in _assignments(tokenize(sql, self.context)):
                 self._assign(assignment)

@@ -11,13 +11,19 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adversary.classes import CLASSES
+from adversary.classes import CLASSES, OPTIONS, servers_of
 from adversary.rounds import Outcome, play, shrunk
 from server_builds import BUILDS
 from servers import Server, start_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_RARELY = 16
+"""Of so many rounds of a class that needs a second server, which takes long, one is played."""
+_SHRUNK = 3
+"""So many findings that look alike are made small and shown."""
 
 
 class _Running(dict[str, Server]):
@@ -28,7 +34,8 @@ class _Running(dict[str, Server]):
         self._directory = directory
 
     def __missing__(self, name: str) -> Server:
-        self[name] = start_server(name, self._directory / name, "local_infile=ON")
+        kind, _, asked = name.partition("+")
+        self[name] = start_server(kind, self._directory / name, *OPTIONS.get(asked, ()))
         return self[name]
 
 
@@ -36,7 +43,6 @@ def main() -> int:
     asked = _asked()
     logging.disable(logging.CRITICAL)
     attacks = asked.attack or list(CLASSES)
-    kinds = asked.server or list(BUILDS)
     found: list[Outcome] = []
     rounds: Counter[str] = Counter()
     stops: Counter[tuple[str, str]] = Counter()
@@ -45,16 +51,23 @@ def main() -> int:
         servers = _Running(Path(directory))
         for number in range(asked.rounds):
             seed = asked.seed * 1_000_000 + number if asked.exact is None else asked.exact
-            attack, kind = attacks[number % len(attacks)], kinds[number // len(attacks) % len(kinds)]
+            attack = attacks[number % len(attacks)]
+            if not asked.attack and getattr(CLASSES[attack], "SECOND", False) and number // len(attacks) % _RARELY:
+                attack = attacks[(number + 1) % len(attacks)]
+            able = asked.server or servers_of(attack)
+            kind = able[number // len(attacks) % len(able)]
+            second = servers[f"{kind}+second"] if getattr(CLASSES[attack], "SECOND", False) else None
             into_delta = asked.delta and number % asked.delta == asked.delta - 1
             spark = _spark(Path(directory)) if into_delta else None
-            outcome = play(attack, servers[kind], seed, spark=spark)
+            outcome = play(attack, servers[kind], seed, spark=spark, second=second)
             rounds[attack] += 1
             stops.update((attack, name) for name, _ in outcome.stopped)
             if outcome.found:
-                small = outcome if asked.whole else shrunk(outcome, servers[kind], spark)
+                known = sum(other.signature == outcome.signature for other in found)
+                small = outcome if asked.whole or known >= _SHRUNK else shrunk(outcome, servers[kind], spark, second)
                 found.append(small)
-                print(f"\n==== {len(found)}\n{small}", flush=True)
+                shown = f"as before: {outcome.signature}, seed {seed} on {kind}" if known >= _SHRUNK else small
+                print(f"\n==== {len(found)}\n{shown}", flush=True)
                 if asked.stop_after and len(found) >= asked.stop_after:
                     break
             elif asked.verbose:
@@ -71,7 +84,7 @@ def _asked() -> Any:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--exact", type=int, help="the seed that a failure printed")
     parser.add_argument("--attack", action="append", choices=[*CLASSES])
-    parser.add_argument("--server", action="append", choices=[*BUILDS])
+    parser.add_argument("--server", action="append", help="of these alone: " + ", ".join(BUILDS))
     parser.add_argument("--delta", type=int, default=0, help="each so many rounds go through Spark into Delta")
     parser.add_argument("--stop-after", type=int, default=0)
     parser.add_argument("--whole", action="store_true", help="do not shrink what is found")

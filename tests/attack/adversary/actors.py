@@ -47,6 +47,11 @@ class Actors:
                 self._server.kill()
             self._server.restart()
 
+    def go_to(self, server: Server) -> None:
+        """Sessions are on another server from now on."""
+        self.close()
+        self._server = server
+
     def close(self) -> None:
         for name in [*self._sessions]:
             self._close(name)

@@ -20,7 +20,7 @@ Rows = tuple[tuple[str, ...], Counter[tuple[Any, ...]]]
 """Names of columns in order, and each row with how often it is there."""
 
 _COLUMNS = """SELECT t.table_schema, t.table_name, c.column_name FROM information_schema.tables t
-JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+JOIN information_schema.columns c ON BINARY c.table_schema = BINARY t.table_schema AND BINARY c.table_name = BINARY t.table_name
 WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
 AND t.table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
 ORDER BY 1, 2, c.ordinal_position"""

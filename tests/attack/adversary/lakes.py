@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from adversary.script import Follow, Script
 from connectors.config import (
+    BinlogFilesSource,
     DeltaSinkConfig,
     HistoryConfig,
     PipelineConfig,
@@ -26,7 +27,7 @@ from connectors.sources import make_tracker
 from file_mirrors import FileMirrors
 from historian.chunks import Chunk
 from historian.edits import ForgetTable
-from historian.errors import ValueUnrepresentable
+from historian.errors import LogCorrupt, ValueUnrepresentable
 from historian.online_changes import TOOLS, OnlineChanges
 from historian.plans import Plan
 from historian.schema import Catalog, Snapshot
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["DeltaLake", "FileLake", "Known", "Mirror", "configuration"]
 
 _SEQUENCE_BITS = 32
+_DELTA_ALONE = ("writer", "mirror_every_us", "compact")
+"""Settings that mirrors in files know nothing of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +156,9 @@ class FileLake:
         self.config = configuration(server, directory, script)
         self._directory = directory
         self._number = 0
-        self._mirrors = FileMirrors(DeltaSettings(path="lake", **script.said), directory / "mirrors")  # type: ignore[arg-type]
+        said: dict[str, Any] = {name: what for name, what in script.said.items() if name not in _DELTA_ALONE}
+        feed = "table_properties" in said
+        self._mirrors = FileMirrors(DeltaSettings(path="lake", **said), directory / "mirrors", feed=feed)
         self._folded = None if script.partial else _Folded()
         self.plans: list[Plan] = []
 
@@ -188,6 +193,27 @@ class FileLake:
                 self._number = plan.number
                 self.plans.append(plan)
                 tracker.done_with("", plan.number)
+
+    def go_to(self, server: Server) -> None:
+        """The connector reads another server's log from now on."""
+        source = self.config.source
+        self.config = replace(self.config, source=replace(source, host=server.host, port=server.port))  # type: ignore[arg-type, call-arg]
+
+    def follow_copy(self, server: Server, share: float) -> None:
+        """A run on a copy of the server's log, whose last file ends early."""
+        copies = self._directory / "log"
+        copies.mkdir(exist_ok=True)
+        files = server.binlog_files()
+        for path in files:
+            data = path.read_bytes()
+            (copies / path.name).write_bytes(data if path != files[-1] else data[: max(4, int(len(data) * share))])
+        source = BinlogFilesSource(flavor=server.flavor, directory=copies, tables=self.config.source.tables)
+        self.config = replace(self.config, source=source)
+        try:
+            self.follow(Follow())
+        except LogCorrupt:
+            if share == 1:
+                raise
 
     def forget(self) -> None:
         """What lies before the newest plan is forgotten."""
@@ -237,6 +263,11 @@ class DeltaLake:
         self.config = configuration(server, directory, script)
         self._lake = directory / "lake"
         self._spark = spark
+
+    def go_to(self, server: Server) -> None:
+        """The connector reads another server's log from now on."""
+        source = self.config.source
+        self.config = replace(self.config, source=replace(source, host=server.host, port=server.port))  # type: ignore[arg-type, call-arg]
 
     def follow(self, step: Follow) -> None:
         """``historian run --once``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +47,7 @@ def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Ite
             continue
         mirror = known.mirrors.get(snapshot.table_id)
         if mirror is not None:
-            yield from _mirror(name, mirror, snapshot, rows)
+            yield from _mirror(name, mirror, snapshot, rows, script.shaped)
         elif (snapshot.primary_key or script.said.get("keyless") == "rows") and rows[1]:
             yield f"no mirror: {name} has rows on the server, and no mirror"
         folded = known.folded.get(snapshot.table_id)
@@ -79,21 +80,34 @@ def _phantoms(known: Known, held: Mapping[TableName, Rows]) -> Iterator[str]:
             yield f"phantom: {directory} has {count} rows of a table that was dropped"
 
 
-def _mirror(name: TableName, mirror: Mirror, snapshot: Snapshot, rows: Rows) -> Iterator[str]:
+def _mirror(
+    name: TableName, mirror: Mirror, snapshot: Snapshot, rows: Rows, shaped: Mapping[str, int | str | None]
+) -> Iterator[str]:
     names, wanted = rows
-    columns = [c for c in snapshot.columns if c.id in mirror.names]
     if tuple(c.name for c in snapshot.columns) != names:
         yield f"columns: {name}: the server has {names}, the history {tuple(c.name for c in snapshot.columns)}"
         return
-    if len(columns) != len(names):
+    columns = [c for c in snapshot.columns if c.id in mirror.names]
+    shown = [at for at, column in enumerate(names) if shaped.get(column, "") is not None]
+    if len(columns) != len(shown):
         if mirror.rows.num_rows or wanted:
             yield f"columns: {name}: the server has {names}, the mirror {tuple(mirror.names.values())}"
         return
     present = _present(mirror)
-    listed = [noted_values(present.column(mirror.names[c.id]), c.type) for c in columns]
-    found = Counter(zip(*listed, strict=True))
+    found = Counter(zip(*(noted_values(present.column(mirror.names[c.id]), c.type) for c in columns), strict=True))
+    if shaped:
+        kept: Counter = Counter()
+        for row, count in wanted.items():
+            kept[tuple(_shown(row[at], shaped.get(names[at])) for at in shown)] += count
+        wanted, names = kept, tuple(names[at] for at in shown)
     if _differ(wanted, found):
         yield f"values: {name}: {_difference(names, wanted, found)}"
+
+
+def _shown(value: Any, shape: int | str | None) -> Any:
+    if isinstance(shape, str):
+        return shape
+    return value[:shape] if isinstance(shape, int) and value is not None else value
 
 
 def _folded(name: TableName, folded: tuple[Snapshot, pa.Table], rows: Rows) -> Iterator[str]:

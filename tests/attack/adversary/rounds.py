@@ -18,7 +18,8 @@ from adversary.held import server_rows
 from adversary.lakes import DeltaLake, FileLake
 from adversary.oracle import findings, stops
 from adversary.replays import replay_findings
-from adversary.script import FOLLOW, Follow, Forget, Script, Step
+from adversary.script import FOLLOW, Failover, Follow, Forget, Script, Step, Torn
+from replication import follow, promote, wait_for
 from servers import Server
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class Outcome:
         """Of the first finding."""
         return self.found[0].split(":", 1)[0] if self.found else ""
 
+    @property
+    def signature(self) -> str:
+        """What findings that look alike have in common."""
+        words = self.found[0].split(":")[:2] if self.kind.endswith("stop") else [self.kind]
+        return " ".join([self.attack, *words])
+
     def __str__(self) -> str:
         lake = "Delta" if self.delta else "files"
         lines = [f"attack {self.attack}, seed {self.seed}, on {self.server}, into {lake}"]
@@ -60,23 +67,39 @@ def script_of(attack: str, server: str, seed: int) -> Script:
     """The steps of a round; the connector runs at their end."""
     module = CLASSES[attack]
     script = module.script(random.Random(f"{attack} {server} {seed}"), server)
-    return replace(script, steps=(*script.steps, FOLLOW))
+    torn = any(isinstance(step, Torn) for step in script.steps)
+    return replace(script, steps=(*script.steps, Torn(1) if torn else FOLLOW))
 
 
 def play(
-    attack: str, server: Server, seed: int, *, script: Script | None = None, spark: SparkSession | None = None
+    attack: str,
+    server: Server,
+    seed: int,
+    *,
+    script: Script | None = None,
+    spark: SparkSession | None = None,
+    second: Server | None = None,
 ) -> Outcome:
-    """Runs a round; with *spark* into Delta. The server's databases and log are its own."""
+    """Runs a round; with *spark* into Delta. The servers' databases and logs are its own.
+
+    Args:
+        second: of the same kind, for scripts with a failover.
+    """
     script = script_of(attack, server.name, seed) if script is None else script
-    prepare(server)
     outcome = Outcome(seed=seed, attack=attack, server=server.name, script=script, delta=spark is not None)
-    with _directory() as directory, contextlib.closing(Actors(server)) as actors:
+    prepare(server)
+    with (
+        _directory() as directory,
+        _standby(server, second, script) as standby,
+        contextlib.closing(Actors(server)) as actors,
+    ):
         lake = FileLake(server, directory, script) if spark is None else DeltaLake(server, directory, script, spark)
         try:
+            present = server
             for step in script.steps:
-                _take(step, actors, lake)
+                present = _take(step, actors, lake, present, standby)
             known = lake.known()
-            held = server_rows(server, lake.config.source.tables)
+            held = server_rows(present, lake.config.source.tables)
             outcome.stopped.extend(stops(known))
             outcome.found.extend(findings(known, held, script))
             if isinstance(lake, FileLake) and not outcome.found and seed % 4 == 0:
@@ -87,16 +110,32 @@ def play(
         return replace(outcome, said=actors.said, refused=actors.refused)
 
 
-def shrunk(found: Outcome, server: Server, spark: SparkSession | None = None) -> Outcome:
+@contextlib.contextmanager
+def _standby(server: Server, second: Server | None, script: Script) -> Iterator[Server | None]:
+    """A replica of *server*, where the script needs one."""
+    if second is None or not any(isinstance(step, Failover) for step in script.steps):
+        yield None
+        return
+    second.clear()
+    follow(second, server)
+    try:
+        yield second
+    finally:
+        promote(second)
+
+
+def shrunk(found: Outcome, server: Server, spark: SparkSession | None = None, second: Server | None = None) -> Outcome:
     """The same finding with fewer steps, as far as leaving out one after the other, or several, goes."""
     best, tries = found, 0
     size = max(1, len(found.script.steps) // 2)
     while size:
         at = 0
-        while at < len(best.script.steps) and tries < _SHRINKS:
+        while at < len(best.script.steps) - size and tries < _SHRINKS:  # the last run stays
             steps = [*best.script.steps[:at], *best.script.steps[at + size :]]
             tries += 1
-            again = play(found.attack, server, found.seed, script=replace(best.script, steps=steps), spark=spark)
+            again = play(
+                found.attack, server, found.seed, script=replace(best.script, steps=steps), spark=spark, second=second
+            )
             if again.kind == found.kind:
                 best = again
             else:
@@ -105,15 +144,30 @@ def shrunk(found: Outcome, server: Server, spark: SparkSession | None = None) ->
     return best
 
 
-def _take(step: Step, actors: Actors, lake: FileLake | DeltaLake) -> None:
-    if isinstance(step, Follow):
+def _take(step: Step, actors: Actors, lake: FileLake | DeltaLake, server: Server, standby: Server | None) -> Server:
+    """Takes a step; the server that is the source behind it."""
+    if isinstance(step, (Follow, Forget, Failover, Torn)):
         actors.said.append(str(step))
+    if isinstance(step, Follow):
         lake.follow(step)
     elif isinstance(step, Forget):
-        actors.said.append(str(step))
         lake.forget()
+    elif isinstance(step, Failover):
+        if standby is not None and server is not standby:
+            gtids = "SELECT @@gtid_binlog_pos" if server.flavor == "mariadb" else "SELECT @@gtid_executed"
+            wait_for(standby, str(server.sql(gtids)[0][0]))
+            promote(standby)
+            actors.go_to(standby)
+            lake.go_to(standby)
+            return standby
+    elif isinstance(step, Torn):
+        if isinstance(lake, FileLake):
+            lake.follow_copy(server, step.share)
+        else:
+            lake.follow(FOLLOW)
     else:
         actors.take(step)
+    return server
 
 
 def _where(error: BaseException) -> str:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["DATABASE", "FOLLOW", "STAGE", "Follow", "Forget", "Hang", "Kill", "Restart", "Script", "Sql", "Step"]
+__all__ = [
+    "DATABASE",
+    "FOLLOW",
+    "STAGE",
+    "Failover",
+    "Follow",
+    "Forget",
+    "Hang",
+    "Kill",
+    "Restart",
+    "Script",
+    "Sql",
+    "Step",
+    "Torn",
+]
 
 DATABASE = "c_a"
 """Sessions begin in it; databases whose names begin with ``c_`` are captured."""
@@ -70,7 +84,25 @@ class Forget:
         return "-- historian forgets what lies before the newest plan"
 
 
-Step = Sql | Follow | Hang | Kill | Restart | Forget
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """A replica that has all transactions takes the place of the server; its log's files are its own."""
+
+    def __str__(self) -> str:
+        return "-- a replica takes the server's place"
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """The connector reads a copy of the log's files, of the last one only this *share*; from then on it reads copies only."""
+
+    share: float
+
+    def __str__(self) -> str:
+        return f"-- run on a copy of the log, its last file cut at {self.share:.3f}"
+
+
+Step = Sql | Follow | Hang | Kill | Restart | Forget | Failover | Torn
 FOLLOW = Follow()
 
 
@@ -82,6 +114,7 @@ class Script:
         tables: patterns of captured tables.
         said: settings of all tables in the lake, as of :class:`sinks.delta.DeltaSettings`.
         stops: names of the stops (docs/reference/stops.md) that the attack may cause, or words of their reasons; others are findings.
+        shaped: what mirrors show of columns, by name: None, they are left out; a number, so many characters; a text in their place.
         partial: whether rows may lack columns, so that changelogs alone do not fold to tables.
         fails: names of errors that may end a run.
     """
@@ -90,5 +123,6 @@ class Script:
     tables: tuple[str, ...] = ("c_*.*",)
     said: dict[str, object] = field(default_factory=dict)
     stops: frozenset[str] = frozenset()
+    shaped: Mapping[str, int | str | None] = field(default_factory=dict)
     partial: bool = False
     fails: frozenset[str] = frozenset()
