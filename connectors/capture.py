@@ -20,7 +20,7 @@ from historian.ddl.defaults import now_text
 from historian.ddl.keys import takes_part
 from historian.errors import SourceError
 from historian.generation import with_sources
-from historian.schema import SEQUENCE, Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
+from historian.schema import SEQUENCE, VIEW, Catalog, Column, ColumnType, Database, Snapshot, TableName, UniqueKey
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -41,8 +41,8 @@ _QUERIES = tuple(
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
         """SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part FROM information_schema.statistics
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
-        """SELECT table_schema, table_name FROM information_schema.tables
-        WHERE table_type = 'SEQUENCE' AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT table_schema, table_name, table_type FROM information_schema.tables
+        WHERE table_type IN ('SEQUENCE', 'VIEW') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
     )
 )
 _TRIES = 10
@@ -56,7 +56,7 @@ _Rows = tuple[tuple[Any, ...], ...]
 def capture_catalog(connection: Connection[Any], next_table_id: int, next_column_id: int) -> Catalog:
     """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
 
-    A table with a column type that is not known here is in ``unknown``, and so is a sequence.
+    A table with a column type that is not known here is in ``unknown``, and so is a sequence or view.
 
     Args:
         connection: to the server, in any state but inside a transaction; cursors give tuples.
@@ -68,9 +68,10 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
     with connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
-        databases, tables, columns, statistics, sequences = _one_moment(cursor)
+        databases, tables, columns, statistics, others = _one_moment(cursor)
     builder = _Builder(context=_context(version, modes), next_column_id=next_column_id)
-    names = {TableName(database, table) for database, table in sequences}
+    kinds = {"SEQUENCE": SEQUENCE, "VIEW": VIEW}
+    names = {TableName(database, table): kinds[kind] for database, table, kind in others}
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)
     snapshots = [
@@ -86,7 +87,7 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         },
         charset=normal_charset(charset),
         collation=normal_collation(collation),
-        unknown={**builder.unknown, **dict.fromkeys(names, SEQUENCE)},
+        unknown={**builder.unknown, **names},
         next_table_id=next_table_id + len(tables),
         next_column_id=builder.next_column_id,
     )

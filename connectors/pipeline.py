@@ -186,6 +186,8 @@ class Pipeline:
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once or self._config.run.once, until=until, stopping=stopping):
                 self._write(planned)
+            if once or self._config.run.once:
+                self._tracker.confirm_head()
         except HistorianError:
             raise
         except Exception as failure:

@@ -156,6 +156,11 @@ class Tracker:
             self._head.look(self.history, self.reader)
         return plan
 
+    def confirm_head(self) -> None:
+        """Compares the history with the database where the log's end is reached, for a run that ends there."""
+        if self._head is not None:
+            self._head.confirm(self.history, self.reader)
+
     def plans_until(self, end: str | None, *, limit_bytes: int | None = None) -> Iterator[Plan]:
         """All plans up to the position *end*, else up to the log's present end; see :meth:`plan_after`."""
         number = 0

@@ -66,6 +66,7 @@ class Walk:
         self.reached = replace(self.reached, pending=())
         self.catalog: Catalog = self.history.catalog_at(self.number)
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
+        self._with_rows: set[int] = set()
         self._take_recorded()
 
     def take(self, item: Scanned) -> Bound | None:
@@ -112,10 +113,32 @@ class Walk:
                 if resolution.kind == "not_understood" and table in self.catalog.tables:
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
-            self._record(statement.place, self._as_one_change(statement, tuple(edits)), statement)
+            changes = self._as_one_change(statement, tuple(edits))
+            self._record(statement.place, changes, statement)
+            self._stop_what_came_in(changes, statement)
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
                 self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)
+
+    def _stop_what_came_in(self, edits: tuple[Edit, ...], statement: Statement) -> None:
+        """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
+        for edit in edits:
+            if not isinstance(edit, RenameTable) or self.captured(edit.table) or not self.captured(edit.new):
+                continue
+            comes_back = self.online_changes.sets_aside(edit.new, edit.table)
+            if comes_back or edit.new not in self.catalog.tables or self._is_empty(edit.table_id):
+                continue
+            reason = (
+                f"{edit.table}, whose rows are not captured, was renamed to {edit.new}: what it held by then is not known\n"
+                f"  in: {_shown(statement.sql)}\n"
+                "  `historian heal` lets its changelog go on from the present, with that gap; or capture it under both names, and begin anew"
+            )
+            self._stop(edit.new, statement.place, reason, self.reached, edit.table_id)
+
+    def _is_empty(self, table_id: int) -> bool:
+        """Whether the table was made in this walk, and no row event of it stood behind that."""
+        made = any(_makes(edit, table_id) for edit in self._new_edits())
+        return made and table_id not in self._with_rows
 
     def _as_one_change(self, statement: Statement, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
         swap = self.online_changes.swap(edits, self.catalog, self._first_snapshot, self._last_named)
@@ -154,6 +177,7 @@ class Walk:
             if known is None and self.flavor == "mariadb":
                 self._was_not_renamed(mapped)
             return
+        self._with_rows.add(snapshot.table_id)
         if not captured:
             return
         self.touched.add(snapshot.table_id)

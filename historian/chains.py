@@ -131,7 +131,7 @@ class Chain:
             snapshot=self._after(snapshot, rows, edits),
             edits=edits,
             entry=self._entry(last[0]),
-            unknown=edits[-1].reason if isinstance(edits[-1], ForgetTable) else None,
+            unknown=(edits[-1].reason or None) if isinstance(edits[-1], ForgetTable) else None,
         )
 
     def _after(self, snapshot: Snapshot | None, rows: Sequence[EditRow], edits: Iterable[Edit]) -> Snapshot | None:
@@ -158,7 +158,7 @@ def bounds_of(name: TableName, rows: Iterable[EditRow], stored: StoredTimeline) 
                 holder, unknown, touched = table_id, None, True
             elif here and kind in ("drop_table", "forget_table"):
                 holder, gone, touched = 0, table_id, True
-                unknown = getattr(stored.edit(row), "reason", unknown)
+                unknown = getattr(stored.edit(row), "reason", unknown) or None
             elif kind == "rename_table" and holder == table_id:
                 holder, touched = 0, True
             elif kind == "resume_table" and getattr(stored.edit(row), "table", None) == name:

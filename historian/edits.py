@@ -303,7 +303,7 @@ def _(edit: ForgetTable, catalog: Catalog) -> Catalog:
     return replace(
         catalog,
         tables=_without(catalog.tables, edit.table),
-        unknown={**catalog.unknown, edit.table: edit.reason},
+        unknown={**catalog.unknown, edit.table: edit.reason} if edit.reason else _without(catalog.unknown, edit.table),
     )
 
 

@@ -43,6 +43,8 @@ class Tool:
         aside: what the changed one is renamed to.
         others: further tables of the tool's own.
         fills: whether rows are copied with INSERT IGNORE and nobody looks at its warnings, so that NULLs become values.
+        marks: what the tool has in the database while it swaps, beside the shadow: tables, or triggers of the changed table. Names
+            alone prove nothing: people call their tables so, and what they filled them with is anything. "": the names are proof.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Tool:
     aside: str
     others: str = ""
     fills: bool = False
+    marks: str = ""
 
 
 TOOLS = (
@@ -59,13 +62,20 @@ TOOLS = (
         aside=r"_(?P<base>.+?)(?:_\d{14})?_del",
         others=r"_(?P<base>.+)_ghc",
         fills=True,
+        marks=r"_(?P<base>.+)_ghc",
     ),
-    Tool(name="pt-online-schema-change", shadow=r"_+(?P<base>.+)_new", aside=r"_+(?P<base>.+)_old"),
+    Tool(
+        name="pt-online-schema-change",
+        shadow=r"_+(?P<base>.+)_new",
+        aside=r"_+(?P<base>.+)_old",
+        marks=r"pt_osc_.+_(?:ins|upd|del)",
+    ),
     Tool(
         name="spirit",
         shadow=r"_(?P<base>.+)_new",
         aside=r"_(?P<base>.+?)_old(?:_\d{8}_\d{6})?",
-        others=r"_(?P<base>.+)_(?:chkpnt|sentinel)|_spirit_sentinel",
+        others=r"_(?P<base>.+)_(?:chkpnt|sentinel)|_spirit_(?:checkpoint|sentinel)",
+        marks=r"_(?P<base>.+)_chkpnt|_spirit_checkpoint",
     ),
     Tool(name="vitess", shadow=f"{_VITESS}|{_VITESS_EARLIER}", aside=f"{_VITESS}|{_VITESS_EARLIER}"),
 )
@@ -122,7 +132,8 @@ class OnlineChanges:
         final = {edit.table_id: edit.new for edit in renames}
         for shadow_id, name in final.items():
             shadow = before[shadow_id]
-            tools = [tool for tool in self.tools if _is_of(tool.shadow, shadow.name, name)]
+            named = [tool for tool in self.tools if _is_of(tool.shadow, shadow.name, name)]
+            tools = [tool for tool in named if _shows_itself(tool, name, catalog)]
             if not tools:
                 continue
             changed = self._changed(name, catalog, before, last_named)
@@ -160,6 +171,24 @@ class OnlineChanges:
 
 NO_TOOLS = OnlineChanges(())
 """Recognises nothing: renames are renames."""
+
+
+def _shows_itself(tool: Tool, table: TableName, catalog: Catalog) -> bool:
+    """Whether the tool's marks are in the database while it changes *table*."""
+    if not tool.marks:
+        return True
+    present = (name for name in (*catalog.tables, *catalog.unknown) if name.database == table.database)
+    if tool.marks.startswith("pt_osc_"):
+        begin = re.sub(r"\W", "_", f"pt_osc_{table.database}_{table.table}", flags=re.ASCII)
+        return any(
+            re.fullmatch(tool.marks, name.table) and _begins(begin, name.table.rpartition("_")[0]) for name in present
+        )
+    return any(_is_of(tool.marks, name, table) for name in present)
+
+
+def _begins(whole: str, name: str) -> bool:
+    """Whether *name* is *whole*, or as much of it as fits into a trigger's name."""
+    return name == whole or (len(name) >= _NAME_CHARACTERS - 5 and whole.startswith(name))
 
 
 def _is_of(pattern: str, name: TableName, table: TableName) -> bool:

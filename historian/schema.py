@@ -12,7 +12,10 @@ from typing import NamedTuple
 
 __all__ = [
     "GEOMETRIES",
+    "NO_TABLES",
     "SEQUENCE",
+    "TRIGGER",
+    "VIEW",
     "Catalog",
     "Column",
     "ColumnType",
@@ -24,6 +27,14 @@ __all__ = [
 
 SEQUENCE = "it is a sequence, not a table"
 """The reason by which :attr:`Catalog.unknown` tells MariaDB's sequences, whose row events are no rows."""
+
+VIEW = "it is a view, not a table"
+"""The same of views, whose names no table can have."""
+
+TRIGGER = "it is a trigger, not a table"
+"""The same of triggers by which pt-online-schema-change keeps its copy up to date."""
+
+NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER))
 
 
 GEOMETRIES = (

@@ -17,16 +17,19 @@ from historian.ddl.statements import (
     CreateSequence,
     DropDatabase,
     DropTables,
+    NoTable,
     RenameTables,
     Statement,
     TruncateTable,
 )
+from historian.schema import SEQUENCE, TRIGGER, VIEW
 
 __all__ = ["parse"]
 
 _DATABASE = frozenset(("DATABASE", "SCHEMA"))
 _TABLE = frozenset(("TABLE", "TABLES"))
 _CASCADE = frozenset(("RESTRICT", "CASCADE"))
+_NO_TABLE = {"VIEW": VIEW, "TRIGGER": TRIGGER, "SEQUENCE": SEQUENCE}
 
 
 def parse(tokens: Tokens, context: StatementContext, verb: tuple[str, str]) -> Statement:
@@ -84,6 +87,21 @@ def _create_sequence(cursor: Cursor) -> CreateSequence:
     cursor.expect("SEQUENCE")
     cursor.accept("IF", "NOT", "EXISTS")
     return CreateSequence(name=cursor.table_name(), or_replace=or_replace)  # what follows is about its numbers
+
+
+def _no_table(cursor: Cursor) -> NoTable:
+    """CREATE VIEW, DROP VIEW and the like: only their names count."""
+    creates = cursor.key == "CREATE"
+    while cursor.key not in _NO_TABLE and cursor.key != END:
+        cursor.at += 1
+    reason = _NO_TABLE[cursor.key] if creates else ""
+    cursor.at += 1
+    cursor.accept("IF", "NOT", "EXISTS")
+    cursor.accept("IF", "EXISTS")
+    names = [cursor.table_name()]
+    while not creates and cursor.accept(","):
+        names.append(cursor.table_name())
+    return NoTable(names=tuple(names), reason=reason)
 
 
 def _database_word(cursor: Cursor) -> None:
@@ -159,6 +177,11 @@ _PARSERS: dict[tuple[str, str], Callable[[Cursor], Statement]] = {
     ("RENAME", "TABLE"): _rename_tables,
     ("TRUNCATE", "TABLE"): _truncate,
     ("CREATE", "SEQUENCE"): _create_sequence,
+    ("DROP", "SEQUENCE"): _no_table,
+    ("CREATE", "VIEW"): _no_table,
+    ("DROP", "VIEW"): _no_table,
+    ("CREATE", "TRIGGER"): _no_table,
+    ("DROP", "TRIGGER"): _no_table,
     ("CREATE", "DATABASE"): _create_database,
     ("ALTER", "DATABASE"): _alter_database,
     ("DROP", "DATABASE"): _drop_database,

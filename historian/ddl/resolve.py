@@ -23,6 +23,7 @@ from historian.ddl.statements import (
     CreateTable,
     DropDatabase,
     DropTables,
+    NoTable,
     RenameTables,
     RenameTo,
     Statement,
@@ -36,7 +37,7 @@ from historian.edits import CreateTable as CreateTableEdit
 from historian.edits import DropDatabase as DropDatabaseEdit
 from historian.edits import DropTable, Edit, ForgetTable, RenameTable, SetDatabase, apply_all
 from historian.edits import TruncateTable as TruncateTableEdit
-from historian.schema import SEQUENCE, Catalog, Snapshot, TableName
+from historian.schema import NO_TABLES, SEQUENCE, TRIGGER, Catalog, Snapshot, TableName
 
 __all__ = ["SYSTEM_DATABASES", "Resolution", "resolve"]
 
@@ -44,6 +45,7 @@ SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema
 """Databases whose tables are never tracked."""
 
 _DML_TOKENS = 2000
+PT_OSC_TRIGGER = "pt_osc_"
 _REFERENCED = (1217, 1451)
 """Errors of a DROP that leaves those of its tables that a foreign key refers to, and does not say which."""
 _GLANCE_TOKENS = 2
@@ -206,6 +208,8 @@ def _create_table(statement: CreateTable, catalog: Catalog, context: StatementCo
         return _IRRELEVANT
     old = catalog.tables.get(table)
     logs_what_did_nothing = context.flavor == "mysql" and statement.if_not_exists
+    if logs_what_did_nothing and catalog.unknown.get(table) in NO_TABLES:
+        return _NOTHING
     if old is not None and statement.if_not_exists and not statement.or_replace:
         return _NOTHING
     if old is not None and not statement.or_replace:
@@ -318,7 +322,7 @@ def _drop_tables(statement: DropTables, catalog: Catalog, context: StatementCont
         snapshot = catalog.tables.get(table)
         if snapshot is not None:
             edits.append(DropTable(table=table, table_id=snapshot.table_id))
-        elif catalog.unknown.get(table) == SEQUENCE:
+        elif catalog.unknown.get(table) in NO_TABLES:
             continue
         elif table in catalog.unknown or not statement.if_exists:
             unknown.append(table)
@@ -337,8 +341,9 @@ def _rename_tables(statement: RenameTables, catalog: Catalog, context: Statement
         old, new = _named(pair, catalog, context)
         snapshot = present.get(old, catalog.tables.get(old))
         present[old] = None
-        if catalog.unknown.get(old) == SEQUENCE:
-            edits.append(ForgetTable(table=new, reason=SEQUENCE))
+        kind = catalog.unknown.get(old)
+        if kind in NO_TABLES:
+            edits += [ForgetTable(table=old, reason=""), ForgetTable(table=new, reason=kind or "")]
             continue
         taken = present.get(new, catalog.tables.get(new)) is not None
         if snapshot is None and taken and context.flavor == "mariadb" and old not in catalog.unknown:
@@ -375,6 +380,18 @@ def _create_sequence(statement: CreateSequence, catalog: Catalog, _: StatementCo
     return Resolution(kind="ddl", edits=(*gone, ForgetTable(table=statement.name, reason=SEQUENCE)))
 
 
+def _no_table(statement: NoTable, catalog: Catalog, context: StatementContext) -> Resolution:
+    """The catalog remembers names that no table can have, and triggers by which a tool shows itself."""
+    edits: list[Edit] = []
+    for name in _named(_tracked(statement.names), catalog, context):
+        held = catalog.unknown.get(name)
+        wanted = statement.reason != TRIGGER or name.table.startswith(PT_OSC_TRIGGER)
+        if name in catalog.tables or not (wanted and held in (None, *NO_TABLES)) or held == (statement.reason or None):
+            continue
+        edits.append(ForgetTable(table=name, reason=statement.reason))
+    return Resolution(kind="ddl", edits=tuple(edits))
+
+
 def _create_database(statement: CreateDatabase, catalog: Catalog, context: StatementContext) -> Resolution:
     old = catalog.databases.get(statement.name)
     if old is not None and statement.if_not_exists:
@@ -398,6 +415,11 @@ def _alter_database(statement: AlterDatabase, catalog: Catalog, context: Stateme
 
 def _drop_database(statement: DropDatabase, catalog: Catalog, _: StatementContext) -> Resolution:
     edits = _emptied(statement.name, catalog)
+    edits += [
+        ForgetTable(table=name, reason="")
+        for name, reason in sorted(catalog.unknown.items())
+        if name.database == statement.name and reason in NO_TABLES
+    ]
     if statement.name in catalog.databases:
         edits.append(DropDatabaseEdit(name=statement.name))
     return Resolution(kind="ddl", edits=tuple(edits))
@@ -415,6 +437,7 @@ _RESOLVE: dict[type[Statement], Callable[[Any, Catalog, StatementContext], Resol
     RenameTables: _rename_tables,
     TruncateTable: _truncate,
     CreateSequence: _create_sequence,
+    NoTable: _no_table,
     CreateDatabase: _create_database,
     AlterDatabase: _alter_database,
     DropDatabase: _drop_database,

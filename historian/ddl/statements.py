@@ -341,6 +341,19 @@ class CreateSequence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoTable:
+    """CREATE or DROP of what is no table, but takes a name of one or tells of one.
+
+    Attributes:
+        names: those that it makes or drops.
+        reason: what it makes, one of :data:`historian.schema.NO_TABLES`; "": it drops.
+    """
+
+    names: tuple[TableName, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateDatabase:
     """CREATE DATABASE."""
 
@@ -373,6 +386,7 @@ Statement = (
     | RenameTables
     | TruncateTable
     | CreateSequence
+    | NoTable
     | CreateDatabase
     | AlterDatabase
     | DropDatabase

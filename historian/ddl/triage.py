@@ -40,11 +40,12 @@ _FIRST_IRRELEVANT = frozenset(
 _FIRST_DML = frozenset(("CALL", "DELETE", "DO", "INSERT", "LOAD", "REPLACE", "SELECT", "UPDATE", "WITH", "("))
 _OBJECTS_IRRELEVANT = frozenset(
     (
-        *("AGGREGATE", "EVENT", "FUNCTION", "INSTANCE", "JSON", "LIBRARY", "LOGFILE", "MASKING", "PACKAGE", "PREPARE"),
+        *("AGGREGATE", "EVENT", "FUNCTION", "INSTANCE", "LIBRARY", "LOGFILE", "MASKING", "PACKAGE", "PREPARE"),
         *("PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "TABLESPACE", "TRIGGER", "UNDO", "USER", "VIEW"),
     )
 )
-_MODIFIERS = frozenset(("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"))
+_NO_TABLES = frozenset(("SEQUENCE", "TRIGGER", "VIEW"))
+_MODIFIERS = frozenset(("JSON", "DUALITY", "ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"))
 _ANALYZED = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "WITH", "FORMAT"))
 _WRAPPERS = {"SET": frozenset(("STATEMENT",)), "ANALYZE": _ANALYZED}
 _OBJECTS_DDL = {"TABLE": "TABLE", "TABLES": "TABLE", "DATABASE": "DATABASE", "SCHEMA": "DATABASE", "INDEX": "INDEX"}
@@ -74,7 +75,7 @@ def _object(verb: str, keys: list[str]) -> Triage:
     at = 1
     while at < len(keys):
         key = keys[at]
-        if key == "SEQUENCE" and verb == "CREATE":
+        if key in _NO_TABLES and verb != "ALTER":
             return Triage("ddl", (verb, key))
         if key in _OBJECTS_DDL:
             return Triage("ddl", (verb, _OBJECTS_DDL[key]))

@@ -93,9 +93,16 @@ def test_rows_of_a_sequence_stop_nothing() -> None:
     store = Store.open("sqlite://")
     walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
     mariadb = StatementContext(flavor="mariadb", database="shop", version=110800)
-    for number, sql in enumerate(("CREATE SEQUENCE q", "RENAME TABLE q TO r", "DROP TABLE r", "DROP SEQUENCE q"), 2):
+    statements = {
+        "CREATE SEQUENCE q": "q",
+        "RENAME TABLE q TO r": "r",
+        "DROP TABLE r": "",
+        "CREATE SEQUENCE s": "s",
+        "DROP SEQUENCE s": "",
+    }
+    for number, (sql, name) in enumerate(statements.items(), 2):
         walk.take(replace(_statement(number, sql), context=mariadb))
-        for name in ("q", "r")[: number - 1]:
+        if name:
             place = _statement(number, sql).place
             walk.take(TableMapped(place=place, table=TableName("shop", name), columns=()))
 

@@ -9,7 +9,7 @@ import pytest
 from historian.ddl import StatementContext, resolve
 from historian.edits import Edit, apply_all
 from historian.online_changes import NO_TOOLS, TOOLS, OnlineChanges, Swap
-from historian.schema import Catalog, Snapshot, TableName
+from historian.schema import TRIGGER, Catalog, Snapshot, TableName
 
 CHANGES = OnlineChanges()
 CONTEXT = StatementContext(database="shop", version=80400)
@@ -17,11 +17,15 @@ VITESS = "_vt_vrp_6ace8bcef73211ea87e9f875a4d24e90_20260102030405_"
 T = TableName("shop", "t")
 
 
+MARKS = {TableName("shop", "_t_ghc"): "not looked at", TableName("shop", "pt_osc_shop_t_ins"): TRIGGER}
+"""What the tools have in a database while they change its table t."""
+
+
 class Log:
     """Statements one after the other, as a walk takes them."""
 
     def __init__(self, *statements: str, changes: OnlineChanges = CHANGES) -> None:
-        self.catalog = Catalog()
+        self.catalog = Catalog(unknown=MARKS)
         self.changes = changes
         self.created: dict[int, Snapshot] = {}
         self.named: dict[TableName, int] = {}
@@ -189,7 +193,28 @@ def test_long_names_are_cut_by_tools() -> None:
     name = "t" * 64
     shadow = f"_{name[:59]}_gho"
     log = Log(f"CREATE TABLE {name} (id INT PRIMARY KEY)", f"CREATE TABLE {shadow} LIKE {name}")
+    log.run(f"CREATE TABLE _{name[:59]}_ghc (id INT)")
     log.run(f"RENAME TABLE {name} TO _{name[:59]}_del, {shadow} TO {name}")
+
+    assert log.swap is not None
+
+
+@pytest.mark.parametrize("end", ["gho", "new"])
+def test_a_swap_under_a_tools_names_without_the_tools_marks_is_of_two_tables(end: str) -> None:
+    """What somebody filled such a table with by hand is anything."""
+    log = Log(CREATE)
+    log.catalog = replace(log.catalog, unknown={})
+    log.run(f"CREATE TABLE _t_{end} LIKE t", f"RENAME TABLE t TO _t_old, _t_{end} TO t")
+
+    assert log.swap is None
+    assert _kinds(log.edits) == ["rename_table", "rename_table"]
+
+
+def test_triggers_of_a_tool_are_known_by_the_tables_name_as_far_as_it_fits() -> None:
+    name = "t" * 60
+    log = Log(f"CREATE TABLE {name} (id INT PRIMARY KEY)", f"CREATE TABLE _{name}_new LIKE {name}")
+    log.run(f"CREATE TRIGGER {'pt_osc_shop_' + 't' * 48}_ins AFTER INSERT ON {name} FOR EACH ROW SET @a = 1")
+    log.run(f"RENAME TABLE {name} TO _{name}_ol, _{name}_new TO {name}")
 
     assert log.swap is not None
 

@@ -114,6 +114,7 @@ def test_a_run_that_was_given_up_changes_nothing_and_two_in_a_row_are_two_change
 @pytest.mark.parametrize("source", ["mysql9"], indirect=True)
 def test_plans_may_end_between_the_two_steps(source: Server, database: str, tracked: Tracked) -> None:
     source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"CREATE TABLE {database}._t_ghc (id BIGINT PRIMARY KEY)")
     source.sql(f"CREATE TABLE {database}._t_gho LIKE {database}.t")
     source.sql(f"ALTER TABLE {database}._t_gho ADD c INT")
     source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x')")
@@ -162,6 +163,7 @@ def test_nulls_that_are_copied_as_values_stop_the_table(source: Server, database
     source.sql(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a INT)")
     source.sql(f"INSERT INTO {database}.t VALUES (1, NULL)")
     for statement in (
+        "create /* gh-ost */ table {0}._t_ghc (id bigint primary key)",
         "create /* gh-ost */ table {0}._t_gho like {0}.t",
         "alter /* gh-ost */ table {0}._t_gho MODIFY a INT NOT NULL",
         "insert /* gh-ost */ ignore into {0}._t_gho select id, a from {0}.t",

@@ -31,6 +31,7 @@ __all__ = ["BinlogFilesReader", "BinlogServerReader"]
 
 _COMMIT_LAG_S = 5.0
 _LAG_STEP_S = 0.02
+_WOKEN_PAUSE_S = 1.0
 
 
 class BinlogFilesReader(BinlogReader):
@@ -371,11 +372,11 @@ class BinlogServerReader(BinlogReader):
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`.
 
-        Of a position that it has returned for already it only sleeps: what came brought no plan, and may go on coming.
+        Of a position that it has returned for already it sleeps a second: what came brought no plan, and may go on coming.
         """
         cannot_start = position.server != self._server() or not Dump.may_start(position.offset)
         if cannot_start or position == self._woken_at:
-            super().wait(position, timeout_s)
+            super().wait(position, timeout_s if cannot_start else min(timeout_s, _WOKEN_PAUSE_S))
             return
         if self._waiting is None or self._waiting[0] != position:
             self._end_waiting()

@@ -29,17 +29,12 @@ def judged(sql: str) -> str:
         "ALTER USER u RETAIN CURRENT PASSWORD",
         "DROP ROLE r",
         "RENAME USER a TO b",
-        "CREATE VIEW v AS SELECT 1",
-        "CREATE OR REPLACE ALGORITHM = MERGE DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW v AS SELECT 1",
         "ALTER VIEW v AS SELECT 1",
-        "DROP VIEW IF EXISTS v",
-        "CREATE DEFINER = CURRENT_USER() TRIGGER x BEFORE INSERT ON t FOR EACH ROW DROP TABLE t",
         "CREATE DEFINER=root@localhost PROCEDURE p() BEGIN ALTER TABLE t ADD c INT; END",
         "CREATE DEFINER='a b'@'%' FUNCTION f() RETURNS INT RETURN 1",
         "CREATE AGGREGATE FUNCTION f RETURNS STRING SONAME 'x'",
         "ALTER EVENT e ENABLE",
         "ALTER SEQUENCE s RESTART",
-        "DROP SEQUENCE s",
         "CREATE TEMPORARY TABLE t (a INT)",
         "CREATE OR REPLACE TEMPORARY TABLE t (a INT)",
         "CREATE /*!40000 TEMPORARY */ TABLE t (a INT)",
@@ -93,3 +88,36 @@ def test_changes_of_rows_are_dml(sql: str) -> None:
 @pytest.mark.parametrize("sql", ["FROBNICATE t", "CREATE WIDGET w", "ALTER", "?", "'x'"])
 def test_what_is_not_known_says_so(sql: str) -> None:
     assert judged(sql) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "sql, verb",
+    [
+        ("CREATE VIEW v AS SELECT 1", ("CREATE", "VIEW")),
+        (
+            "CREATE OR REPLACE ALGORITHM = MERGE DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW v AS SELECT 1",
+            ("CREATE", "VIEW"),
+        ),
+        ("CREATE JSON DUALITY VIEW v AS SELECT 1", ("CREATE", "VIEW")),
+        ("DROP VIEW IF EXISTS v", ("DROP", "VIEW")),
+        (
+            "CREATE DEFINER = CURRENT_USER() TRIGGER x BEFORE INSERT ON t FOR EACH ROW DROP TABLE t",
+            ("CREATE", "TRIGGER"),
+        ),
+        ("DROP SEQUENCE s", ("DROP", "SEQUENCE")),
+    ],
+)
+def test_what_takes_or_frees_a_name_is_looked_at(sql: str, verb: tuple[str, str]) -> None:
+    assert triage(tokenize(sql, StatementContext(), limit=FIRST_TOKENS)) == ("ddl", verb)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET STATEMENT lock_wait_timeout=5 FOR DROP TABLE t",
+        "ANALYZE UPDATE t SET a = 1",
+        "ANALYZE FORMAT=JSON DELETE FROM t",
+    ],
+)
+def test_what_carries_a_statement_is_a_wrapper(sql: str) -> None:
+    assert judged(sql) == "wrapper"
