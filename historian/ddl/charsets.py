@@ -19,6 +19,7 @@ __all__ = [
     "encoded",
     "is_mysql_8",
     "keeps_bytes",
+    "literal_bytes",
     "maximum_bytes",
     "normal_charset",
     "normal_collation",
@@ -191,6 +192,14 @@ def keeps_bytes(text: str, old: str, new: str) -> bool:
     if old == new or (old in _UTF8 and new in _UTF8):
         return True
     return text.isascii() and old not in _WIDTHS and new not in _WIDTHS
+
+
+def literal_bytes(digits: str) -> bytes:
+    """The bytes of a binary literal, as ``0x41`` or ``0b1``."""
+    if digits.startswith("0b"):
+        bits = digits[2:]
+        return int(bits or "0", 2).to_bytes((len(bits) + 7) // 8, "big")
+    return bytes.fromhex(digits[2:] if len(digits) % 2 == 0 else f"0{digits[2:]}")
 
 
 def decoded(raw: bytes, charset: str) -> str:

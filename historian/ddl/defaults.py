@@ -18,11 +18,11 @@ from datetime import timezone
 from decimal import Decimal
 from typing import NamedTuple
 
-from historian.ddl.charsets import decoded
+from historian.ddl.charsets import decoded, literal_bytes
 from historian.ddl.context import StatementContext
 from historian.ddl.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
 from historian.ddl.statements import DefaultSpec
-from historian.ddl.temporal import at_microsecond, in_utc, session_zone, temporal_text, year_text
+from historian.ddl.temporal import at_microsecond, in_session, in_utc, session_zone, temporal_text, year_text
 from historian.schema import GEOMETRIES, ColumnType
 
 __all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
@@ -31,6 +31,8 @@ _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigi
 _INTEGERS = frozenset(_INTEGER_BITS)
 _TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_OFFSETS_SINCE = 80019
+"""MySQL from which on literals may have an offset."""
 _EVALUATED = ("expression", "now")
 _WITHOUT_DEFAULT = frozenset(
     (
@@ -114,6 +116,13 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
         return _UNKNOWN if number is None else Initial(float_text(number, single=False))
     if kind.name in _BYTES and default.kind == "string" and not default.text.isascii():
         return _UNKNOWN  # its bytes are those of the client's character set
+    if (
+        context.flavor == "mariadb"
+        and kind.name in _WITHOUT_DEFAULT
+        and default.introduced
+        and not default.text.isascii()
+    ):
+        return _UNKNOWN  # MariaDB keeps it as it prints it, escapes and all
     text = _literal_text(default, kind, context)
     if text is not None and kind.name == "timestamp":
         text = in_utc(text, session_zone(context.time_zone))
@@ -187,8 +196,17 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
     text = _as_text(default, kind.charset or "utf8mb4")
     if text is None:
         return None
+    return _text_of(default, text, kind, context)
+
+
+def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: StatementContext) -> str | None:
+    """A literal's characters as a value of a type that is written as text."""
+    name = kind.name
     if name == "year":
         return year_text(text, is_number=default.kind == "number")
+    if name in ("datetime", "timestamp") and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
+        local = in_session(text, session_zone(context.time_zone))
+        return None if local is None else temporal_text(name, local, kind.fraction, rounds=True)
     if name in _TEMPORAL:
         return temporal_text(name, text, kind.fraction, rounds=context.flavor == "mysql")
     if name == "char":
@@ -226,27 +244,20 @@ def _bit_number(default: DefaultSpec) -> int | None:
     if default.kind == "string":
         return int.from_bytes(default.text.encode(), "big")
     number = _number(default)
-    return None if number is None else int(number)
+    return None if number is None else int(integer_text(number))
 
 
 def _bytes_text(default: DefaultSpec, kind: ColumnType) -> str | None:
-    raw = _raw(default) if default.kind == "bytes" else default.text.encode("utf-8", "surrogateescape")
+    raw = literal_bytes(default.text) if default.kind == "bytes" else default.text.encode("utf-8", "surrogateescape")
     if kind.name == "binary":
         raw = raw.ljust(kind.length or 0, b"\0")
     return f"0x{raw.hex().upper()}"
 
 
-def _raw(default: DefaultSpec) -> bytes:
-    digits = default.text[2:]
-    if default.text.startswith("0b"):
-        return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
-    return bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}")
-
-
 def _as_text(default: DefaultSpec, charset: str) -> str | None:
     if default.kind == "bytes":
         try:
-            return decoded(_raw(default), charset)
+            return decoded(literal_bytes(default.text), charset)
         except UnicodeDecodeError:
             return None
     if default.kind == "number":
@@ -256,7 +267,8 @@ def _as_text(default: DefaultSpec, charset: str) -> str | None:
             return None if number is None else float_text(number, single=False)
         sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
         whole, point, rest = digits.partition(".")
-        return sign + (whole.lstrip("0") or "0") + point + rest
+        plain = (whole.lstrip("0") or "0") + (point if rest else "") + rest
+        return plain if not plain.strip("0.") else sign + plain
     return default.text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from historian.ddl.charsets import decoded, encoded, literal_bytes, normal_charset
 from historian.ddl.cursor import Cursor, ParseError
 from historian.ddl.lexer import BYTES, NAME, NUMBER, STRING
 from historian.ddl.parse_types import parse_type
@@ -252,7 +253,14 @@ def _now(cursor: Cursor) -> DefaultSpec | None:
 def _literal(cursor: Cursor) -> DefaultSpec | None:
     key = cursor.key
     if key == STRING:
-        return DefaultSpec(kind="string", text=cursor.string())
+        text = cursor.string()
+        is_null = not text and "EMPTY_STRING_IS_NULL" in cursor.context.sql_mode
+        return DefaultSpec(kind="null") if is_null else DefaultSpec(kind="string", text=text)
+    if key == "{" and cursor.following() in ("D", "T", "TS"):
+        cursor.at += 2
+        literal = _literal(cursor)
+        cursor.expect("}")
+        return literal
     if key == NUMBER or (key in _SIGNS and cursor.following() == NUMBER):
         sign = "-" if cursor.accept("-") else ""
         cursor.accept("+")
@@ -266,8 +274,21 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         return DefaultSpec(kind="null") if key == "NULL" else DefaultSpec(kind="number", text=str(int(key == "TRUE")))
     if cursor.following() in (STRING, BYTES) and (key in ("N", "DATE", "TIME", "TIMESTAMP") or key.startswith("_")):
         cursor.at += 1
-        return _literal(cursor)
+        literal = _literal(cursor)
+        return _introduced(literal, key[1:].lower(), cursor) if literal is not None and key.startswith("_") else literal
     return None
+
+
+def _introduced(literal: DefaultSpec, charset: str, cursor: Cursor) -> DefaultSpec:
+    """``_charset literal``: the bytes that the client sent, or that the digits say, are text of that character set."""
+    client = cursor.context.client_charset
+    try:
+        raw = literal_bytes(literal.text) if literal.kind == "bytes" else encoded(literal.text, client)
+        if charset == "binary":
+            return DefaultSpec(kind="bytes", text=f"0x{raw.hex()}", introduced=True)
+        return DefaultSpec(kind="string", text=decoded(raw, normal_charset(charset)), introduced=True)
+    except UnicodeError:
+        return DefaultSpec(kind="expression", text=literal.text)  # nobody here knows that character set
 
 
 def _bare_expression(cursor: Cursor) -> DefaultSpec:

@@ -83,12 +83,14 @@ class DefaultSpec:
         text: what a string says, a number or boolean as digits, bytes as ``0x41`` or ``0b1``, the text of an expression.
         fraction: digits of "now".
         literal: for an expression that is nothing but a literal in parentheses: that literal.
+        introduced: whether a character set stood before it, so that its bytes count and not its characters.
     """
 
     kind: Literal["null", "string", "number", "bytes", "now", "expression"]
     text: str = ""
     fraction: int = 0
     literal: DefaultSpec | None = None
+    introduced: bool = False
 
 
 KeyKind = Literal["primary", "unique", "index", "foreign"]

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 
 from historian.ddl.numbers import as_decimal, integer_text
 
-__all__ = ["at_microsecond", "in_utc", "session_zone", "temporal_text", "year_text"]
+__all__ = ["at_microsecond", "in_session", "in_utc", "session_zone", "temporal_text", "year_text"]
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
+_WITH_OFFSET = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{1,2}:\d{1,2})(\.\d+)?([+-]\d{2}:\d{2})", re.ASCII)
 _PARTS = re.compile(
     r"(\d+)[^\d\s](\d+)[^\d\s](\d+)(?:[T\s]+(\d{1,2})(?:[^\d](\d{1,2})(?:[^\d](\d{1,2})(?:\.(\d*))?)?)?)?", re.ASCII
 )
@@ -55,6 +56,24 @@ def in_utc(text: str, zone: tzinfo | None) -> str | None:
     except ValueError:
         return None
     return _printed(local, timezone.utc, 0) + (f".{fraction}" if fraction else "")
+
+
+def in_session(text: str, zone: tzinfo | None) -> str | None:
+    """A literal of MySQL's with an offset behind it, such as ``2020-01-01 00:00:00+02:00``, in the session's time zone.
+
+    Any other text is given back as it is; None where the time zone is not known.
+    """
+    found = _WITH_OFFSET.fullmatch(text.strip())
+    if found is None:
+        return text
+    offset = session_zone(found[3])
+    if zone is None or offset is None:
+        return None
+    try:
+        moment = datetime.strptime(found[1].replace("T", " "), "%Y-%m-%d %H:%M:%S").replace(tzinfo=offset)
+    except ValueError:
+        return None
+    return _printed(moment, zone, 0) + (found[2] or "")
 
 
 def _printed(moment: datetime, zone: tzinfo, fraction: int) -> str:
@@ -162,9 +181,10 @@ def _time_of_day(text: str, fraction: int, rounds: bool) -> str | None:  # noqa:
 def _fraction(digits: str, wanted: int, rounds: bool) -> tuple[int, str]:  # noqa: FBT001 private
     """Whole seconds to carry, and the text of the fraction with its point."""
     digits = digits[: _MICROSECONDS + 1].ljust(_MICROSECONDS + 1, "0")
-    kept = int(digits[:wanted] or 0)
-    if rounds and digits[wanted] >= "5":
-        kept += 1
+    # MySQL reads a literal with six digits, rounded, and rounds that again to those of the column.
+    microseconds = int(digits[:_MICROSECONDS]) + (rounds and digits[_MICROSECONDS] >= "5")
+    step = 10 ** (_MICROSECONDS - wanted)
+    kept = (microseconds + (step // 2 if rounds else 0)) // step
     carry, kept = divmod(kept, 10**wanted)
     return carry, f".{kept:0{wanted}d}" if wanted else ""
 

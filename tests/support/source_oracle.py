@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +55,19 @@ class SourceOracle(Follower):
 
     def _rows(self, database: str, table: str) -> Counter[Any]:
         name = table.replace("`", "``")
-        return Counter(self.server.sql(f"SELECT * FROM `{database}`.`{name}`"))
+        connected = contextlib.closing(self.server.connect(init_command="SET time_zone = '+00:00'"))
+        with connected as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM `{database}`.`{name}`")
+            return Counter(tuple(map(_comparable, row)) for row in cursor.fetchall())
 
 
 def _plain(rows: Any) -> list[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in rows.columns]
-    return list(zip(*columns, strict=True))
+    return [tuple(map(_comparable, row)) for row in zip(*columns, strict=True)]
+
+
+def _comparable(value: Any) -> Any:
+    """One form of what PyMySQL and Arrow give differently: moments in UTC without saying so, spans as microseconds."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    return value // timedelta(microseconds=1) if isinstance(value, timedelta) else value

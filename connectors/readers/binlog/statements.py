@@ -7,6 +7,7 @@ it does not know, as its replicas do; MariaDB does not (131 stands before 4).
 
 from __future__ import annotations
 
+import codecs
 import re
 import struct
 from dataclasses import dataclass, field
@@ -142,6 +143,7 @@ def logged_statement(
         database=body[behind : behind + database_bytes].decode("utf-8", "surrogateescape"),
         sql_mode=modes,
         version=written_by.version,
+        client_charset=text_charset,
         charset=collation(server, flavor).charset if server else "",
         collation=collation(server, flavor).name if server else "",
         utf8mb4_collation=_utf8mb4_collation(variables, flavor),
@@ -177,6 +179,8 @@ def _is_utf8(data: bytes) -> bool:
 
 def _text(data: bytes, charset: str) -> str:
     codec = python_codec(charset)
+    if charset == "latin1":
+        return data.decode(codec, _C1_CONTROLS)
     try:
         return data.decode(codec)
     except UnicodeDecodeError:
@@ -187,6 +191,16 @@ def _text(data: bytes, charset: str) -> str:
 
 
 _UTF8MB4 = 45
+_C1_CONTROLS = "historian_c1_controls"
+"""MySQL's latin1 has control characters where Windows' character set, which it is otherwise, has nothing."""
+
+
+def _c1_controls(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101 - it is registered for decoding alone
+    return "".join(map(chr, error.object[error.start : error.end])), error.end
+
+
+codecs.register_error(_C1_CONTROLS, _c1_controls)
 
 
 def _variables(data: bytes, flavor: str) -> _Variables:

@@ -1,0 +1,103 @@
+"""Literals in DEFAULT clauses, by value: what a row that was there reads in an added column is what the server reads."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from binlog_lab import run
+from server_builds import BUILDS
+from servers import Server
+from source_oracle import SourceOracle
+
+NUMBERS = ("0", "-0", "5.", ".5", "-0.0", "007", "1e3", "1.6", "-1.5", "12.345", "TRUE")
+TEXTS = (
+    "'é'",
+    "_latin1'é'",
+    "_utf8mb4'é'",
+    "N'é'",
+    "_latin1 x'e9'",
+    "_utf8mb4 x'c3a9'",
+    "x'c3a9'",
+    "_binary'ab'",
+    "''",
+    "'a\\\\b'",
+)
+MOMENTS = (
+    "'2020-01-01 00:00:00+02:00'",
+    "'2020-01-02 03:04:05.4999999'",
+    "'2020-01-02 03:04:05.9999995'",
+    "'2020-01-02 03:04:05.5'",
+    "TIMESTAMP'2020-01-02 03:04:05'",
+    "{ts '2020-01-02 03:04:05'}",
+    "20200102030405",
+    "'2020-1-2'",
+)
+TYPES = {
+    "INT": NUMBERS,
+    "DECIMAL(6,2)": NUMBERS,
+    "VARCHAR(9)": (*NUMBERS, *TEXTS),
+    "VARCHAR(9) CHARACTER SET latin1": TEXTS,
+    "BIT(8)": ("1.6", "1.4", "b'101'", "x'41'", "5"),
+    "DATETIME": MOMENTS,
+    "DATETIME(3)": MOMENTS,
+    "TIMESTAMP NULL": MOMENTS,
+    "DATE": ("{d '2020-01-01'}", "DATE'2020-01-02'", "'2020-01-03'", "20200104"),
+    "TIME": ("{t '10:11:12'}", "TIME'10:11:12'", "'10:11:12.6'", "101112"),
+}
+MODES = ("STRICT_TRANS_TABLES", "", "NO_BACKSLASH_ESCAPES", "EMPTY_STRING_IS_NULL")
+
+
+@pytest.mark.parametrize("name", list(BUILDS))
+def test_rows_from_before_read_the_default_that_the_server_gave_them(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    server.clear()
+    run(server, "CREATE DATABASE lit")
+    modes = [mode for mode in MODES if mode != "EMPTY_STRING_IS_NULL" or server.flavor == "mariadb"]
+    tables = [(kind, literals, mode) for kind, literals in TYPES.items() for mode in modes]
+    accepted = 0
+    with contextlib.closing(server.connect(database="lit", sql_mode="")) as connection, connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '-03:00'")
+        for number, (kind, literals, mode) in enumerate(tables):
+            cursor.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY)")
+            cursor.execute(f"INSERT INTO t{number} VALUES (1)")
+            cursor.execute(f"SET sql_mode = '{mode}'")
+            for column, literal in enumerate(literals):
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    cursor.execute(f"ALTER TABLE t{number} ADD COLUMN c{column} {kind} DEFAULT {literal}")
+                    accepted += 1
+    oracle = SourceOracle(server, tmp_path)
+    oracle.run()
+
+    assert accepted > 100
+    assert {} == oracle.differences("lit")
+    assert {} == oracle.stopped
+
+
+@pytest.mark.parametrize("name", ["mysql57", "mysql9", "mariadb118"])
+def test_every_byte_of_a_latin1_clients_statement_is_the_character_that_the_server_reads(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    server.clear()
+    run(server, "CREATE DATABASE lit")
+    every = bytes(byte for byte in range(0x80, 0x100))
+    with contextlib.closing(server.connect(database="lit", charset="latin1", binary_prefix=False)) as connection:
+        statement = b"CREATE TABLE l (id INT PRIMARY KEY, e ENUM('" + every + b"','x') CHARACTER SET utf8mb4"
+        connection._execute_command(3, statement + b", v VARCHAR(200) CHARACTER SET utf8mb4 DEFAULT '" + every + b"')")
+        connection._read_query_result()
+        connection.query("INSERT INTO l (id, e) VALUES (1, 1), (2, 2)")
+        connection._execute_command(
+            3, b"ALTER TABLE l ADD COLUMN w VARCHAR(200) CHARACTER SET utf8mb4 DEFAULT '" + every + b"'"
+        )
+        connection._read_query_result()
+    oracle = SourceOracle(server, tmp_path)
+    oracle.run()
+
+    assert {} == oracle.stopped
+    assert {} == oracle.differences("lit")
