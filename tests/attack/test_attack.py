@@ -100,4 +100,4 @@ def test_the_page_names_no_reason_that_nothing_gives() -> None:
     )
 
     begins = {begin for all_begins in named_stops().values() for begin in all_begins}
-    assert {begin for begin in begins if begin not in strings} == set()
+    assert {begin for begin in begins if begin.removeprefix("…") not in strings} == set()

@@ -9,6 +9,8 @@ from pathlib import Path
 __all__ = ["named_stops", "stop_of"]
 
 _PAGE = Path(__file__).parents[3] / "docs" / "reference" / "stops.md"
+_NAME = "…"
+"""What a reason begins with that begins with a table's name."""
 _ROW = re.compile(r"^\| `(?P<name>[a-z_]+)` \| (?P<begin>.+?) \| ", re.MULTILINE)
 
 
@@ -24,6 +26,9 @@ def named_stops() -> dict[str, tuple[str, ...]]:
 def stop_of(reason: str) -> str | None:
     """The name of the stop that a reason is of; None where no page names it."""
     fits = [
-        (len(begin), name) for name, begins in named_stops().items() for begin in begins if reason.startswith(begin)
+        (len(begin), name)
+        for name, begins in named_stops().items()
+        for begin in begins
+        if reason.startswith(begin) or (begin[0] == _NAME and begin[1:] in reason.split("\n", maxsplit=1)[0])
     ]
     return max(fits)[1] if fits else None
