@@ -1,7 +1,8 @@
 """Changelog rows for programs that read lines: ndjson.
 
 One ndjson line is ``{"table", "position", "op", "event_time", "schema_version", "data"}``. In ``data`` integers, BIT,
-YEAR and floats are numbers (floats the shortest that read back the same); binary values are base64; everything else is
+YEAR and floats are numbers (floats the shortest that read back the same, and "Infinity", "-Infinity" and "NaN" texts, since
+JSON has no such numbers); binary values are base64; everything else is
 the server's own text. TIMESTAMP and ``event_time`` are UTC. A row whose images lack columns has lists of names ``absent``
 and ``unseen`` (:mod:`historian.absence`), and ``data`` without them.
 """
@@ -28,6 +29,8 @@ __all__ = ["json_texts", "ndjson_rows"]
 _SIGNS = [op.sign for op in Op]
 # Arrow writes a decimal of a larger scale with an exponent where it is small.
 _PLAIN_SCALE = 6
+# As the JSON form of Protocol Buffers has them.
+_NO_NUMBERS = {"inf": '"Infinity"', "-inf": '"-Infinity"', "nan": '"NaN"'}
 
 
 def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
@@ -124,8 +127,12 @@ def _numbers(values: pa.Array) -> list[str]:
 def _floats(values: pa.Array) -> list[str]:
     if values.type == pa.float32():
         # Arrow's text is the shortest that gives the same float32; as a float64 it is the shortest of that too.
-        return [repr(float(text)) for text in values.cast(pa.string()).to_pylist()]
-    return [repr(value) for value in values.to_pylist()]
+        texts = [repr(float(text)) for text in values.cast(pa.string()).to_pylist()]
+    else:
+        texts = [repr(value) for value in values.to_pylist()]
+    if pc.all(pc.is_finite(values)).as_py() is False:
+        return [_NO_NUMBERS.get(text, text) for text in texts]
+    return texts
 
 
 def _strings(values: pa.Array) -> list[str]:

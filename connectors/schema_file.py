@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import chain
+from pathlib import Path
 
 from historian.ddl import Resolution, ScriptError, ScriptStatement, StatementContext, read_script, resolve
 from historian.edits import SetDatabase, apply_all
 from historian.errors import SourceError
 from historian.schema import Catalog, Database
 
-__all__ = ["AppliedStatement", "applied", "catalog_of", "fresh_server"]
+__all__ = ["AppliedStatement", "applied", "catalog_of", "fresh_server", "sql_text"]
 
 _SHOWN_CHARACTERS = 200
 _NEWEST = {"mysql": 90700, "mariadb": 110800}
@@ -39,6 +41,20 @@ def fresh_server(flavor: str, version: int = 0, database: str = "") -> tuple[Cat
     return Catalog(charset=charset, collation=collation), context
 
 
+def sql_text(path: Path) -> str:
+    """The text of an SQL file in UTF-8, with or without a mark of that; bytes that are no UTF-8 as single surrogates.
+
+    MariaDB's dumps have such bytes in defaults of binary columns.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig", "surrogateescape")
+    except OSError as error:
+        raise SourceError("a file cannot be read", where=str(path), found=error.strerror) from None
+
+
 def applied(sql: str, *, catalog: Catalog, context: StatementContext, where: str) -> Iterator[AppliedStatement]:
     """Applies the statements of *sql* to *catalog* one by one. A database that is used but not made is taken to be there.
 
@@ -63,8 +79,16 @@ def applied(sql: str, *, catalog: Catalog, context: StatementContext, where: str
             return
         catalog = _with_database(catalog, statement.context.database)
         resolution = resolve(statement.sql, statement.context, catalog)
+        statement = replace(statement, sql=_printable(statement.sql))
         if resolution.kind == "not_understood":
             raise _not_understood(statement, resolution, where)
+        if _holds_bytes(resolution.edits):
+            raise SourceError(
+                "a statement has bytes that are no UTF-8 where text is expected",
+                where=f"{where}:{statement.line}",
+                found=_shown(statement.sql),
+                next_step="save the file as UTF-8; bytes in defaults of BINARY, VARBINARY and BLOB may stay, or be x'...'",
+            )
         after = apply_all(resolution.edits, catalog)
         yield AppliedStatement(statement=statement, resolution=resolution, before=catalog, after=after)
         catalog = after
@@ -95,9 +119,26 @@ def _with_database(catalog: Catalog, name: str) -> Catalog:
     return apply_all((SetDatabase(database=made),), catalog)
 
 
+def _printable(sql: str) -> str:
+    return sql.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _holds_bytes(value: object) -> bool:
+    """Whether a text in *value*, which may be of several parts, is none in UTF-8."""
+    if isinstance(value, str):
+        return not value.isascii() and any("\udc80" <= character <= "\udcff" for character in value)
+    if isinstance(value, Mapping):
+        return any(map(_holds_bytes, chain(value, value.values())))
+    if isinstance(value, Iterable):
+        return any(map(_holds_bytes, value))
+    return is_dataclass(value) and any(_holds_bytes(getattr(value, each.name)) for each in fields(value))
+
+
+def _shown(sql: str) -> str:
+    return sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+
+
 def _not_understood(statement: ScriptStatement, resolution: Resolution, where: str) -> SourceError:
-    sql = statement.sql
-    shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
     next_step = "leave it out if it changes no table, else write it in forms that docs/reference/ddl.md names"
     if "no default database" in resolution.reason:
         next_step = "name the database: a USE before it, or --database"
@@ -106,6 +147,6 @@ def _not_understood(statement: ScriptStatement, resolution: Resolution, where: s
     return SourceError(
         "a statement is not understood",
         where=f"{where}:{statement.line}",
-        found=f"{shown}\n{resolution.reason}",
+        found=f"{_shown(statement.sql)}\n{_printable(resolution.reason)}",
         next_step=next_step,
     )

@@ -88,6 +88,6 @@ def _capture(source: ServerSource) -> Capture:
 def _schema(source: SourceConfig) -> Catalog | None:
     if source.schema is None:
         return None
-    from connectors.schema_file import catalog_of
+    from connectors.schema_file import catalog_of, sql_text
 
-    return catalog_of(source.schema.read_text(encoding="utf-8"), flavor=source.flavor, where=str(source.schema))
+    return catalog_of(sql_text(source.schema), flavor=source.flavor, where=str(source.schema))

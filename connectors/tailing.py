@@ -62,6 +62,7 @@ class Tail:
             self._end = None if end is None else str(_located(reader, end))
         self._tracker = _tracker(config, self._begin)
         self._stopped: set[StoppedTable] = set()
+        self._ended: set[int] = set()
 
     def shown(self, *, follow: bool = False) -> Iterator[Shown]:
         """What the log holds from begin to end, part by part; with *follow* it waits for more and never ends by itself.
@@ -99,14 +100,19 @@ class Tail:
         if stopped:
             yield Shown(versions=(), stopped=stopped, chunks=())
         for planned in plan.ranges:
-            chunks = []
-            reader = self._tracker.reader
-            for chunk in reader.read(planned, tables, as_text=True, log=reader.kept(planned)):
+            chunks, ended = [], []
+            reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
+            for chunk in reader.read(planned, going_on, as_text=True, stops=True, log=reader.kept(planned)):
                 snapshot = snapshots[chunk.table_id, chunk.version]
-                if snapshot is not None:
+                if snapshot is None:
+                    continue
+                if chunk.stopped:
+                    ended.append(StoppedTable(table=snapshot.name, position=chunk.first_position, reason=chunk.stopped))
+                    self._ended.add(chunk.table_id)
+                else:
                     chunks.append((chunk, snapshot))
             versions = tuple(v for _, v in sorted(begun.items()) if v.place is not None and _within(v.place, planned))
-            yield Shown(versions=versions, stopped=(), chunks=tuple(chunks))
+            yield Shown(versions=versions, stopped=tuple(ended), chunks=tuple(chunks))
 
     def _is_wanted(self, table: PlannedTable) -> bool:
         return self._wanted is None or any(self._wanted(name) for name in _names(table))

@@ -14,6 +14,7 @@ from connectors.readers.binlog.crosscheck import mismatch
 from connectors.readers.binlog.described import described
 from historian.ddl import Resolution, resolve
 from historian.edits import CreateTable, Edit, ForgetTable, RenameTable, apply_all
+from historian.errors import UnsupportedEvent
 from historian.interruptions import ResumeTable
 from historian.online_changes import NO_TOOLS, OnlineChanges
 from historian.plans import Place, Quarantine, RolledBack
@@ -183,12 +184,17 @@ class Walk:
         self.touched.add(snapshot.table_id)
         if snapshot.table_id in self.quarantines:
             return
-        difference = mismatch(snapshot, mapped.columns, self.flavor)
-        if difference is None:
-            self.proven[snapshot.table_id] = _with_transaction(self.reached, mapped.place)
+        try:
+            difference = mismatch(snapshot, mapped.columns, self.flavor)
+            if difference is None:
+                self.proven[snapshot.table_id] = _with_transaction(self.reached, mapped.place)
+                return
+            healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
+        except UnsupportedEvent as error:
+            reason = f"the log's TABLE_MAP is not understood\n{error}"
+            self._stop(mapped.table, mapped.place, reason, self._known_until(snapshot.table_id))
             return
         since = self._known_until(snapshot.table_id)
-        healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
         if healed is None or since is None or self._is_taken(behind_event(mapped)):
             reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
             self._stop(mapped.table, mapped.place, reason, since)

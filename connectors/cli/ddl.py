@@ -15,7 +15,7 @@ import typer
 from connectors.cli.arguments import Json
 from connectors.cli.outcome import ExitCode, ending
 from connectors.cli.terminal import columns, terminal
-from historian.errors import ConfigError, SourceError
+from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -59,7 +59,7 @@ def ddl(
     and why. Ends with 1 where one would.
     """
     from connectors.config import load_config
-    from connectors.schema_file import applied, catalog_of, fresh_server
+    from connectors.schema_file import applied, catalog_of, fresh_server, sql_text
     from historian.information_schema import server_form
 
     settings = None if config is None else load_config(config)
@@ -67,8 +67,8 @@ def ddl(
     version = _version(server_version)
     start, context = fresh_server(kind, version, database)
     if schema is not None:
-        start = catalog_of(_text(schema), flavor=kind, where=str(schema), version=version, database=database)
-    steps = tuple(applied(_text(file), catalog=start, context=context, where=str(file)))
+        start = catalog_of(sql_text(schema), flavor=kind, where=str(schema), version=version, database=database)
+    steps = tuple(applied(sql_text(file), catalog=start, context=context, where=str(file)))
     foreseen = None if settings is None else _rehearsed(settings, start, steps)
     form = server_form(kind, context.version)
     if as_json:
@@ -95,13 +95,6 @@ def _version(text: str) -> int:
         raise ConfigError("not a server's version", problems=(f"expected a version such as 8.0.36 (got {text!r})",))
     major, minor, patch = (int(part or 0) for part in found.groups())
     return major * 10000 + minor * 100 + patch
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig", "backslashreplace")
-    except OSError as error:
-        raise SourceError("a file cannot be read", where=str(path), found=error.strerror) from None
 
 
 def _rehearsed(

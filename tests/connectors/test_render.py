@@ -166,3 +166,17 @@ def test_a_cell_shows_text_as_it_is_but_for_control_characters() -> None:
         console.print(rich_table(_chunk(snapshot, pa.array(['{"a": "\x1b[31m\n"}'])), snapshot))
 
     assert captured.get().splitlines()[3].rstrip() == '+A │ {"a": "\\x1b[31m\\n"}'
+
+
+@pytest.mark.parametrize("kind,arrow", [("float", pa.float32()), ("double", pa.float64())])
+def test_floats_that_json_has_no_number_for_are_texts(kind: str, arrow: pa.DataType) -> None:
+    """MySQL 5.7 keeps an infinite value where FLOAT(255,0) UNSIGNED overflows."""
+    snapshot = _snapshot(_column(1, "f", kind))
+    data = pa.array([1.5, float("inf"), None, float("-inf"), float("nan")], arrow)
+
+    found = [
+        json.loads(row, parse_constant=pytest.fail)["data"]["f"]
+        for row in ndjson_rows(_chunk(snapshot, data), snapshot)
+    ]
+
+    assert found == [1.5, "Infinity", None, "-Infinity", "NaN"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.schema_file import applied, catalog_of, fresh_server
+from connectors.schema_file import applied, catalog_of, fresh_server, sql_text
 from ddl_text import table
 from historian.errors import HistorianError, SourceError
 from historian.information_schema import MARIADB, MYSQL, tables_form
@@ -59,3 +60,28 @@ def test_a_statement_that_does_not_fit_says_where() -> None:
         catalog_of("USE d;\nCREATE TABLE t (a INT);\nALTER TABLE t DROP b", flavor="mysql", where="f.sql")
     assert error.value.where == "f.sql:3"
     assert "there is no column 'b'" in str(error.value.found)
+
+
+def _catalog(directory: Path, column: bytes) -> list[str | None]:
+    file = directory / "dump.sql"
+    file.write_bytes(b"\xef\xbb\xbfUSE d;\nCREATE TABLE t (id INT PRIMARY KEY, " + column + b") COMMENT '\xa1'")
+    (made,) = catalog_of(sql_text(file), flavor="mariadb", where=str(file)).tables.values()
+    return [each.default for each in made.columns[1:]]
+
+
+def test_bytes_in_a_dump_that_are_no_utf8_are_defaults_of_binary_columns(tmp_path: Path) -> None:
+    column = b"a VARBINARY(20) DEFAULT '\xa1K', b BINARY(2) DEFAULT '\xff', c BLOB DEFAULT '\x80\xc3'"
+    assert _catalog(tmp_path, column) == ["0xA14B", "0xFF00", "0x80C3"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(b"a VARCHAR(5) DEFAULT '\xe9'", b"a VARCHAR(5) CHARACTER SET latin1 DEFAULT '\xe9'", b"`c\xa1` INT"),
+        *(b"a ENUM('\xa1','b')", b"a SET('\xa1') CHARACTER SET binary", b"a VARCHAR(9) AS (CONCAT('\xa1'))"),
+        *(b"a BIT(8) DEFAULT '\xe9'", b"a TEXT DEFAULT _binary'\xe9'"),
+    ],
+)
+def test_bytes_that_are_no_utf8_are_no_text(tmp_path: Path, column: bytes) -> None:
+    with pytest.raises(SourceError, match=r"dump.sql:2\)?(?s:.*)\\x(e9|a1)"):
+        _catalog(tmp_path, column)

@@ -128,6 +128,28 @@ def test_a_run_on_a_server_that_logs_statements_is_refused(database: Server, tmp
     assert re.search(r"mend: SET (GLOBAL|PERSIST) binlog_format = ROW;", result.stderr)
 
 
+def test_a_text_outside_its_charset_stops_its_table_alone(database: Server, tmp_path: Path) -> None:
+    place = _begin(database)
+    _session(
+        database,
+        "CREATE TABLE bad_it.bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET hebrew)",
+        "CREATE TABLE bad_it.good (id INT PRIMARY KEY)",
+        "INSERT INTO bad_it.good VALUES (1)",
+        "INSERT INTO bad_it.bad VALUES (1, _hebrew X'61A1')",
+        "FLUSH BINARY LOGS",
+        "INSERT INTO bad_it.bad VALUES (2, 'a')",
+        "INSERT INTO bad_it.good VALUES (2)",
+    )
+
+    result = _run("tail", _config(tmp_path, database, start=f"'{place}'"), "--format", "ndjson")
+
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [("bad_it.good", 1), ("bad_it.good", 2)] == [(row["table"], row["data"]["id"]) for row in rows]
+    assert result.exit_code == ExitCode.FAILED
+    assert re.fullmatch(r"(?s)stopped: bad_it.bad at \S+\n.*hebrew.*\n", result.stderr), result.stderr
+    assert result.stderr.count("stopped:") == 1
+
+
 @pytest.mark.parametrize("name", ["mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"])
 def test_a_run_with_a_captured_child_of_a_cascade_is_refused(
     name: str, request: pytest.FixtureRequest, tmp_path: Path

@@ -108,3 +108,31 @@ def test_every_value_is_written_as_the_server_prints_it(server: Server, tmp_path
     numbers = {name: "int" if name in INTEGERS else "float" if name in floats else "str" for name in COLUMNS}
     assert {name: kinds[name] - {"NoneType"} for name in COLUMNS} == {name: {kind} for name, kind in numbers.items()}
     assert len(written) == ROWS + 1
+
+
+def test_values_that_only_old_servers_keep_are_written_as_they_are(mysql57: Server, tmp_path: Path) -> None:
+    """MySQL 5.7 rounds a time of its clock up to 1,000,000 microseconds, and keeps an infinite FLOAT."""
+    mysql57.sql("DROP DATABASE IF EXISTS values_it")
+    file, offset = mysql57.sql("SHOW MASTER STATUS")[0][:2]
+    mysql57.sql("CREATE DATABASE values_it")
+    times = ", ".join(f"d{digits} DATETIME({digits})" for digits in range(1, 7))
+    with mysql57.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', time_zone = '+00:00', timestamp = 1.9999999")
+        cursor.execute(f"CREATE TABLE values_it.t ({times}, ts TIMESTAMP(6) NULL, t TIME(6), f FLOAT(255,0) UNSIGNED)")
+        clock = ", ".join(f"NOW({digits})" for digits in range(1, 7))
+        cursor.execute(f"INSERT INTO values_it.t VALUES ({clock}, NOW(6), CURTIME(6), 1e308)")
+        names = [*(f"d{digits}" for digits in range(1, 7)), "ts", "t"]
+        cursor.execute(f"SELECT {', '.join(f'CAST({name} AS CHAR)' for name in names)} FROM values_it.t")
+        (printed,) = cursor.fetchall()
+    config = tmp_path / "values.yaml"
+    config.write_text(
+        f"name: values\nsource: {{type: mysql, host: {mysql57.host}, port: {mysql57.port}, user: {mysql57.user},"
+        f" password: {mysql57.password}, tables: ['values_it.*'], start: '{file}:{offset}'}}\n"
+    )
+    result = CliRunner().invoke(app, ["tail", str(config), "--format", "ndjson"])
+    mysql57.sql("DROP DATABASE values_it")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    written = json.loads(result.stdout)["data"]
+    assert dict(zip(names, printed, strict=True)) == {name: written[name] for name in names}
+    assert ["1970-01-01 00:00:01.1000000", "00:00:01.1000000", "Infinity"] == [written[n] for n in ("d6", "t", "f")]

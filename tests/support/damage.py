@@ -19,7 +19,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,20 +28,24 @@ from unittest.mock import patch
 
 import numpy as np
 
+from connectors.config import BinlogFilesSource, HistoryConfig, PipelineConfig, RunConfig
 from connectors.readers.binlog import files, gather, log_reader
 from connectors.readers.binlog.events import EventType
 from connectors.readers.binlog.kernels import finding
 from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.tailing import Tail, in_log_order
 from guarded import guarded, guarded_room, one_by_one
 from historian.chunks import Chunk
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.plans import LogRange, PlannedTable
 from log_files import events_of, packets
 
-__all__ = ["Damage", "Recording", "chunks", "damages", "run", "scan"]
+__all__ = ["CASES_TAILED", "Damage", "Recording", "chunks", "damages", "run", "scan", "tail"]
 
 WATCHED_S = 120
 CASES_WATCHED = 50
+CASES_TAILED = 4
+"""Of so many cases one is tailed: that takes some five times as long as to scan and to read it."""
 MEMORY_BYTES = 8 << 30
 FIRST_EVENT = 4
 _EVENT = re.compile("|".join([*(kind.name for kind in EventType), r"type \d+", "event", "ROLLBACK TO"]))
@@ -114,6 +118,24 @@ def _read(path: Path, recording: Recording) -> list[Any]:
     return [(chunk.table_id, chunk.first_position, chunk.last_position, chunk.sources, chunk.rows) for chunk in found]
 
 
+def tail(path: Path, recording: Recording) -> list[Any]:
+    """What ``historian tail`` writes of the file alone: lines of rows, and the tables that stopped."""
+    config = PipelineConfig(
+        path=path,
+        name="tail",
+        source=BinlogFilesSource(flavor=recording.flavor, files=(path,)),
+        history=HistoryConfig(store="sqlite://"),
+        sinks=(),
+        run=RunConfig(),
+    )
+    with closing(Tail(config)) as tailing:
+        return [
+            line
+            for shown in tailing.shown()
+            for line in [*in_log_order(shown.chunks), *(str(each) for each in shown.stopped)]
+        ]
+
+
 def _guard(stack: ExitStack, path: Path) -> None:
     """Has all memory that bytes of the file are read from end at a guarding page."""
     unpacked = log_reader.unpacked
@@ -148,7 +170,11 @@ def _guard(stack: ExitStack, path: Path) -> None:
 def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[str], Counter[str]]:
     """Reads *count* damaged copies; what was wrong, and how often what came of it."""
     path.write_bytes(recording.data)
-    ways = {"scan": partial(scan, path), "read": partial(_read, path, recording)}
+    ways = {
+        "scan": partial(scan, path),
+        "read": partial(_read, path, recording),
+        "tail": partial(tail, path, recording),
+    }
     right = {name: way() for name, way in ways.items()}
     wrong: list[str] = []
     outcomes: Counter[str] = Counter()
@@ -164,6 +190,8 @@ def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[s
         if came not in ("found", "refused"):
             wrong.append(f"{recording.name}, {sent[number].what} of its packets: {came}")
         for name, way in ways.items():
+            if name == "tail" and number % CASES_TAILED:
+                continue
             try:
                 found = way()
             except HistorianError as error:
@@ -172,7 +200,7 @@ def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[s
             except Exception:  # noqa: BLE001 whatever it is, it is none of ours
                 problem = traceback.format_exc()
             else:
-                same = _same(found, right[name], prefix=damage.is_cut and name == "scan")
+                same = _same(found, right[name], prefix=damage.is_cut and name != "read")
                 outcomes[f"{name}: {'right' if same else 'wrong'}"] += 1
                 problem = "" if same or not recording.checksum else "wrong, with checksums"
             if problem:

@@ -33,19 +33,25 @@ STATEMENTS = (
 
 
 def recorded(server: Server, *, checksum: bool) -> Recording:
-    """Plain transactions, and the same compressed where the server can; with all checksums or none."""
+    """The making of tables, plain transactions, and the same compressed where the server can; FULL metadata where it can.
+
+    With all checksums or none.
+    """
     kind = "CRC32" if checksum else "NONE"
     run(server, "DROP DATABASE IF EXISTS damage", "CREATE DATABASE damage", f"SET GLOBAL binlog_checksum = {kind}")
-    run(server, f"CREATE TABLE damage.t ({COLUMNS})", "FLUSH BINARY LOGS")
-    name, _ = log_end(server)
+    has_metadata = server.name != "mysql57"
     plain, packed = _packing(server)
+    run(server, "FLUSH BINARY LOGS", *(["SET GLOBAL binlog_row_metadata = FULL"] if has_metadata else []))
+    name, _ = log_end(server)
     try:
+        run(server, f"CREATE TABLE damage.t ({COLUMNS})")
         for setting in (plain, packed):
             words = ("SET NAMES utf8mb4", *setting, "BEGIN", *STATEMENTS, "COMMIT")
             run(server, *words, "CREATE TABLE damage.other (id INT, t TIMESTAMP)", "DELETE FROM damage.t")
             run(server, "INSERT INTO damage.other VALUES (1, NULL)", "DROP TABLE damage.other")
     finally:
         run(server, *(each for each in plain if "GLOBAL" in each))
+        run(server, *(["SET GLOBAL binlog_row_metadata = DEFAULT"] if has_metadata else []))
     tables = planned_tables(server, "damage.t")
     run(server, "FLUSH BINARY LOGS", "SET GLOBAL binlog_checksum = CRC32")
     (path,) = (path for path in server.binlog_files() if path.name == name)

@@ -21,9 +21,9 @@ def _split(packed: int, digits: int) -> tuple[int, str]:
     fraction = packed & ((1 << size) - 1)
     if digits == 0:
         return packed, ""
-    # Two digits a byte, so an odd count has one digit too many, always 0.
-    text = f"{fraction:0{2 * (size // 8)}d}"[:digits]
-    return packed >> size, "." + text
+    # Two digits a byte, so an odd count has one digit too many, always 0. MySQL 5.7 rounds some times of its clock up to
+    # 1,000,000 microseconds, which it prints with seven digits.
+    return packed >> size, f".{fraction // 10 ** (digits % 2):0{digits}d}"
 
 
 def datetime_text(packed: int, digits: int) -> str:

@@ -42,6 +42,13 @@ _ONE_BYTE = frozenset(
 )
 _TWO_BYTES_LOW_FIRST = frozenset((_C.VARCHAR, _C.VARCHAR_COMPRESSED, _C.BIT))
 _TWO_BYTES_HIGH_FIRST = frozenset((_C.NEWDECIMAL, _C.STRING, _C.VAR_STRING, _C.ENUM, _C.SET))
+# What the number can be where few are possible: bytes of a length, digits of a fraction, bytes of a float.
+_POSSIBLE = {
+    **dict.fromkeys((_C.BLOB, _C.BLOB_COMPRESSED, _C.JSON, _C.GEOMETRY, _C.VECTOR), range(1, 5)),
+    **dict.fromkeys((_C.TIMESTAMP2, _C.DATETIME2, _C.TIME2), range(7)),
+    _C.FLOAT: (4,),
+    _C.DOUBLE: (8,),
+}
 _NUMERIC = frozenset((_C.TINY, _C.SHORT, _C.INT24, _C.LONG, _C.LONGLONG, _C.NEWDECIMAL, _C.FLOAT, _C.DOUBLE, _C.YEAR))
 _TEXT = frozenset((_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.BLOB, _C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB))
 _WITH_CHARSET = {
@@ -67,13 +74,22 @@ def table_map(event: bytes | memoryview, flavor: str) -> TableMap:
     VARCHAR and BIT, where it is the low one.
 
     Raises:
-        LogCorrupt: lengths that do not fit.
+        LogCorrupt: lengths that do not fit, or a column's number that its type cannot have.
     """
     body = bytes(event[HEADER_BYTES:])
     try:
-        return _table_map(body, flavor)
+        found = _table_map(body, flavor)
     except (IndexError, ValueError, LogCorrupt) as error:
         raise LogCorrupt("a TABLE_MAP event does not fit its length", found=f"{len(body)} bytes") from error
+    for place, column in enumerate(found.columns, 1):
+        possible = _POSSIBLE.get(column.type)
+        if possible is not None and column.metadata not in possible:
+            raise LogCorrupt(
+                f"a TABLE_MAP event describes column {place} as no server does",
+                expected=f"metadata from {possible[0]} to {possible[-1]} for type {column.type}",
+                found=column.metadata,
+            )
+    return found
 
 
 def _table_map(body: bytes, flavor: str) -> TableMap:

@@ -114,6 +114,24 @@ def test_more_than_250_columns_have_longer_lengths() -> None:
     assert len(table_map(event(19, body), "mysql").columns) == 300
 
 
+@pytest.mark.parametrize(
+    "kind,metadata",
+    [
+        (C.BLOB, 0),
+        (C.BLOB, 5),
+        (C.JSON, 0),
+        (C.GEOMETRY, 5),
+        (C.DATETIME2, 7),
+        (C.TIME2, 200),
+        (C.FLOAT, 8),
+        (C.DOUBLE, 4),
+    ],
+)
+def test_a_number_that_the_columns_type_cannot_have_is_corrupt(kind: int, metadata: int) -> None:
+    with pytest.raises(LogCorrupt, match=f"column 2 .*(?s:.*)for type {kind}"):
+        columns(bytes([C.LONG, kind]), bytes([metadata]))
+
+
 @pytest.mark.parametrize("keep", range(19, 60, 3))
 def test_an_event_that_is_cut_off_is_corrupt(keep: int) -> None:
     whole = mapped(bytes([C.VARCHAR] * 4), b"\x0a\0" * 4, field(4, b"\1a\1b\1c\1d"))
