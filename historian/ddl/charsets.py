@@ -228,5 +228,9 @@ def can_say(text: str, charset: str) -> bool:
 
 
 def encoded(text: str, charset: str) -> bytes:
-    """The bytes of *text* in that character set, as far as it has them."""
-    return text.encode(_CODECS.get(charset, "utf-8"), "replace")
+    """The bytes of *text* in that character set, as far as it has them; single surrogates are bytes that were no text."""
+    codec = _CODECS.get(charset, "utf-8")
+    try:
+        return text.encode(codec, "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(codec, "replace")

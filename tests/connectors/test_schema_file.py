@@ -72,6 +72,7 @@ def _catalog(directory: Path, column: bytes) -> list[str | None]:
 def test_bytes_in_a_dump_that_are_no_utf8_are_defaults_of_binary_columns(tmp_path: Path) -> None:
     column = b"a VARBINARY(20) DEFAULT '\xa1K', b BINARY(2) DEFAULT '\xff', c BLOB DEFAULT '\x80\xc3'"
     assert _catalog(tmp_path, column) == ["0xA14B", "0xFF00", "0x80C3"]
+    assert _catalog(tmp_path, b"a VARCHAR(5) DEFAULT _latin1'\xe9'") == ["é"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_bytes_in_a_dump_that_are_no_utf8_are_defaults_of_binary_columns(tmp_pat
     [
         *(b"a VARCHAR(5) DEFAULT '\xe9'", b"a VARCHAR(5) CHARACTER SET latin1 DEFAULT '\xe9'", b"`c\xa1` INT"),
         *(b"a ENUM('\xa1','b')", b"a SET('\xa1') CHARACTER SET binary", b"a VARCHAR(9) AS (CONCAT('\xa1'))"),
-        *(b"a BIT(8) DEFAULT '\xe9'", b"a TEXT DEFAULT _binary'\xe9'"),
+        *(b"a BIT(8) DEFAULT '\xe9'", b"a TEXT DEFAULT '\xe9'"),
     ],
 )
 def test_bytes_that_are_no_utf8_are_no_text(tmp_path: Path, column: bytes) -> None:
