@@ -197,6 +197,7 @@ def _walked(
             tracker.reader.flavor,
             start,
             tracker.online_changes,
+            accept_cascades=tracker.accept_cascades,
             find_prepared=find_prepared(tracker.reader, start),
         )
         bounds = [

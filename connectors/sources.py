@@ -63,6 +63,7 @@ def make_tracker(
         schema=_schema(source),
         online_changes=source.tables.online_changes,
         choices=config.types,
+        accept_cascades=source.accept_cascades if isinstance(source, ServerSource) else (),
         **settings,
     )
 

@@ -8,7 +8,7 @@ out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -61,6 +61,7 @@ class Tracker:
         range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
         online_changes: tools whose swaps of two tables are changes of one.
         choices: how values are carried.
+        accept_cascades: names of tables whose rows may change by cascades that the log does not show.
     """
 
     def __init__(  # noqa: PLR0913 each by name, and each is wanted
@@ -77,6 +78,7 @@ class Tracker:
         range_bytes: int = 32 << 20,
         online_changes: OnlineChanges = NO_TOOLS,
         choices: TypeChoices = NO_CHOICES,
+        accept_cascades: Collection[str] = (),
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self.reader = reader
@@ -90,6 +92,7 @@ class Tracker:
         self.range_bytes = range_bytes
         self.online_changes = online_changes
         self.choices = choices
+        self.accept_cascades = accept_cascades
         self.clock_us = clock_us
         self._history: History | None = None
         self._head = HeadCheck(capture, store, captured) if capture is not None else None
@@ -239,6 +242,7 @@ class Tracker:
             self.reader.flavor,
             start,
             self.online_changes,
+            accept_cascades=self.accept_cascades,
             find_prepared=find_prepared(self.reader, start),
         )
         bounds: list[Bound] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ class Walk:
         touched: ids of captured tables with rows in what was walked.
         quarantines: of captured tables, by table id, those of earlier walks included.
         proven: behind the last transaction with rows that fitted the schema in force, by table id.
+        accept_cascades: names of tables whose rows may change by cascades that the log does not show.
         find_prepared: looks up XA transactions that nobody knew of; None: a log without any.
         commits, rolled_back: XA COMMITs of transactions prepared before the last bound, and what was rolled back.
     """
@@ -57,6 +58,7 @@ class Walk:
     new_entries: list[TimelineEntry] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
     proven: dict[int, LogPosition] = field(default_factory=dict)
+    accept_cascades: Collection[str] = ()
     find_prepared: FindPrepared | None = None
     commits: list[Commit] = field(default_factory=list)
     rolled_back: list[RolledBack] = field(default_factory=list)
@@ -117,6 +119,10 @@ class Walk:
             changes = self._as_one_change(statement, tuple(edits))
             self._record(statement.place, changes, statement)
             self._stop_what_came_in(changes, statement)
+        for table in resolution.cascades:
+            if str(table) not in self.accept_cascades:
+                reason = f"a foreign key changes its rows without row events, as this server does not log cascades\n  in: {_shown(statement.sql)}"
+                self._stop(table, statement.place, reason, self.reached)
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
                 self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)

@@ -248,7 +248,10 @@ def _bit_number(default: DefaultSpec) -> int | None:
 
 
 def _bytes_text(default: DefaultSpec, kind: ColumnType) -> str | None:
-    raw = literal_bytes(default.text) if default.kind == "bytes" else default.text.encode("utf-8", "surrogateescape")
+    text = _as_text(default, "utf8mb4") if default.kind == "number" else default.text
+    if text is None:
+        return None
+    raw = literal_bytes(text) if default.kind == "bytes" else text.encode("utf-8", "surrogateescape")
     if kind.name == "binary":
         raw = raw.ljust(kind.length or 0, b"\0")
     return f"0x{raw.hex().upper()}"

@@ -38,6 +38,7 @@ _RENAME_WORDS = frozenset(("TO", "AS", "="))
 _CASCADE = frozenset(("RESTRICT", "CASCADE"))
 _KEEPING_ROWS = frozenset(("ADD", "COALESCE", "REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR"))
 _LOSING_ROWS = frozenset(("DROP", "TRUNCATE", "DISCARD", "IMPORT"))
+_PERIOD = "a period that is added later, or a key over one, is not followed"
 _VERSIONING = "system-versioned tables are not followed"
 
 
@@ -91,7 +92,7 @@ def parse_create_index(cursor: Cursor) -> AlterTable:
     cursor.expect("ON")
     table = cursor.table_name()
     skip_wait(cursor)
-    columns, prefixes = key_parts(cursor)
+    columns, prefixes, _ = key_parts(cursor)
     kind: KeyKind = "unique" if unique else "index"
     key = KeySpec(kind=kind, name=name, columns=columns, prefixes=prefixes, if_not_exists=if_not_exists)
     return AlterTable(table=table, actions=(AddKey(key=key),))
@@ -184,8 +185,14 @@ def _add(cursor: Cursor, actions: list[Action]) -> None:
 
 
 def _add_key(cursor: Cursor, actions: list[Action]) -> None:
+    if cursor.key == "PERIOD" and cursor.following(2) != "SYSTEM_TIME":
+        actions.append(Unsupported(reason=_PERIOD))
+        cursor.skip_item()
+        return
     key = parse_key(cursor)
-    if key is not None:
+    if key is not None and key.without_overlaps:
+        actions.append(Unsupported(reason=_PERIOD))
+    elif key is not None:
         actions.append(AddKey(key=key))
 
 
@@ -208,7 +215,9 @@ def _drop(cursor: Cursor, actions: list[Action]) -> None:
         cursor.name()
     elif cursor.accept("SYSTEM", "VERSIONING") or cursor.accept("PERIOD", "FOR", "SYSTEM_TIME"):
         actions.append(Unsupported(reason=_VERSIONING))
-    elif cursor.accept("PERIOD", "FOR"):
+    elif cursor.accept("PERIOD"):
+        cursor.accept("IF", "EXISTS")
+        cursor.expect("FOR")
         cursor.name()
     else:
         cursor.accept("COLUMN")

@@ -142,6 +142,8 @@ def _references(cursor: Cursor, said: dict[str, Any]) -> None:
             cursor.name()
         elif cursor.key == "ON" and cursor.following() in ("DELETE", "UPDATE") and cursor.following(2) not in _NOW:
             cursor.at += 2
+            if cursor.key in ("SET", "CASCADE"):
+                said["cascades"] = True
             if not (
                 cursor.accept("SET", "NULL")
                 or cursor.accept("SET", "DEFAULT")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 from historian.ddl.cursor import Cursor
@@ -81,8 +82,11 @@ def skip_wait(cursor: Cursor) -> None:
 
 def _body(cursor: Cursor, columns: list[ColumnSpec], keys: list[KeySpec]) -> None:
     cursor.expect("(")
+    period = None
     while True:
-        if is_key(cursor):
+        if cursor.key == "PERIOD" and cursor.following() == "FOR" and cursor.following(2) != "SYSTEM_TIME":
+            period = parse_period(cursor)
+        elif is_key(cursor):
             key = parse_key(cursor)
             if key is not None:
                 keys.append(key)
@@ -95,6 +99,10 @@ def _body(cursor: Cursor, columns: list[ColumnSpec], keys: list[KeySpec]) -> Non
         if not cursor.accept(","):
             break
     cursor.expect(")")
+    if period is not None:
+        _with_period(period, columns, keys)
+    if any(key.without_overlaps for key in keys):
+        raise cursor.fail("a period that the key names")
 
 
 def is_key(cursor: Cursor) -> bool:
@@ -103,7 +111,7 @@ def is_key(cursor: Cursor) -> bool:
     if key in _KEY_STARTS:
         return True
     if key == "PERIOD":
-        return cursor.following() == "FOR"
+        return cursor.following() == "FOR" or (cursor.following(), cursor.following(2)) == ("IF", "NOT")
     return key == "VECTOR" and cursor.following() in ("INDEX", "KEY", "(")
 
 
@@ -126,11 +134,49 @@ def parse_key(cursor: Cursor) -> KeySpec | None:
         name = name if kind == "foreign" and name else written
     if cursor.accept("USING") or cursor.accept("TYPE"):
         cursor.name()
-    columns, prefixes = key_parts(cursor)
+    columns, prefixes, period = key_parts(cursor)
+    begin = cursor.at
     cursor.skip_item()
     if kind == "primary":
         name = None
-    return KeySpec(kind=kind, name=name, columns=columns, prefixes=prefixes, if_not_exists=if_not_exists)
+    return KeySpec(
+        kind=kind,
+        name=name,
+        columns=columns,
+        prefixes=prefixes,
+        if_not_exists=if_not_exists,
+        without_overlaps=period,
+        cascades=kind == "foreign" and _cascades(cursor.keys[begin : cursor.at]),
+    )
+
+
+def _cascades(keys: list[str]) -> bool:
+    """Whether a foreign key has an action by which its rows change."""
+    actions = (keys[at + 2] for at in range(len(keys) - 2) if keys[at] == "ON" and keys[at + 1] in ("DELETE", "UPDATE"))
+    return not {"CASCADE", "SET"}.isdisjoint(actions)
+
+
+def parse_period(cursor: Cursor) -> tuple[str, str, str]:
+    """Takes ``PERIOD FOR name (start, end)``; gives the three names."""
+    cursor.expect("PERIOD", "FOR")
+    name = cursor.name()
+    cursor.expect("(")
+    start = cursor.column_name()
+    cursor.expect(",")
+    end = cursor.column_name()
+    cursor.expect(")")
+    return name, start, end
+
+
+def _with_period(period: tuple[str, str, str], columns: list[ColumnSpec], keys: list[KeySpec]) -> None:
+    """A period's columns are never NULL, and stand in the keys that say WITHOUT OVERLAPS of it, the end first."""
+    name, start, end = period
+    bounds = {start.lower(), end.lower()}
+    columns[:] = [replace(column, nullable=False) if column.name.lower() in bounds else column for column in columns]
+    for at, key in enumerate(keys):
+        if key.without_overlaps.lower() == name.lower():
+            prefixes = (*key.prefixes, 0, 0) if key.prefixes else ()
+            keys[at] = replace(key, columns=(*key.columns, end, start), prefixes=prefixes, without_overlaps="")
 
 
 def _key_kind(cursor: Cursor) -> KeyKind:
@@ -147,9 +193,10 @@ def _key_kind(cursor: Cursor) -> KeyKind:
     return kind
 
 
-def key_parts(cursor: Cursor) -> tuple[tuple[str | None, ...], tuple[int, ...]]:
-    """Takes the parts of a key in parentheses: columns and prefixes of :class:`KeySpec`."""
+def key_parts(cursor: Cursor) -> tuple[tuple[str | None, ...], tuple[int, ...], str]:
+    """Takes the parts of a key in parentheses: columns, prefixes and period of :class:`KeySpec`."""
     cursor.expect("(")
+    period = ""
     parts: list[tuple[str | None, int]] = []
     while True:
         prefix = 0
@@ -164,12 +211,12 @@ def key_parts(cursor: Cursor) -> tuple[tuple[str | None, ...], tuple[int, ...]]:
             parts.append((name, prefix))
         cursor.accept_any(_DIRECTIONS)
         if cursor.accept("WITHOUT", "OVERLAPS"):
-            parts.pop()
+            period = parts.pop()[0] or ""
         if not cursor.accept(","):
             break
     cursor.expect(")")
     prefixes = tuple(prefix for _, prefix in parts)
-    return tuple(name for name, _ in parts), prefixes if any(prefixes) else ()
+    return tuple(name for name, _ in parts), prefixes if any(prefixes) else (), period
 
 
 def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str]:

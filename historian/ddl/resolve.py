@@ -13,10 +13,13 @@ from historian.ddl.lexer import LexError, tokenize
 from historian.ddl.parser import parse
 from historian.ddl.refused import Refused
 from historian.ddl.resolve_alter import altered_table
-from historian.ddl.resolve_create import copied_table, created_table, made_database
+from historian.ddl.resolve_create import copied_table, created_table, follows_inline_references, made_database
 from historian.ddl.statements import (
+    AddColumn,
+    AddKey,
     AlterDatabase,
     AlterTable,
+    ChangeColumn,
     ChangesRows,
     CreateDatabase,
     CreateSequence,
@@ -46,6 +49,8 @@ SYSTEM_DATABASES = frozenset(("mysql", "information_schema", "performance_schema
 
 _DML_TOKENS = 2000
 PT_OSC_TRIGGER = "pt_osc_"
+_LOGS_CASCADES = 90600
+"""MySQL from which on cascades are logged as row events; MariaDB logs none."""
 _REFERENCED = (1217, 1451)
 """Errors of a DROP that leaves those of its tables that a foreign key refers to, and does not say which."""
 _GLANCE_TOKENS = 2
@@ -68,6 +73,7 @@ class Resolution:
             proves that the table begins here only where the catalog is known to hold every table.
         reason: of "dml", "rows" and "not_understood", a clause for people.
         filled: of "rows", whether all that may have happened is that NULLs became values.
+        cascades: tables that get a foreign key by which their rows change when others do, on a server that does not log that.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -76,6 +82,7 @@ class Resolution:
     conditional: tuple[TableName, ...] = ()
     reason: str = ""
     filled: bool = False
+    cascades: tuple[TableName, ...] = ()
 
 
 _IRRELEVANT = Resolution(kind="irrelevant")
@@ -150,7 +157,25 @@ def _ddl(sql: str, context: StatementContext, catalog: Catalog, verb: tuple[str,
         return Resolution(kind="not_understood", tables=_named((statement.table,), catalog, context), reason=reason)
     if context.error_code:
         return _failed(statement, catalog, context)
-    return _RESOLVE[type(statement)](statement, catalog, context)
+    found = _RESOLVE[type(statement)](statement, catalog, context)
+    if not (isinstance(statement, (CreateTable, AlterTable)) and _gets_cascade(statement, context)):
+        return found
+    return replace(found, cascades=_named(_tracked((statement.table,)), catalog, context))
+
+
+def _gets_cascade(statement: CreateTable | AlterTable, context: StatementContext) -> bool:
+    """Whether a statement brings a foreign key with an action to its table, on a server that does not log the rows that it changes."""
+    if context.flavor == "mysql" and context.version >= _LOGS_CASCADES:
+        return False
+    if isinstance(statement, CreateTable):
+        keys = list(statement.keys)
+    else:
+        keys = [action.key for action in statement.actions if isinstance(action, AddKey)]
+        for action in statement.actions:
+            if isinstance(action, (AddColumn, ChangeColumn)):
+                keys += action.column.keys()
+    inline = follows_inline_references(context)
+    return any(key.cascades and (inline or not key.inline) for key in keys)
 
 
 def _failed(statement: Statement, catalog: Catalog, context: StatementContext) -> Resolution:

@@ -100,7 +100,8 @@ KeyKind = Literal["primary", "unique", "index", "foreign"]
 class KeySpec:
     """A key of a table; a column is None where the key part is an expression. ``inline``: said in a column definition.
 
-    ``prefixes``: see :class:`historian.schema.UniqueKey`, as written.
+    ``prefixes``: see :class:`historian.schema.UniqueKey`, as written. ``without_overlaps``: the period whose end and start are the
+    key's last columns. ``cascades``: of a foreign key, whether it changes rows of its table when others change.
     """
 
     kind: KeyKind
@@ -109,6 +110,8 @@ class KeySpec:
     name: str | None = None
     if_not_exists: bool = False
     inline: bool = False
+    without_overlaps: str = ""
+    cascades: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,7 @@ class ColumnSpec:
     primary: bool = False
     unique: bool = False
     references: bool = False
+    cascades: bool = False
 
     def keys(self) -> tuple[KeySpec, ...]:
         """The keys that the definition brings with it."""
@@ -137,7 +141,11 @@ class ColumnSpec:
             ("unique", self.unique),
             ("foreign", self.references),
         )
-        return tuple(KeySpec(kind=kind, columns=(self.name,), inline=True) for kind, is_so in said if is_so)
+        return tuple(
+            KeySpec(kind=kind, columns=(self.name,), inline=True, cascades=self.cascades and kind == "foreign")
+            for kind, is_so in said
+            if is_so
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,8 @@ TYPES = {
     "DECIMAL(6,2)": NUMBERS,
     "VARCHAR(9)": (*NUMBERS, *TEXTS),
     "VARCHAR(9) CHARACTER SET latin1": TEXTS,
+    "VARBINARY(9)": ("1.5e1", "1e2", "5.", "-0", "'ab'", "x'c3a9'", "b'1100001'"),
+    "BINARY(4)": ("1.5e1", "5.", "'ab'"),
     "BIT(8)": ("1.6", "1.4", "b'101'", "x'41'", "5"),
     "DATETIME": MOMENTS,
     "DATETIME(3)": MOMENTS,
