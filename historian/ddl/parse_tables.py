@@ -85,7 +85,7 @@ def _body(cursor: Cursor, columns: list[ColumnSpec], keys: list[KeySpec]) -> Non
     period = None
     while True:
         if cursor.key == "PERIOD" and cursor.following() == "FOR" and cursor.following(2) != "SYSTEM_TIME":
-            period = parse_period(cursor)
+            period = _period(cursor)
         elif is_key(cursor):
             key = parse_key(cursor)
             if key is not None:
@@ -156,7 +156,7 @@ def _cascades(keys: list[str]) -> bool:
     return not {"CASCADE", "SET"}.isdisjoint(actions)
 
 
-def parse_period(cursor: Cursor) -> tuple[str, str, str]:
+def _period(cursor: Cursor) -> tuple[str, str, str]:
     """Takes ``PERIOD FOR name (start, end)``; gives the three names."""
     cursor.expect("PERIOD", "FOR")
     name = cursor.name()

@@ -29,6 +29,7 @@ __all__ = [
     "DropTables",
     "KeyKind",
     "KeySpec",
+    "NoTable",
     "Position",
     "RenameColumn",
     "RenameKey",
