@@ -187,6 +187,7 @@ class BinlogServerReader(BinlogReader):
         self._waiting: tuple[LogPosition, Dump] | None = None
         self._woken_at: LogPosition | None = None
         self._waits_as = "historian waits"
+        self._asks = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _server_reader, (self.address, self.flavor)
@@ -200,8 +201,11 @@ class BinlogServerReader(BinlogReader):
             connection = self._connected()
             try:
                 with connection.cursor() as cursor:
+                    self._asks = True
                     cursor.execute(question, arguments or None)
-                    return tuple(cursor.fetchall())
+                    answer = tuple(cursor.fetchall())
+                    self._asks = False
+                    return answer
             except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
                 number = error.args[0] if error.args else 0
                 if number in _NO_PRIVILEGE:
@@ -409,8 +413,8 @@ class BinlogServerReader(BinlogReader):
         """
         import pymysql
 
-        if self._connection is None:
-            return
+        if self._connection is None or self._asks:
+            return  # whoever was interrupted in a question has its answer before them
         with contextlib.suppress(pymysql.err.MySQLError, OSError), self._connection.cursor() as cursor:
             cursor.execute("SELECT IS_USED_LOCK(%s)", (lock,))
             (holder,) = cursor.fetchone() or (None,)
@@ -439,6 +443,7 @@ class BinlogServerReader(BinlogReader):
             connection: Any = self._connection
             connection._force_close()  # noqa: SLF001 - COM_QUIT would wait for a server that may be gone
             self._connection = None
+            self._asks = False
 
 
 _GONE = frozenset((0, 2006, 2013, 2014, 4031, 1927))

@@ -184,3 +184,21 @@ def test_a_defect_cannot_take_all_connections_of_a_server(mysql9: Server, monkey
         for each in opened:
             if each.open:
                 each.close()
+
+
+def test_a_reader_that_was_interrupted_in_a_question_asks_no_other_one_on_that_connection(
+    mysql9: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next answer there is that of the question before."""
+    address = ServerAddress(host=mysql9.host, port=mysql9.port, user=mysql9.user, password=mysql9.password)
+    reader = BinlogServerReader(address, flavor="mysql")
+    reader.wait(reader.end(), 0.05)
+    asked: list[object] = []
+    monkeypatch.setattr(reader._connection, "query", lambda *arguments: asked.append(arguments))
+    reader._asks = True
+    reader.close()
+
+    assert [] == asked
+    assert 0 == len([row for row in mysql9.sql("SHOW PROCESSLIST") if "Dump" in str(row[4]) and row[1] == USER])
+    assert reader.end() is not None
+    reader.close()
