@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from historian.errors import SourceError
 
@@ -21,24 +20,6 @@ _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity
 _TRIES = 200
 _CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
-
-
-MOST_CONNECTIONS = 64
-"""That one process has open at a time. Ranges are read by a few threads, so more are a mistake of ours: the source must not pay."""
-
-_OPEN: WeakSet[Any] = WeakSet()
-
-
-def _check_open_connections(where: str) -> None:
-    is_open = [connection for connection in list(_OPEN) if connection.open]
-    if len(is_open) >= MOST_CONNECTIONS:
-        raise SourceError(
-            "this process has too many connections open",
-            where=where,
-            expected=f"fewer than {MOST_CONNECTIONS}",
-            found=str(len(is_open)),
-            next_step="start again, and report this as a mistake in historian",
-        )
 
 
 class ConnectionLost(SourceError):
@@ -133,9 +114,8 @@ class ServerAddress:
     def _connect(self, **tls: Any) -> Connection[Any]:
         import pymysql
 
-        _check_open_connections(str(self))
         try:
-            connection = pymysql.connect(
+            return pymysql.connect(
                 host=self.host,
                 port=self.port,
                 user=self.user,
@@ -149,8 +129,6 @@ class ServerAddress:
             )
         except pymysql.err.MySQLError as error:
             raise self._failure(error) from error
-        _OPEN.add(connection)
-        return connection
 
     def _failure(self, error: Exception) -> SourceError:
         number, text = (*error.args, "")[:2] if error.args else (0, str(error))

@@ -159,6 +159,11 @@ class Dump:
         return self
 
     @property
+    def is_open(self) -> bool:
+        """Whether it has a connection."""
+        return bool(self._connection.open)
+
+    @property
     def file(self) -> str:
         """The file that the server has come to."""
         return self._gatherer.file

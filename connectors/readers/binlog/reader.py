@@ -27,11 +27,13 @@ from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, Prepa
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["BinlogFilesReader", "BinlogServerReader"]
+__all__ = ["MOST_DUMPS", "BinlogFilesReader", "BinlogServerReader"]
 
 _COMMIT_LAG_S = 5.0
 _LAG_STEP_S = 0.02
 _WOKEN_PAUSE_S = 1.0
+MOST_DUMPS = 32
+"""That one reader has open at a time. Ranges are read by a few threads, so more are a mistake of ours: the source must not pay."""
 
 
 class BinlogFilesReader(BinlogReader):
@@ -187,6 +189,7 @@ class BinlogServerReader(BinlogReader):
         self._waiting: tuple[LogPosition, Dump] | None = None
         self._woken_at: LogPosition | None = None
         self._waits_as = "historian waits"
+        self._dumps: list[Dump] = []
         self._asks = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -325,7 +328,17 @@ class BinlogServerReader(BinlogReader):
     def _dump(self, begin: Any) -> Dump:
         import pymysql
 
+        self._dumps = [dump for dump in self._dumps if dump.is_open]
+        if len(self._dumps) >= MOST_DUMPS:
+            raise SourceError(
+                "this reader has too many dumps open",
+                where=str(self.address),
+                expected=f"fewer than {MOST_DUMPS}",
+                found=str(len(self._dumps)),
+                next_step="start again, and report this as a mistake in historian",
+            )
         dump = Dump(self.address, self.flavor)
+        self._dumps.append(dump)
         try:
             begin(dump)
         except pymysql.err.MySQLError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from connectors.readers.base import Bound
-from connectors.readers.binlog import connection, dump
+from connectors.readers.binlog import dump
+from connectors.readers.binlog import reader as module
 from connectors.readers.binlog.connection import ConnectionLost, ServerAddress
 from connectors.readers.binlog.reader import BinlogServerReader
 from historian.errors import SourceError
@@ -171,19 +173,17 @@ def test_the_dump_of_a_run_that_was_killed_is_ended_by_the_next_one(server: Serv
 
 
 def test_a_defect_cannot_take_all_connections_of_a_server(mysql9: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_OPEN", connection.WeakSet())
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(module, "MOST_DUMPS", 3)
     address = ServerAddress(host=mysql9.host, port=mysql9.port, user=mysql9.user, password=mysql9.password)
-    opened = [address.connect() for _ in range(3)]
-    try:
-        with pytest.raises(SourceError, match="too many connections open"):
-            address.connect()
-        opened[0].close()
-        opened.append(address.connect())
-    finally:
+    with contextlib.closing(BinlogServerReader(address, flavor="mysql")) as reader:
+        end = reader.end()
+        opened = [reader._stream(end.file, end.offset) for _ in range(3)]
+        with pytest.raises(SourceError, match="too many dumps open"):
+            reader._stream(end.file, end.offset)
+        opened.pop().close()
+        opened.append(reader._stream(end.file, end.offset))
         for each in opened:
-            if each.open:
-                each.close()
+            each.close()
 
 
 def test_a_reader_that_was_interrupted_in_a_question_asks_no_other_one_on_that_connection(
