@@ -34,15 +34,15 @@ sync:  ## Make the environment in .venv as uv.lock says; fetch uv and Java where
 
 .PHONY: jvm
 jvm: sync  ## Fetch Delta's jars, once
-	@$(python) -m connectors.jvm >/dev/null
+	@$(python) -m connectors.spark.jvm >/dev/null
 
 .PHONY: servers
 servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.5, 10.11, 11.8, PostgreSQL 15
-	@$(python) tests/support/server_data.py
+	@$(support) $(python) tests/support/databases/server_data.py
 
 classes := build/java-classes.jsa
-$(classes): uv.lock tests/support/java_classes.py | jvm
-	@$(python) tests/support/java_classes.py $@
+$(classes): uv.lock tests/support/lakes/java_classes.py | jvm
+	@$(support) $(python) tests/support/lakes/java_classes.py $@
 
 ##@ See it work
 
@@ -73,7 +73,7 @@ lint: sync  ## Lint, check the format, the types and the direction of imports
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
 	@$(python) -m mypy --no-error-summary
-	@MYPYPATH=tests/support $(python) -m mypy --no-error-summary tests/conftest.py tests/support/debian.py tests/support/server*.py
+	@MYPYPATH=tests/support $(python) -m mypy --explicit-package-bases --no-error-summary tests/conftest.py tests/support/databases/debian.py tests/support/databases/server*.py
 	@mkdir -p build && .venv/bin/lint-imports --no-logo >build/lint-imports.log 2>&1 || { cat build/lint-imports.log; exit 1; }
 	@uv lock --check --quiet
 	@echo "lint: clean"
@@ -111,6 +111,10 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 
 ##@ Measure
 
+.PHONY: structure
+structure: sync  ## Print the rooms: modules, floors of imports, lines, circles
+	@$(python) tests/support/structure.py
+
 .PHONY: bench
 bench: jvm servers  ## Run the benchmarks; the last line of each is its result as JSON
 	@$(support) $(python) benchmarks/decode.py
@@ -128,7 +132,7 @@ soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds 
 	@$(pytest) -q -m soak $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
-	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/test_delta_crash.py $(PYTEST_ARGS)
+	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/delta/writing/test_crashes.py $(PYTEST_ARGS)
 	@$(MAKE) attack
 	@DAMAGE_CASES=$(CASES) $(pytest) -s tests/connectors/readers/binlog/test_damaged_files.py $(PYTEST_ARGS)
 

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.connection import ServerAddress, TlsSettings
 from connectors.readers.binlog.reader import BinlogServerReader
-from decoder_lab import log_end, planned
-from historian.changelog import physical_name
-from historian.plans import LogRange
+from connectors.readers.binlog.transport.connection import ServerAddress, TlsSettings
+from historian.changelog.operations import physical_name
+from historian.plans.plans import LogRange
+from logs.decoder_lab import log_end, planned
 
 if TYPE_CHECKING:
-    from historian.chunks import Chunk
-    from historian.schema import Snapshot
-    from servers import Server
+    from databases.servers import Server
+    from historian.changelog.chunks import Chunk
+    from historian.schema.snapshots import Snapshot
 
 __all__ = [
     "Work",

@@ -31,14 +31,14 @@ from binlog_work import Work, check_count, in_own_file, in_turn, ours, plain, ra
 from drain import CpuMeter, Drain
 from orders import create_orders, fill_orders, updated_orders
 
-from decoder_lab import capture
-from historian.changelog import physical_name
-from servers import start_server
+from databases.servers import start_server
+from historian.changelog.operations import physical_name
+from logs.decoder_lab import capture
 
 if TYPE_CHECKING:
-    from historian.chunks import Chunk
-    from historian.schema import Snapshot
-    from servers import Server
+    from databases.servers import Server
+    from historian.changelog.chunks import Chunk
+    from historian.schema.snapshots import Snapshot
 
 SMALL = "CREATE TABLE bench.small (id INT NOT NULL PRIMARY KEY, name VARCHAR(30) NOT NULL, amount INT NOT NULL)"
 TRANSACTIONS = """

@@ -22,11 +22,11 @@ from binlog_work import Work, in_turn, report
 from orders import create_orders, fill_orders, updated_orders
 
 from connectors.readers.binlog.reader import BinlogFilesReader
-from decoder_lab import planned
-from servers import start_server
+from databases.servers import start_server
+from logs.decoder_lab import planned
 
 if TYPE_CHECKING:
-    from servers import Server
+    from databases.servers import Server
 
 
 def record(server: Server, updates: int) -> list[Work]:

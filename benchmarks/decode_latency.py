@@ -24,13 +24,13 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from binlog_work import report
 
-from historian.changelog import physical_name
+from databases.servers import start_server
+from historian.changelog.operations import physical_name
 from historian.errors import HistorianError
-from servers import start_server
 
 if TYPE_CHECKING:
-    from connectors.tailing import Tail
-    from servers import Server
+    from connectors.tail.follow import Tail
+    from databases.servers import Server
 
 ROOT = Path(__file__).parent.parent
 CONFIG = """
@@ -63,7 +63,7 @@ def first_row(path: Path) -> None:
 def opened(path: Path) -> Tail:
     """Who follows the configured log."""
     from connectors.config import load_config
-    from connectors.tailing import Tail
+    from connectors.tail.follow import Tail
 
     return Tail(load_config(path))
 

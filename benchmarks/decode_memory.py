@@ -22,11 +22,11 @@ from binlog_work import Work, address, in_own_file, report
 from orders import create_orders, fill_orders
 
 from connectors.readers.binlog.reader import BinlogServerReader
-from decoder_lab import capture, planned
-from servers import start_server
+from databases.servers import start_server
+from logs.decoder_lab import capture, planned
 
 if TYPE_CHECKING:
-    from servers import Server
+    from databases.servers import Server
 
 
 def peak_mb(work: Work, server: Server) -> float:

@@ -20,11 +20,11 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from binlog_work import Work, check_count, in_own_file, in_turn, ours, rate, report, theirs, values
 
-from decoder_lab import capture
-from servers import start_server
+from databases.servers import start_server
+from logs.decoder_lab import capture
 
 if TYPE_CHECKING:
-    from servers import Server
+    from databases.servers import Server
 
 NUMBERS = "WITH RECURSIVE s (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM s WHERE n + 1 < {last})"
 DOCUMENT = """

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from binlog_work import address
 
-from connectors.readers.binlog.dump import Dump
+from connectors.readers.binlog.transport.dump import Dump
 
 if TYPE_CHECKING:
-    from historian.plans import LogRange
-    from servers import Server
+    from databases.servers import Server
+    from historian.plans.plans import LogRange
 
 __all__ = ["CpuMeter", "Drain"]
 

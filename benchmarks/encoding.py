@@ -1,6 +1,6 @@
 """Rows to cells and back, many at a time, against plain Python that goes row by row, in turn in one process.
 
-``write``: our form, against ``tests/support/plain_rows.py``, whose bytes are the same (compared first). ``write_nested``: a
+``write``: our form, against ``tests/support/models/plain_rows.py``, whose bytes are the same (compared first). ``write_nested``: a
 struct, a list and a map. ``write_risingwave``: RisingWave's form, against its values written one by one. ``read`` and
 ``read_two_columns``: cells to Arrow, against a plain reader of the same columns. The other side begins with Python values
 and ends with them, and is measured on fewer rows. All rates are rows per second of the processor, since both sides use one
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, field_id, with_id
 from historian.encoding.risingwave_values import write_row, write_value
-from plain_rows import row_reader, row_writer
+from models.plain_rows import row_reader, row_writer
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 

@@ -29,7 +29,12 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from ddl_speed import alter_per_s, create_per_s, triage_per_s
 
-from historian.edits import (
+from historian.history.history import History
+from historian.history.timeline import TimelineEntry
+from historian.names import TableName
+from historian.positions import LogPosition
+from historian.positions.places import Place
+from historian.schema.edits import (
     AddColumn,
     ChangeType,
     CreateTable,
@@ -41,12 +46,8 @@ from historian.edits import (
     TruncateTable,
     apply,
 )
-from historian.history import History
-from historian.plans import Place
-from historian.positions import LogPosition
-from historian.schema import Catalog, Column, ColumnType, Snapshot, TableName
+from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from historian.store import Store
-from historian.timeline import TimelineEntry
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FLOORS = {"triage_per_s": 20_000, "alter_per_s": 5_000, "create_per_s": 1_000}

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
 from connectors.config import load_config
-from connectors.jvm import delta_jars
-from connectors.pipeline import run
-from servers import start_server
+from connectors.pipeline.run import run
+from connectors.spark.jvm import delta_jars
+from databases.servers import start_server
 from sinks.session import spark_session
 
 if TYPE_CHECKING:

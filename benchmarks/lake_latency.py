@@ -28,10 +28,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from binlog_work import report
 
-from servers import start_server
+from databases.servers import start_server
 
 if TYPE_CHECKING:
-    from servers import Server
+    from databases.servers import Server
 
 WARM_S = 10
 ROWS, PAUSE_S = 10, 0.01

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from binlog_work import report
 from orders import create_orders, fill_orders
 
-from servers import Server, start_server
+from databases.servers import Server, start_server
 
 COMMAND = [sys.executable, "-c", "from connectors.cli import main; main()", "run", "--once"]
 CONFIG = """

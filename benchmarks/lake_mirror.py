@@ -29,21 +29,21 @@ import pyarrow.parquet as pq
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
 from connectors.config import load_config
-from connectors.jvm import delta_jars
-from connectors.pipeline import Pipeline
-from historian.changelog import CHUNK_COLUMNS, Op, physical_name
-from historian.chunks import Chunk
-from historian.schema import ColumnType
-from historian.types import arrow_type
-from servers import start_server
-from sink_lab import Lab, decimal, text
+from connectors.pipeline.run import Pipeline
+from connectors.spark.jvm import delta_jars
+from databases.servers import start_server
+from historian.changelog.chunks import Chunk
+from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
+from historian.schema.snapshots import ColumnType
+from historian.values.arrow_types import arrow_type
+from lakes.sink_lab import Lab, decimal, text
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from servers import Server
+    from databases.servers import Server
 
 COLUMNS = {
     "id": ColumnType(name="bigint"),

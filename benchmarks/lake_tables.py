@@ -24,14 +24,15 @@ import pyarrow.parquet as pq
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
-from connectors.jvm import delta_jars
-from historian.changelog import physical_name
-from historian.schema import ColumnType
-from sink_lab import INT, Lab, decimal, text
+from connectors.spark.jvm import delta_jars
+from historian.changelog.operations import physical_name
+from historian.schema.snapshots import ColumnType
+from lakes.sink_lab import INT, Lab, decimal, text
 from sinks.delta import DeltaSettings, DeltaSink
-from sinks.delta.files import FileWriter
-from sinks.delta.kernel import Commit, Kernel
-from sinks.delta.schema import plain_schema
+from sinks.delta.log.columns import plain_schema
+from sinks.delta.log.commits import Commit
+from sinks.delta.log.kernel import Kernel
+from sinks.delta.rewrite.files import FileWriter
 from sinks.session import spark_session
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from historian.plans import Plan
+    from historian.plans.plans import Plan
 
 COLUMNS = {
     "id": ColumnType(name="bigint"),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from binlog_work import Work, in_own_file
 
-from decoder_lab import capture
+from logs.decoder_lab import capture
 
 if TYPE_CHECKING:
-    from servers import Server
+    from databases.servers import Server
 
 __all__ = ["create_orders", "fill_orders", "updated_orders"]
 

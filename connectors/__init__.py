@@ -1,3 +1,6 @@
-"""The edge in: readers of change logs, the Spark data source, and the parts that tie readers to sinks."""
+"""The edge in: readers of change logs, what follows them, and the parts that tie readers to sinks.
+
+What needs neither a source nor a configuration does not belong here (:mod:`historian`).
+"""
 
 __all__: list[str] = []

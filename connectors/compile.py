@@ -18,19 +18,10 @@ from typing import Any
 import pyarrow as pa
 from numba import types
 
-from connectors.readers.binlog.kernels import (
-    checksums,
-    double_byte,
-    finding,
-    folding,
-    gtids,
-    json,
-    scanning,
-    single_byte,
-    unpacking,
-    walk,
-    xa,
-)
+from connectors.readers.binlog.kernels.log import finding, gtids, scanning, unpacking, xa
+from connectors.readers.binlog.kernels.machine import checksums, folding
+from connectors.readers.binlog.kernels.rows import walk
+from connectors.readers.binlog.kernels.text import double_byte, json, single_byte
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
 
 __all__ = ["KERNELS", "compile_kernels"]

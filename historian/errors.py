@@ -194,7 +194,7 @@ class ValueUnrepresentable(HistorianError):
     """The target type cannot hold a value.
 
     Attributes:
-        reason: of :data:`historian.policies.REASONS`; "" where there is no policy for it.
+        reason: of :data:`historian.values.policies.REASONS`; "" where there is no policy for it.
     """
 
     reason: str = ""

@@ -1,7 +1,8 @@
 """Spark's door to the ``historian`` format: Spark looks for ``DefaultSource`` in every module named ``pyspark_*``.
 
-Spark imports all such modules at once and gives up on all of them when one fails. So nothing is imported here before
-``DefaultSource`` is asked for, and a source that cannot be imported becomes one that says why when it is used.
+The Arrow half of its functions does not belong here (:mod:`historian.changelog`).
+
+Open to other rooms: ``columns``, ``conversions``, ``merging``, ``state``, ``validation``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def __getattr__(name: str) -> type[DataSource]:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     try:
-        from connectors.spark import HistorianSource
+        from connectors.spark.data_source import HistorianSource
     except ImportError as error:
         return _unavailable(error)
     return HistorianSource

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-from historian.changelog import Op
+from historian.changelog.operations import Op
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

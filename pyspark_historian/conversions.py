@@ -1,6 +1,6 @@
 """A changelog DataFrame in the forms of other systems, and back: expressions and windows alone, no row meets Python.
 
-The functions are those of :mod:`historian.conversions`, which do the same to Arrow tables. A DataFrame has no order, so
+The functions are those of :mod:`historian.changelog.conversions`, which do the same to Arrow tables. A DataFrame has no order, so
 ``offset`` says it; neighbours are rows whose offsets follow each other. What is wrong stops the query that meets it.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-from historian.changelog import POSITION_COLUMNS, Op, data_columns
-from historian.conversions import AFTER, BEFORE, EVENT, ROW_KIND
+from historian.changelog.conversions import AFTER, BEFORE, EVENT, ROW_KIND
+from historian.changelog.operations import POSITION_COLUMNS, Op, data_columns
 from historian.errors import HistorianError
 from pyspark_historian.columns import at, image, mapped, numbered, operation, refuse
 

@@ -1,4 +1,4 @@
-"""A batch merged into a state by a strategy, as DataFrames; see :mod:`historian.merging`, which does it in Arrow."""
+"""A batch merged into a state by a strategy, as DataFrames; see :mod:`historian.changelog.merging.batches`, which does it in Arrow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 from pyspark.sql.types import DataType, DateType, IntegralType, TimestampType
 
-from historian.changelog import Op
+from historian.changelog.merging.batches import refused, whole_ms
+from historian.changelog.merging.strategies import (
+    Append,
+    ChangelogStream,
+    Ledger,
+    Strategy,
+    UpsertStream,
+    merged_columns,
+)
+from historian.changelog.operations import Op
+from historian.changelog.validation import Profile
 from historian.errors import HistorianError
-from historian.merging import refused, whole_ms
-from historian.strategies import Append, ChangelogStream, Ledger, Strategy, UpsertStream, merged_columns
-from historian.validation import Profile
 from pyspark_historian.columns import at, mapped, numbered, operation, refuse
 from pyspark_historian.validation import check, findings_of
 

@@ -1,4 +1,4 @@
-"""A changelog DataFrame projected to the state that it leads to; see :mod:`historian.changelog_state`."""
+"""A changelog DataFrame projected to the state that it leads to; see :mod:`historian.changelog.state`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from historian.absence import absence_lists
-from historian.changelog import Op, data_columns, position_column
-from historian.changelog_state import Added, state_columns, up_to, without_positions
+from historian.changelog.missing_columns import missing_lists
+from historian.changelog.operations import Op, data_columns, position_column
+from historian.changelog.state import Added, state_columns, up_to, without_positions
 from historian.positions import LogPosition
 from pyspark_historian.columns import Mapper, at, image, in_arrow, refuse
 
@@ -29,13 +29,13 @@ def project_changelog(
     """The state that a changelog leads to: ``event_time``, where it has one, and the data columns, one row a key.
 
     One shuffle, by key, of rows that are folded before it. A changelog that ends between -C and +C, or lacks columns
-    (:mod:`historian.absence`), stops the query.
+    (:mod:`historian.changelog.missing_columns`), stops the query.
 
     Args:
         rows: the changelog.
         key: names of the key's columns; without them whole rows are counted, and have no ``event_time``.
         until: the offset of the last row that counts; or a position of the source's log, for rows with a column of
-            :func:`historian.changelog.position_column`; None: all count.
+            :func:`historian.changelog.operations.position_column`; None: all count.
         added: by name the columns that rows of earlier schema versions do not have.
         order: columns that say which row of a key is the later one.
     """
@@ -43,7 +43,7 @@ def project_changelog(
         rows = rows.where(F.col("offset") <= until)
     elif until is not None:
         rows = _up_to(rows, until)
-    for name in absence_lists(to_arrow_schema(rows.schema, timezone="UTC")):
+    for name in missing_lists(to_arrow_schema(rows.schema, timezone="UTC")):
         lacks = refuse("rows lack columns, which only the rows before tell", at(name))
         rows = rows.where(F.when(at(name).isNull(), F.lit(True)).otherwise(lacks)).drop(name)
     for name, column in (added or {}).items():

@@ -1,4 +1,4 @@
-"""Strict validation of a changelog DataFrame: the findings of :mod:`historian.validation` as rows.
+"""Strict validation of a changelog DataFrame: the findings of :mod:`historian.changelog.validation` as rows.
 
 Executors hold batches alone: rows come to them sorted, and what is wrong shows between neighbours.
 """
@@ -15,18 +15,18 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from historian.absence import absence_lists
-from historian.changelog import Op
-from historian.images import where
-from historian.validation import Finding, Profile, Rule, check_columns
-from historian.validation.images import check_bag, check_keys, same_as_before
-from historian.validation.sequence import check_offsets, check_values, operations
+from historian.changelog.missing_columns import missing_lists
+from historian.changelog.operations import Op
+from historian.changelog.row_images import where
+from historian.changelog.validation import Finding, Profile, Rule, check_columns
+from historian.changelog.validation.images import check_bag, check_keys, same_as_before
+from historian.changelog.validation.sequence import check_offsets, check_values, operations
 from pyspark_historian.columns import Mapper, at, in_arrow
 
 __all__ = ["FINDINGS", "check", "findings_of"]
 
 FINDINGS = "offset long, rule string, expected string, found string"
-"""Columns of findings: the fields of :class:`historian.validation.Finding`."""
+"""Columns of findings: the fields of :class:`historian.changelog.validation.Finding`."""
 
 _FOUND = f"{FINDINGS}, begins boolean"
 _FOUND_SCHEMA = pa.schema(
@@ -55,7 +55,7 @@ def check(
 ) -> DataFrame:
     """All that is wrong in a changelog, as rows of :data:`FINDINGS`; none for one that keeps the rules of *profile*.
 
-    The rules are those of :func:`historian.validation.check`, but that the order of rows is that of their offsets, and
+    The rules are those of :func:`historian.changelog.validation.check`, but that the order of rows is that of their offsets, and
     timestamps have Spark's one unit, so that in the ODF profile their values are looked at. Two shuffles: by offset and
     by key.
 
@@ -77,8 +77,8 @@ def check(
     if missing or len(set(names)) < len(names) or any(name not in names for name in profile.system_columns):
         return findings
     rows = rows.withColumns({"op": F.col("op").cast("int"), "offset": F.col("offset").cast("long")})
-    findings = findings.union(_of_offsets(rows, tuple(key), absence_lists(schema), profile, first_offset))
-    data = tuple(name for name in profile.data(names) if name not in absence_lists(schema))
+    findings = findings.union(_of_offsets(rows, tuple(key), missing_lists(schema), profile, first_offset))
+    data = tuple(name for name in profile.data(names) if name not in missing_lists(schema))
     complete = former is not None or profile is Profile.ODF
     if not key and not complete:
         return findings

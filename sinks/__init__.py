@@ -1,4 +1,9 @@
-"""The edge out: the Delta changelog, mirror and history, and further sinks."""
+"""The edge out: the Delta changelog, mirror and history, and further sinks.
+
+Sources and configuration files do not belong here (:mod:`connectors`).
+
+Open to other rooms: ``console``, ``session``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from historian.positions import LogPosition
-    from sinks.delta.cuts import ConsistentCut
+    from sinks.delta.reading.cuts import ConsistentCut
     from sinks.delta.settings import DeltaSettings
 
 __all__ = ["consistent"]
@@ -37,7 +42,7 @@ def consistent(
         PositionExpired: a table's log is not kept back to there.
         SinkError: there is no lake.
     """
-    from sinks.delta.cuts import consistent_cut
+    from sinks.delta.reading.cuts import consistent_cut
     from sinks.delta.settings import DeltaSettings
 
     settings = lake if isinstance(lake, DeltaSettings) else DeltaSettings(path=str(lake))

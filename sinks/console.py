@@ -1,7 +1,7 @@
 """The console sink: every change as a line of JSON, for a look at a stream while it runs.
 
 A row is ``{"table", "op", "event_time", "schema_version", "data"}``, with lists of names ``absent`` and ``unseen`` where its
-images lack columns, which ``data`` then leaves out (:mod:`historian.absence`); a statement that changes a table
+images lack columns, which ``data`` then leaves out (:mod:`historian.changelog.missing_columns`); a statement that changes a table
 ``{"table", "schema_version", "statement"}``. Nothing is kept: what a restart writes again is printed again, and the
 rows that TRUNCATE or DROP take back are those of the statement, which is printed.
 """
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from historian.absence import ABSENT, absent_names
-from historian.changelog import CHUNK_COLUMNS, Op
-from historian.chunks import Chunk, letters
-from historian.plans import Plan, PlannedVersion
-from historian.timeline import TimelineEntry
-from sinks.base import Recovered, TargetStatus
-from sinks.chunks import Chunks
-from sinks.parts import check_planned, count_rows
+from historian.changelog.chunks import Chunk, letters
+from historian.changelog.missing_columns import ABSENT, missing_names
+from historian.changelog.operations import CHUNK_COLUMNS, Op
+from historian.history.timeline import TimelineEntry
+from historian.plans.plans import Plan, PlannedVersion
+from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.chunks import Chunks
+from sinks.contract.parts import check_planned, count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,21 +33,21 @@ __all__ = ["ConsoleSink"]
 
 
 class ConsoleSink:
-    """Prints changes to standard output; implements :class:`sinks.base.Sink`."""
+    """Prints changes to standard output; implements :class:`sinks.contract.base.Sink`."""
 
     def __init__(self, spark: SparkSession, settings: object, stream: TextIO | None = None) -> None:  # noqa: ARG002 as every sink is made
         self._stream = stream or sys.stdout
 
     def recover(self) -> Recovered | None:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return None
 
     def open(self, connector: str) -> int | None:  # noqa: ARG002 nothing is kept
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return None
 
     def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:  # noqa: ARG002 as the protocol has it
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         rows, stops, _ = count_rows(chunks)
         check_planned(plan, rows)
         versions = {(table.table_id, v.version): v for table in plan.tables for v in table.versions}
@@ -69,19 +69,19 @@ class ConsoleSink:
         self._stream.flush()
 
     def due_us(self) -> Mapping[int, int]:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return {}
 
     def held(self) -> int | None:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return None
 
     def stopped(self) -> Mapping[str, str]:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return {}
 
     def status(self) -> Sequence[TargetStatus]:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return ()
 
     def _print(self, line: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ def _rows(chunk: Chunk, name: str, version: PlannedVersion) -> Iterator[dict[str
         chunk.rows.columns[len(CHUNK_COLUMNS) :][: len(columns)], names=[str(at) for at, _ in enumerate(columns)]
     )
     heads = zip(chunk.rows.column("op").to_pylist(), chunk.rows.column("event_time").to_pylist(), strict=True)
-    absence = absent_names(chunk.rows, [column.name for column in columns])
+    absence = missing_names(chunk.rows, [column.name for column in columns])
     for (op, event_time), row, lists in zip(heads, data.to_pylist(), absence, strict=True):
         yield {
             "table": name,

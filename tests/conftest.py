@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from java_classes import java_options
-from server_builds import BUILDS
-from servers import Server, server_at, start_server
+from databases.server_builds import BUILDS
+from databases.servers import Server, server_at, start_server
+from lakes.java_classes import java_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from postgres import Postgres
+    from databases.postgres import Postgres
 
 # The same examples in every run, so that a change is judged by itself; `make soak` looks for new ones.
 settings.register_profile("fixed", derandomize=True)
@@ -146,7 +146,7 @@ def mariadb118(_servers: _Servers) -> Server:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """PostgreSQL 15, for stores."""
-    from postgres import postgres_at, start_postgres
+    from databases.postgres import postgres_at, start_postgres
 
     url = os.environ.get("HISTORIAN_TEST_POSTGRES")
     server = postgres_at(url) if url else start_postgres(tmp_path_factory.mktemp("postgres"))
@@ -177,7 +177,7 @@ def fresh_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark session with Delta for the whole session."""
-    from connectors.jvm import delta_jars
+    from connectors.spark.jvm import delta_jars
     from sinks.session import spark_session
 
     directory = tmp_path_factory.mktemp("spark")

@@ -132,10 +132,10 @@ def test_only_the_composition_knows_sinks() -> None:
     }
 
     composition = (
-        "connectors.pipeline",
-        "connectors.decoding",
-        "connectors.rehearsal",
-        "connectors.lakes",
+        "connectors.pipeline.run",
+        "connectors.pipeline.decoding",
+        "connectors.pipeline.rehearsal",
+        "connectors.pipeline.lakes",
         "connectors.check.generated",
         "connectors.check.keys",
         "connectors.check.rules",

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from server_builds import BUILDS
-from servers import server_options
+from databases.server_builds import BUILDS
+from databases.servers import server_options
 
 DOCKER = Path(__file__).parent.parent / "docker"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from connectors.jvm import DELTA_JARS
+from connectors.spark.jvm import DELTA_JARS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +68,7 @@ def test_delta_is_built_for_the_spark_we_pin() -> None:
 
 def test_spark_finds_our_source() -> None:
     import pyspark_historian
-    from connectors.spark import HistorianSource
+    from connectors.spark.data_source import HistorianSource
 
     assert HistorianSource is pyspark_historian.DefaultSource
     assert pyspark_historian.DefaultSource.name() == "historian"
@@ -84,7 +84,7 @@ def test_source_that_cannot_be_imported_says_why_when_used(monkeypatch: pytest.M
 
     import pyspark_historian
 
-    monkeypatch.setitem(sys.modules, "connectors.spark", None)
+    monkeypatch.setitem(sys.modules, "connectors.spark.data_source", None)
 
     # As Spark does it: the class is pickled in one process and used in another.
     source = pickle.loads(dumps(pyspark_historian.DefaultSource))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from server_builds import BUILDS
-from servers import Server, ServerError, server_at
+from databases.server_builds import BUILDS
+from databases.servers import Server, ServerError, server_at
 
 
 def test_version_is_of_the_named_series(server: Server) -> None:

@@ -1,4 +1,9 @@
-"""Preflight: can this configuration run, and would the data be right? Each failed check names what mends it."""
+"""Preflight: can this configuration run, and would the data be right? Each failed check names what mends it.
+
+Checks that a run makes by itself while it reads do not belong here (:mod:`connectors.tracking`).
+
+Open to other rooms: ``rules``.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +47,7 @@ def require(config: PipelineConfig) -> None:
 
 def _results(config: PipelineConfig) -> Iterator[CheckResult]:
     from connectors.check.log import file_checks, position_check
-    from connectors.sources import make_reader
+    from connectors.tracking.sources import make_reader
 
     source = config.source
     results = tuple(file_checks(source) if isinstance(source, BinlogFilesSource) else _server_results(config, source))
@@ -65,7 +70,7 @@ def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[Ch
     from connectors.check.server import ServerView
     from connectors.check.settings import SETTINGS_CHECKS
     from connectors.check.tables import table_checks
-    from connectors.sources import server_address
+    from connectors.tracking.sources import server_address
 
     address = server_address(source)
     with closing(address.connect()) as connection:

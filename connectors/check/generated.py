@@ -8,7 +8,7 @@ from dataclasses import asdict
 from connectors.check.result import CheckResult, warning
 from connectors.check.server import ServerView
 from connectors.config.settings import DeltaSinkConfig, SinkConfig
-from historian.schema import Snapshot
+from historian.schema.snapshots import Snapshot
 from sinks.delta.settings import DeltaSettings
 
 __all__ = ["generated_checks"]

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from connectors.check.result import CheckResult, failed, warning
 from connectors.config.settings import DeltaSinkConfig, SinkConfig
-from historian.schema import Snapshot
+from historian.schema.snapshots import Snapshot
 from sinks.delta.settings import DeltaSettings, TableSettings
 
 __all__ = ["key_checks"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import BinlogFilesSource, PipelineConfig
-from connectors.continuity import Continuity
-from connectors.recorded import recorded_store
+from connectors.tracking.continuity import Continuity
+from connectors.tracking.recorded import recorded_store
 from historian.errors import HistorianError
 from historian.positions import LogPosition, parse_position
 
@@ -68,7 +68,7 @@ def _check_same(config: PipelineConfig, reader: Reader) -> None:
 
 def file_checks(source: BinlogFilesSource) -> Iterator[CheckResult]:
     """Whether the files are binlogs of the flavor configured, and follow each other without a gap."""
-    from connectors.readers.binlog.files import list_files, read_head
+    from connectors.readers.binlog.transport.files import list_files, read_head
 
     name = "binlog files"
     try:

@@ -10,7 +10,7 @@ from connectors.check.result import CheckResult, failed, warning
 from connectors.config import DeltaSinkConfig, SinkConfig
 from historian.errors import ConfigError
 from historian.globs import matches
-from historian.schema import Snapshot
+from historian.schema.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

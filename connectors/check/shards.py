@@ -8,8 +8,8 @@ from dataclasses import asdict
 from connectors.check.result import CheckResult, ok, warning
 from connectors.config import DeltaSinkConfig, SinkConfig
 from historian.errors import TableStopped
-from historian.schema import Snapshot
-from historian.shards import Into
+from historian.plans.shards import Into
+from historian.schema.snapshots import Snapshot
 from sinks.delta.settings import DeltaSettings
 from sinks.shards.reconcile import Reconciler
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from connectors.capture import capture_catalog
 from connectors.check.generated import generated_checks
 from connectors.check.keys import key_checks
 from connectors.check.result import CheckResult, failed, ok, warning
@@ -13,8 +12,10 @@ from connectors.check.server import ServerView
 from connectors.check.shards import shard_checks
 from connectors.config.filters import TableFilter
 from connectors.config.settings import SinkConfig
-from historian.schema import Snapshot, TableName
-from historian.types import is_readable
+from connectors.tracking.capture import capture_catalog
+from historian.names import TableName
+from historian.schema.snapshots import Snapshot
+from historian.values.arrow_types import is_readable
 
 __all__ = ["table_checks"]
 

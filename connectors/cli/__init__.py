@@ -1,4 +1,7 @@
-"""The command ``historian``."""
+"""The command ``historian``: a module for each command, or a room for those that belong together.
+
+What a command does does not belong here, only its arguments and what it prints.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,18 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli.changelog import changelog
+from connectors.cli.changelogs.commands import changelog
 from connectors.cli.check import check
 from connectors.cli.cut import cut
 from connectors.cli.ddl import ddl
+from connectors.cli.dead_letters import replay_dead_letters
 from connectors.cli.heal import ddl_override, heal
-from connectors.cli.letters import replay_dead_letters
-from connectors.cli.outcome import DEBUG
 from connectors.cli.replay import replay
 from connectors.cli.run import run
-from connectors.cli.schemas import schemas
+from connectors.cli.schemas.commands import schemas
 from connectors.cli.status import status
 from connectors.cli.tail import tail
+from connectors.cli.terminal.outcome import DEBUG
 
 __all__ = ["app", "main"]
 

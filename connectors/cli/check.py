@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from connectors.cli.arguments import Config, Json
-from connectors.cli.outcome import ExitCode, ending
-from connectors.cli.terminal import columns, terminal
+from connectors.cli.terminal.arguments import Config, Json
+from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.tables import columns, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table

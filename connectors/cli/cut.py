@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.arguments import Config, Json
-from connectors.cli.outcome import ending, tell
-from connectors.cli.sessions import session
-from connectors.cli.terminal import columns, terminal
+from connectors.cli.terminal.arguments import Config, Json
+from connectors.cli.terminal.outcome import ending, tell
+from connectors.cli.terminal.sessions import session
+from connectors.cli.terminal.tables import columns, terminal
 
 if TYPE_CHECKING:
-    from sinks.delta.cuts import ConsistentCut
+    from sinks.delta.reading.cuts import ConsistentCut
 
 __all__ = ["cut"]
 
@@ -33,7 +33,7 @@ def cut(
 ) -> None:
     """Show the Delta version of each table in which all of them hold one position of the source. This starts Spark."""
     from connectors.config import load_config
-    from connectors.lakes import consistent
+    from connectors.pipeline.lakes import consistent
 
     settings = load_config(config)
     with session(f"cut {settings.name}", settings.sink_paths) as spark:

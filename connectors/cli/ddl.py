@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connectors.cli.arguments import Json
-from connectors.cli.outcome import ExitCode, ending
-from connectors.cli.terminal import columns, terminal
+from connectors.cli.terminal.arguments import Json
+from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.tables import columns, terminal
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from connectors.rehearsal import SinkForeseen
-    from connectors.schema_file import AppliedStatement
-    from historian.information_schema import ServerForm
-    from historian.schema import Catalog
+    from connectors.pipeline.rehearsal import SinkForeseen
+    from connectors.tracking.schema_file import AppliedStatement
+    from historian.ddl.types.information_schema import ServerForm
+    from historian.schema.snapshots import Catalog
 
 __all__ = ["Flavor", "ddl"]
 
@@ -59,8 +59,8 @@ def ddl(
     and why. Ends with 1 where one would.
     """
     from connectors.config import load_config
-    from connectors.schema_file import applied, catalog_of, fresh_server, sql_text
-    from historian.information_schema import server_form
+    from connectors.tracking.schema_file import applied, catalog_of, fresh_server, sql_text
+    from historian.ddl.types.information_schema import server_form
 
     settings = None if config is None else load_config(config)
     kind = _flavor(flavor, settings)
@@ -101,7 +101,7 @@ def _rehearsed(
     settings: PipelineConfig, start: Catalog, steps: Sequence[AppliedStatement]
 ) -> list[tuple[SinkForeseen, ...]]:
     """What the sinks would do before the first statement, and behind each."""
-    from connectors.rehearsal import Rehearsal
+    from connectors.pipeline.rehearsal import Rehearsal
 
     rehearsal = Rehearsal(settings, start)
     return [rehearsal.at_start, *(rehearsal.take(step) for step in steps)]
@@ -117,7 +117,7 @@ def _json(
     foreseen: Sequence[tuple[SinkForeseen, ...]] | None,
     form: ServerForm,
 ) -> dict[str, Any]:
-    from historian.information_schema import tables_form
+    from historian.ddl.types.information_schema import tables_form
 
     behind = steps[-1].after if steps else start
     edits = [edit for step in steps for edit in step.resolution.edits]
@@ -147,8 +147,8 @@ def _print(
 ) -> None:
     from rich.text import Text
 
-    from connectors.cli.edit_text import edit_text
-    from historian.edits import apply
+    from connectors.cli.terminal.edit_text import edit_text
+    from historian.schema.edits import apply
 
     console = terminal()
     told = foreseen or [()] * (len(steps) + 1)
@@ -191,7 +191,7 @@ def _print_foreseen(sinks: Sequence[SinkForeseen]) -> None:
 def _print_table(catalog: Catalog, name: Any, form: ServerForm) -> None:
     from rich.text import Text
 
-    from historian.information_schema import table_form
+    from historian.ddl.types.information_schema import table_form
 
     table = columns("id", "column", "type", "null", "default", "charset", "key", "extra")
     for row in table_form(catalog.tables[name], form)["columns"]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.arguments import Config
-from connectors.cli.outcome import ending
-from connectors.cli.recorded_history import table_named
+from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.recorded_history import table_named
 from historian.errors import StoreError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from connectors.tracker import Tracker
+    from connectors.tracking.tracker import Tracker
 
 __all__ = ["ddl_override", "heal", "held_tracker"]
 
@@ -39,7 +39,7 @@ def heal(
     What changed between its stop and there is lost to its targets, and said to be: the changelog goes on with that gap, the
     mirror is left as it was. Where the stop was a statement, `ddl-override` loses nothing. The connector must not run meanwhile.
     """
-    from connectors import healing
+    from connectors.recovery import healing
 
     if (table is None) == (not lost_log):
         raise typer.BadParameter("give --table TABLE or --lost-log, one of the two")
@@ -77,7 +77,7 @@ def ddl_override(
     The log from the stop on is read again for this table; the next run delivers what was held back. What is said is checked
     against the rows behind it as far as the log tells. The connector must not run meanwhile.
     """
-    from connectors.overriding import override
+    from connectors.recovery.overriding import override
 
     wanted = table_named(table)
     with held_tracker(config) as (settings, tracker):
@@ -94,8 +94,8 @@ def ddl_override(
 def held_tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
     """The connector's tracker, its lease held."""
     from connectors.config import load_config
-    from connectors.recorded import recorded_store
-    from connectors.sources import make_tracker
+    from connectors.tracking.recorded import recorded_store
+    from connectors.tracking.sources import make_tracker
 
     settings = load_config(path)
     store = recorded_store(settings)

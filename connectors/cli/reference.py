@@ -10,7 +10,7 @@ from typing import Any
 import typer.main
 
 from connectors.cli import app
-from connectors.cli.outcome import EXIT_CODES
+from connectors.cli.terminal.outcome import EXIT_CODES
 
 __all__ = ["command_line_page"]
 

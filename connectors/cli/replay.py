@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.arguments import Config
 from connectors.cli.heal import held_tracker
-from connectors.cli.outcome import ending
-from connectors.cli.recorded_history import table_named
-from connectors.cli.sessions import session
+from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.recorded_history import table_named
+from connectors.cli.terminal.sessions import session
 from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.config import PipelineConfig
-    from connectors.tracker import Tracker
+    from connectors.tracking.tracker import Tracker
     from historian.positions import LogPosition
     from sinks.delta import DeltaSettings
-    from sinks.delta.former import Boundary
-    from sinks.delta.standing import Standing
+    from sinks.delta.reading.target_status import Standing
+    from sinks.delta.reseeding.previous_targets import Boundary
 
 __all__ = ["lake_of", "replay"]
 
@@ -49,7 +49,7 @@ def replay(
     The next run writes it, as one plan up to where the others are; behind that the table goes on with them. The targets that
     it had stay as they are, and fresh ones stand beside them. The connector must not run meanwhile. Starts Spark.
     """
-    from connectors import replaying
+    from connectors.recovery import replaying
 
     wanted = table_named(table)
     with held_tracker(config) as (settings, tracker):
@@ -89,7 +89,7 @@ def lake_of(config: PipelineConfig) -> DeltaSettings:
 
 
 def _standing(spark: SparkSession, lake: DeltaSettings, table: str) -> Standing:
-    from sinks.delta.standing import standing
+    from sinks.delta.reading.target_status import standing
 
     return standing(spark, lake, table)
 
@@ -101,9 +101,9 @@ def _begin(
 
     From behind it only where the log does not reach back to a boundary before it.
     """
-    from connectors.replaying import earliest, lacks_rows
-    from historian.prefix import covers
-    from sinks.delta.standing import seed_for
+    from connectors.recovery.replaying import earliest, lacks_rows
+    from historian.history.prefix import covers
+    from sinks.delta.reading.target_status import seed_for
 
     if not lacks_rows(tracker, table_id, position):
         return position, None
@@ -132,7 +132,7 @@ def _stopped_at(standing: Standing, table: str) -> tuple[LogPosition, int]:
 
 
 def _position(tracker: Tracker, text: str) -> LogPosition:
-    from connectors.replaying import earliest
+    from connectors.recovery.replaying import earliest
     from historian.positions import parse_position
 
     if text == _EARLIEST:

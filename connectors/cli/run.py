@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.arguments import Config
-from connectors.cli.outcome import ExitCode, ending, tell
+from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from historian.plans import Plan
+    from historian.plans.plans import Plan
     from historian.store import Store
 
 __all__ = ["run"]
@@ -34,7 +34,7 @@ def run(
     Ends with 1 where a captured table stopped on the way; the others are complete.
     """
     from connectors.config import load_config
-    from connectors.pipeline import run as replicate
+    from connectors.pipeline.run import run as replicate
 
     settings = load_config(config)
     if once and until is not None:
@@ -56,7 +56,7 @@ def run(
 
 def _located(config: PipelineConfig, text: str) -> str:
     """The position in GTIDs where the log has them: file and offset do not compare with those of a plan."""
-    from connectors.sources import make_reader
+    from connectors.tracking.sources import make_reader
     from historian.positions import parse_position
 
     position = parse_position(text, config.source.flavor)
@@ -89,7 +89,7 @@ class _Progress:
 
     def look_for_stopped(self, stopped_by_sinks: Mapping[str, str]) -> None:
         """Tells of tables that stopped since the last look; one whose schema was never known is in no plan."""
-        from connectors.recorded import recorded_store, stopped_tables
+        from connectors.tracking.recorded import recorded_store, stopped_tables
 
         if self._store is None:
             self._store = recorded_store(self._config)

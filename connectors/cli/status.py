@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from connectors.cli.arguments import Config, Json
-from connectors.cli.outcome import ExitCode, ending
-from connectors.cli.terminal import columns, terminal
+from connectors.cli.terminal.arguments import Config, Json
+from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.tables import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
-from historian.policies import FAIL
 from historian.positions import GtidSet, LogPosition, parse_position
+from historian.values.policies import FAIL
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from historian.history import History
-    from historian.schema import Column
+    from historian.history.history import History
+    from historian.schema.snapshots import Column
     from historian.store import Store
 
 __all__ = ["status"]
@@ -40,7 +40,7 @@ def status(
     Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped.
     """
     from connectors.config import load_config
-    from connectors.recorded import recorded_store
+    from connectors.tracking.recorded import recorded_store
 
     settings = load_config(config)
     store = recorded_store(settings)
@@ -65,7 +65,7 @@ def status(
 
 
 def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
-    from connectors.recorded import stopped_tables
+    from connectors.tracking.recorded import stopped_tables
 
     resolved, plan = store.resolved(), store.last_plan()
     history = store.history()
@@ -146,7 +146,7 @@ def _or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
 
 def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     """What the log holds behind the last plan: transactions where it has GTIDs, else bytes in the same file."""
-    from connectors.sources import make_reader
+    from connectors.tracking.sources import make_reader
 
     reader = make_reader(config.source)
     try:
@@ -180,7 +180,7 @@ def _nulled_defaults(config: PipelineConfig, store: Store, history: History, las
 
     The log does not say how many rows there were.
     """
-    from historian.edits import AddColumn
+    from historian.schema.edits import AddColumn
 
     for number in store.columns_added('"initial":"' if _may_null_numbers(config) else "-00"):
         for table_id in [version.table_id for version in history.versions_by(number) if number <= last]:
@@ -204,7 +204,7 @@ def _may_null_numbers(config: PipelineConfig) -> bool:
 
 
 def _became_null(column: Column) -> bool:
-    from historian.values import initial_value
+    from historian.values.texts import initial_value
 
     if not column.initial_known or column.initial is None:
         return False
@@ -215,7 +215,7 @@ def _became_null(column: Column) -> bool:
 
 
 def _targets(config: PipelineConfig) -> list[dict[str, Any]]:
-    from connectors.pipeline import idle_sinks
+    from connectors.pipeline.run import idle_sinks
 
     with idle_sinks(config, "status") as sinks:
         return [asdict(target) for sink in sinks for target in sink.status()]

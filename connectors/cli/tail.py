@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.outcome import ExitCode, ending, tell
-from connectors.cli.terminal import terminal
+from connectors.cli.terminal.outcome import ExitCode, ending, tell
+from connectors.cli.terminal.tables import terminal
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig, TableFilter
-    from connectors.tailing import Shown
-    from historian.plans import PlannedVersion
+    from connectors.tail.follow import Shown
+    from historian.plans.plans import PlannedVersion
 
 __all__ = ["Format", "tail"]
 
@@ -62,7 +62,7 @@ def tail(
     Needs neither Spark nor a sink, and records nothing. A position is GTIDs, file:offset, earliest or latest.
     Ends with 1 where a table stopped on the way.
     """
-    from connectors.tailing import Tail
+    from connectors.tail.follow import Tail
 
     config = _config(sources or [], binlog or [], schema)
     tailing = Tail(config, begin=begin, end=end, tables=_filter(table))
@@ -119,7 +119,7 @@ def _filter(patterns: list[str] | None) -> TableFilter | None:
 
 
 def _write_ndjson(shown: Shown) -> None:
-    from connectors.tailing import in_log_order
+    from connectors.tail.follow import in_log_order
 
     if shown.chunks:
         sys.stdout.writelines(f"{row}\n" for row in in_log_order(shown.chunks))
@@ -129,7 +129,7 @@ def _write_ndjson(shown: Shown) -> None:
 def _table_writer() -> Callable[[Shown], None]:
     from rich.text import Text
 
-    from connectors.terminal import rich_table
+    from connectors.tail.tables import rich_table
 
     console = terminal()
 

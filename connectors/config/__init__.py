@@ -1,4 +1,7 @@
-"""Configuration: one YAML file a connector, checked whole, handed inward as plain values."""
+"""Configuration: one YAML file a connector, checked whole, handed inward as plain values.
+
+What a setting does does not belong here.
+"""
 
 from connectors.config.filters import TableFilter
 from connectors.config.load import load_config, revision

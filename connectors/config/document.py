@@ -17,18 +17,18 @@ from pydantic import (
 )
 
 from connectors.config import settings, values
-from connectors.config.choices import TypesDocument
 from connectors.config.compaction import compaction_of
 from connectors.config.evolution import said_of
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
 from connectors.config.shards import refuse_shards, refuse_shared
 from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument, properties
+from connectors.config.type_options import TypesDocument
 from historian.errors import PositionError
 from historian.globs import is_exact
-from historian.online_changes import TOOLS, OnlineChanges
-from historian.policies import DEAD_LETTER, REASONS
+from historian.history.online_schema_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
+from historian.values.policies import DEAD_LETTER, REASONS
 
 __all__ = [
     "SOURCE_TYPES",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from connectors.config.model import Model
-from historian.evolution import PRESETS, RULES, Said
+from historian.plans.evolution import PRESETS, RULES, Said
 
 __all__ = ["EvolutionText", "said_of"]
 
@@ -37,7 +37,7 @@ def _preset(value: object) -> object:
 
 
 def said_of(values: Mapping[str, str | None]) -> Said:
-    """The document's values, as :mod:`historian.evolution` takes them."""
+    """The document's values, as :mod:`historian.plans.evolution` takes them."""
     return tuple((key, word) for key, word in values.items() if word is not None)
 
 

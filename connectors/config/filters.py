@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from historian.ddl import SYSTEM_DATABASES
 from historian.globs import matches
-from historian.online_changes import NO_TOOLS, OnlineChanges
-from historian.schema import TableName
+from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
+from historian.names import TableName
 
 __all__ = ["EVERY_TABLE", "TableFilter", "check_pattern"]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
-from historian.choices import NO_CHOICES, TypeChoices
-from historian.evolution import EVOLVE, Said
+from historian.plans.evolution import EVOLVE, Said
+from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
     "BinlogFilesSource",
@@ -187,7 +187,7 @@ class PipelineConfig:
     history: HistoryConfig
     sinks: tuple[SinkConfig, ...]
     run: RunConfig
-    types: TypeChoices = NO_CHOICES
+    types: TypeOptions = NO_TYPE_OPTIONS
 
     @property
     def sink_paths(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from historian.shards import SaidInto, evolution_problems, group_problems
+from historian.plans.shards import SaidInto, evolution_problems, group_problems
 
 __all__ = ["refuse_shards", "refuse_shared"]
 

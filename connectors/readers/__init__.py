@@ -1,1 +1,6 @@
-"""Readers of logs."""
+"""Readers of logs, and in ``base`` what a pipeline knows of one.
+
+Deciding which version rows have does not belong here (:mod:`connectors.tracking`).
+
+Open to other rooms: ``base``.
+"""

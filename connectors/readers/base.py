@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from historian.chunks import Chunk
+from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
-from historian.plans import LogRange, Place, PlannedTable, RolledBack
+from historian.names import TableName
+from historian.plans.plans import LogRange, PlannedTable, RolledBack
 from historian.positions import LogPosition, PreparedXa
-from historian.schema import TableName
+from historian.positions.places import Place
 
 __all__ = [
     "Bound",
@@ -213,7 +214,7 @@ class Reader(Protocol):
         the range's own (after a failover), the range is read by GTID membership instead of by file and offset.
 
         With *stops* a value that cannot be represented ends its table's rows in the range: a chunk without rows says why
-        (:attr:`historian.chunks.Chunk.stopped`), and the other tables go on.
+        (:attr:`historian.changelog.chunks.Chunk.stopped`), and the other tables go on.
 
         With *log*, which :meth:`kept` gave for the range, the rows are made of it, without a look at the log.
 

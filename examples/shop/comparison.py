@@ -83,7 +83,7 @@ def compare(found: pa.Table, final: FinalTable) -> Verdict:
     """Compares *found* with what the server held: by key, or as bags where the table has none.
 
     Args:
-        found: the replicated rows, with at least the table's columns by name, typed as :mod:`historian.types` says;
+        found: the replicated rows, with at least the table's columns by name, typed as :mod:`historian.values.arrow_types` says;
             columns beside them (of a mirror's own) are not looked at.
         final: the server's rows.
     """

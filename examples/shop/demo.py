@@ -23,14 +23,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from connectors.config import load_config
-from connectors.jvm import delta_jars
-from connectors.pipeline import run
-from connectors.readers.binlog.files import list_files
-from historian.changelog import Op
-from historian.fold import BAG_COUNT, fold_bag
-from historian.history import History, Version
+from connectors.pipeline.run import run
+from connectors.readers.binlog.transport.files import list_files
+from connectors.spark.jvm import delta_jars
+from historian.changelog.folding import BAG_COUNT, fold_bag
+from historian.changelog.operations import Op
+from historian.history.history import History, Version
 from historian.store import Store
-from historian.values import initial_value
+from historian.values.texts import initial_value
 from sinks.session import spark_session
 
 if TYPE_CHECKING:

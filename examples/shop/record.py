@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from story import SCHEMA, STEPS
 from traffic import Shop
 
-from servers import Server, start_server
+from databases.servers import Server, start_server
 
 HERE = Path(__file__).parent
 SEED = 20250301

@@ -1,10 +1,18 @@
-"""DDL text to edits: triage, parser and resolver, made by hand for MySQL and MariaDB."""
+"""DDL text to edits, made by hand for MySQL and MariaDB.
 
-from historian.ddl.captured_types import UnknownColumnType, parse_column_type, parse_default_text, parse_display_width
-from historian.ddl.context import StatementContext
-from historian.ddl.resolve import SYSTEM_DATABASES, Resolution, resolve
-from historian.ddl.script import ScriptError, ScriptStatement, read_script
-from historian.ddl.table_edits import edits_between
+Histories of several statements do not belong here (:mod:`historian.history`).
+"""
+
+from historian.ddl.parsing.context import StatementContext
+from historian.ddl.parsing.script import ScriptError, ScriptStatement, read_script
+from historian.ddl.resolving.statement import SYSTEM_DATABASES, Resolution, resolve
+from historian.ddl.resolving.table_edits import edits_between
+from historian.ddl.types.captured_types import (
+    UnknownColumnType,
+    parse_column_type,
+    parse_default_text,
+    parse_display_width,
+)
 
 __all__ = [
     "SYSTEM_DATABASES",

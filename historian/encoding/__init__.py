@@ -1,6 +1,6 @@
-"""Column-aware row encoding: a row as one binary value that outlives schema changes. docs/reference/row-encoding.md has every byte.
+"""Column-aware row encoding: a row as one binary value that outlives schema changes. docs/row-encoding.md has the layout.
 
-Adding or dropping a column rewrites nothing: values carry column ids, readers take those that they know.
+Rows of a changelog as columns do not belong here (:mod:`historian.changelog`).
 """
 
 from historian.encoding.dropping import drop_columns

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from historian.changelog import physical_name
+from historian.changelog.operations import physical_name
 from historian.errors import HistorianError
-from historian.schema import Snapshot
-from historian.types import arrow_type
+from historian.schema.snapshots import Snapshot
+from historian.values.arrow_types import arrow_type
 
 __all__ = ["field_id", "find_id", "row_schema", "with_id"]
 
@@ -36,7 +36,7 @@ def field_id(field: pa.Field) -> int:
 
 
 def row_schema(snapshot: Snapshot, columns: Iterable[int] | None = None) -> pa.Schema:
-    """The columns of *snapshot* by :func:`~historian.changelog.physical_name`, with their ids.
+    """The columns of *snapshot* by :func:`~historian.changelog.operations.physical_name`, with their ids.
 
     Args:
         snapshot: of a table.

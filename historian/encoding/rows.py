@@ -15,8 +15,8 @@ from historian.encoding.kernels import containers as kernels
 from historian.encoding.risingwave import read_columns
 from historian.encoding.values import Found, array_of, find, require_whole
 from historian.errors import HistorianError, RowCorrupt
-from historian.schema import Snapshot
-from historian.values import initial_scalar
+from historian.schema.snapshots import Snapshot
+from historian.values.texts import initial_scalar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,9 @@
-"""Positions of a source's log. GTID sets are only partially ordered, so there is ``covers()`` and no ``<``."""
+"""Positions and places in a source's log. GTID sets are only partially ordered, so there is ``covers()`` and no ``<``.
+
+What stands at a place does not belong here: see :mod:`historian.history` and :mod:`historian.plans`.
+
+Open to other rooms: ``places``.
+"""
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet

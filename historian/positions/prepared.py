@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from historian.schema import TableName
+from historian.names import TableName
 
 __all__ = ["PreparedXa"]
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from historian import codec
-from historian.plans import Plan
-from historian.schema import Snapshot
-from historian.stored import digest_of
+from historian.history.stored_timeline import digest_of
+from historian.plans.plans import Plan
+from historian.schema.snapshots import Snapshot
 
 __all__ = ["loosened", "pack", "references", "squeezed", "unpack"]
 

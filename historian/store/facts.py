@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, select, update
 
 from historian import codec
+from historian.history.timeline import Horizon
 from historian.store.tables import facts
-from historian.timeline import Horizon
 
 __all__ = ["fact", "horizon", "set_fact"]
 

@@ -10,16 +10,16 @@ from sqlalchemy import Connection, delete, func, select
 
 from historian import codec
 from historian.errors import PositionAhead
-from historian.history import History
+from historian.history.history import History
+from historian.history.prefix import covers
+from historian.history.stored_timeline import edit_rows
+from historian.history.timeline import Gap, Horizon
 from historian.positions import LogPosition
-from historian.prefix import covers
 from historian.store.contents import loosened
 from historian.store.facts import set_fact
 from historian.store.recording import forget_plans, forget_snapshots
 from historian.store.tables import edits, entries, gaps, plans, progress
 from historian.store.timelines import insert_entries
-from historian.stored import edit_rows
-from historian.timeline import Gap, Horizon
 
 __all__ = ["Forgotten", "forget", "forget_purged"]
 

@@ -15,12 +15,12 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, delete, 
 
 from historian import codec
 from historian.errors import StoreError
+from historian.history.timeline import TimelineEntry
 from historian.store.contents import pack, references, squeezed, unpack
 from historian.store.facts import fact, set_fact
 from historian.store.recording import forget_snapshots
 from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type, plans, progress
 from historian.store.timelines import TimelineWriter, held_snapshots, put_snapshots
-from historian.timeline import TimelineEntry
 
 __all__ = ["prepare"]
 

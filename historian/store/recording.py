@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, delete, func, insert, select
 
 from historian import codec
-from historian.choices import forms_of
 from historian.errors import StoreError
-from historian.plans import Plan, PlannedTable, Quarantine
+from historian.history.prefix import covers
+from historian.history.timeline import Gap
+from historian.names import TableName
+from historian.plans.plans import Plan, PlannedTable, Quarantine
+from historian.plans.type_options import forms_of
 from historian.positions import LogPosition
-from historian.prefix import covers
-from historian.schema import TableName
 from historian.store.contents import loosened, pack, references, squeezed
 from historian.store.facts import fact, set_fact
 from historian.store.tables import edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import put_snapshots
-from historian.timeline import Gap
 
 __all__ = [
     "append_plan",
@@ -82,7 +82,7 @@ def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) 
 
 
 def _record_forms(connection: Connection, found: Mapping[str, str]) -> None:
-    """Adds what :func:`historian.choices.forms_of` gives of a plan to what is known of the plans before it."""
+    """Adds what :func:`historian.plans.type_options.forms_of` gives of a plan to what is known of the plans before it."""
     held = known_forms(connection)
     if not held.items() >= found.items():
         set_fact(connection, "forms", json.dumps({**held, **found}, separators=(",", ":")))

@@ -12,10 +12,12 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 
 from historian import codec
 from historian.errors import HistorianError, HistoryMoved, StoreError
-from historian.history import History
-from historian.plans import Plan, Quarantine
+from historian.history.history import History
+from historian.history.timeline import Gap, Horizon, TimelineEntry
+from historian.names import TableName
+from historian.plans.plans import Plan, Quarantine
 from historian.positions import LogPosition
-from historian.schema import Catalog, TableName
+from historian.schema.snapshots import Catalog
 from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
@@ -34,7 +36,6 @@ from historian.store.recording import (
 )
 from historian.store.tables import counts, edits, gaps, plans, progress, quarantines, streams
 from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline, restore_horizon
-from historian.timeline import Gap, Horizon, TimelineEntry
 
 __all__ = ["Store"]
 
@@ -224,7 +225,7 @@ class Store:
         self._transactions.write(lambda connection: append_plan(connection, plan))
 
     def forms(self) -> dict[str, str]:
-        """How values are carried in the plans that were stored, see :func:`historian.choices.forms_of`."""
+        """How values are carried in the plans that were stored, see :func:`historian.plans.type_options.forms_of`."""
         return self._transactions.read(known_forms)
 
     def plan(self, number: int) -> Plan | None:

@@ -69,7 +69,7 @@ edits = Table(
     Index("historian_edits_of_name", "database_name", "table_name"),
     sqlite_with_rowid=False,
 )
-"""What each entry changes, an edit a row, as :class:`historian.stored.EditRow` says."""
+"""What each entry changes, an edit a row, as :class:`historian.history.stored_timeline.EditRow` says."""
 
 gaps = Table(
     "historian_gaps",

@@ -8,15 +8,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, insert, select, update
 
 from historian import codec
-from historian.edits import RenameTable
 from historian.errors import StoreError
-from historian.interruptions import ResumeTable
-from historian.schema import Snapshot, TableName
+from historian.history.stored_timeline import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
+from historian.history.timeline import Horizon, TimelineEntry
+from historian.names import TableName
+from historian.schema.edits import RenameTable
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import Snapshot
 from historian.store.contents import loosened, squeezed
 from historian.store.facts import horizon, set_fact
 from historian.store.tables import edits, entries, snapshots
-from historian.stored import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of
-from historian.timeline import Horizon, TimelineEntry
 
 __all__ = [
     "TimelineWriter",
@@ -69,7 +70,7 @@ def put_snapshots(connection: Connection, texts: Mapping[str, str]) -> None:
 
 
 def insert_entries(connection: Connection, new: Sequence[tuple[TimelineEntry, list[EditRow], dict[str, str]]]) -> None:
-    """Inserts entries with what :func:`~historian.stored.edit_rows` made of them."""
+    """Inserts entries with what :func:`~historian.history.stored_timeline.edit_rows` made of them."""
     heads = [(entry.number, *head_of(entry)) for entry, _, _ in new]
     rows = [_stored(row) for _, rows, _ in new for row in rows]
     put_snapshots(connection, {digest: text for _, _, texts in new for digest, text in texts.items()})

@@ -1,7 +1,12 @@
-"""Changelogs and mirrors in Delta Lake."""
+"""Changelogs, mirrors and histories in Delta Lake.
 
-from sinks.delta.dry_run import DeltaDryRun
+What any sink would need does not belong here (:mod:`sinks.contract`).
+
+Open to other rooms: ``faults``.
+"""
+
 from sinks.delta.settings import DeltaSettings
-from sinks.delta.sink import DeltaSink
+from sinks.delta.writing.dry_run import DeltaDryRun
+from sinks.delta.writing.sink import DeltaSink
 
 __all__ = ["DeltaDryRun", "DeltaSettings", "DeltaSink"]

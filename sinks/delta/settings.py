@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from historian import evolution
-from historian.changelog import POSITION_COLUMNS, RESERVED_COLUMNS
+from historian.changelog.operations import POSITION_COLUMNS, RESERVED_COLUMNS
 from historian.errors import ConfigError
-from historian.evolution import EVOLVE, Said
 from historian.globs import is_exact, matches
-from historian.schema import TableName
+from historian.names import TableName
+from historian.plans import evolution
+from historian.plans.evolution import EVOLVE, Said
+from historian.plans.shards import Into, SaidInto, group_problems
+from historian.plans.shards import evolution_problems as shard_words
 from historian.secret import Secret
-from historian.shards import Into, SaidInto, group_problems
-from historian.shards import evolution_problems as shard_words
+from sinks.contract.tables import is_name, tells_apart
 from sinks.shaping.rules import Rules
-from sinks.tables import is_name, tells_apart
 
 __all__ = ["KINDS", "WIDENING", "Compaction", "DeltaSettings", "TableSettings"]
 
@@ -50,7 +50,7 @@ class TableSettings:
 
     Attributes:
         changelog: name of a table's changelog, with ``{database}`` and ``{table}``; None: no changelogs.
-        changelog_columns: which of :data:`historian.changelog.POSITION_COLUMNS` its changelog has besides.
+        changelog_columns: which of :data:`historian.changelog.operations.POSITION_COLUMNS` its changelog has besides.
         mirror: the same of its mirror; None: no mirrors.
         mirror_deletes: "hard": a row that is deleted goes; "soft": it stays, marked in ``_deleted`` and ``_deleted_at``.
         history: the same of its history; None: no histories.

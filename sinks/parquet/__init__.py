@@ -1,4 +1,9 @@
-"""Changelogs as directories of Parquet files, for readers that have no table format."""
+"""Changelogs as directories of Parquet files, for readers that have no table format.
+
+Mirrors and histories do not belong here.
+
+Open to other rooms: ``odf``.
+"""
 
 from sinks.parquet.dry_run import ParquetDryRun
 from sinks.parquet.settings import ParquetSettings

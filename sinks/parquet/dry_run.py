@@ -6,26 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from historian.errors import TableStopped
-from historian.plans import Plan
-from sinks.base import Foreseen
-from sinks.homes import Homes
+from historian.plans.plans import Plan
+from sinks.contract.base import Foreseen
+from sinks.contract.locations import Homes
+from sinks.contract.parts import Part, parts_of
+from sinks.contract.tables import assign
 from sinks.parquet.settings import ParquetSettings
-from sinks.parts import Part, parts_of
-from sinks.rows import refuse_system_names
-from sinks.tables import assign
+from sinks.rows.shapes import refuse_system_names
 
 __all__ = ["ParquetDryRun"]
 
 
 class ParquetDryRun:
-    """Implements :class:`sinks.base.DryRun`."""
+    """Implements :class:`sinks.contract.base.DryRun`."""
 
     def __init__(self, settings: ParquetSettings) -> None:
         self._settings = settings
         self._homes: Homes = {}
 
     def take(self, plan: Plan) -> Sequence[Foreseen]:
-        """See :class:`sinks.base.DryRun`."""
+        """See :class:`sinks.contract.base.DryRun`."""
         self._homes = assign(self._homes, plan, self._settings)
         return [foreseen for part in parts_of(plan, self._homes, {}) for foreseen in self._part(part)]
 

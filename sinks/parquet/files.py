@@ -2,7 +2,7 @@
 
 A file carries the snapshot that its rows were written under (metadata ``historian.snapshot``), columns have the names of
 that version and the column's id as field id. Rows with absent columns stand in files of their own, which name them in
-the columns of :mod:`historian.absence` behind ``schema_version``. Encodings are Open Data Fabric's: ``offset`` delta-packed, ``op`` an INT32
+the columns of :mod:`historian.changelog.missing_columns` behind ``schema_version``. Encodings are Open Data Fabric's: ``offset`` delta-packed, ``op`` an INT32
 in a dictionary. Times are in microseconds, as the source says them: files are of the binlog profile. :mod:`sinks.parquet.odf`
 writes strict ones, in milliseconds.
 """
@@ -20,18 +20,18 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian import codec
-from historian.absence import ABSENCE_COLUMNS, ABSENT, NAMES_TYPE, WHOLE_IMAGES
-from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
-from historian.chunks import Chunk
+from historian.changelog.chunks import Chunk
+from historian.changelog.folding import BAG_COUNT, fold_bag, net_changes
+from historian.changelog.missing_columns import ABSENT, MISSING_COLUMNS, NAMES_TYPE, WHOLE_IMAGES
+from historian.changelog.operations import SYSTEM_COLUMNS, Op, physical_name
+from historian.changelog.projection import project
 from historian.errors import TableStopped
-from historian.fold import BAG_COUNT, fold_bag, net_changes
-from historian.projection import project
-from historian.schema import Snapshot
-from historian.types import arrow_type
-from sinks.chunks import Chunks
+from historian.schema.snapshots import Snapshot
+from historian.values.arrow_types import arrow_type
+from sinks.contract.chunks import Chunks
+from sinks.contract.storage import located, reading, writing
 from sinks.parquet.encodings import changelog_writer
-from sinks.rows import changelog_rows
-from sinks.storage import located, reading, writing
+from sinks.rows.shapes import changelog_rows
 
 __all__ = ["Retraction", "Work", "write_chunks", "write_retractions"]
 
@@ -118,7 +118,7 @@ def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[Chunk]]
             if work is None:
                 continue
             first, snapshot = work.offsets[chunk.sequence], work.written[chunk.version]
-            absence = tuple(name for name in ABSENCE_COLUMNS if name in chunk.rows.schema.names)
+            absence = tuple(name for name in MISSING_COLUMNS if name in chunk.rows.schema.names)
             if file is None or current != (chunk.table_id, chunk.segment, chunk.version, absence):
                 if file is not None:
                     yield file.close()
@@ -178,7 +178,7 @@ def _live_rows(work: Retraction) -> pa.Table:
     else:
         fold = _Bag(names)
     for file, snapshot in files:
-        absence = [name for name in ABSENCE_COLUMNS if name in file.schema_arrow.names]
+        absence = [name for name in MISSING_COLUMNS if name in file.schema_arrow.names]
         physical = _physical(snapshot, absence).names
         for batch in file.iter_batches(_BATCH_ROWS):
             lists = batch.column(ABSENT) if absence else pa.nulls(batch.num_rows)

@@ -13,11 +13,11 @@ import pyarrow.fs as pafs
 
 from historian import codec
 from historian.errors import SinkError
-from historian.plans import Plan
-from historian.timeline import TimelineEntry
-from sinks.base import TargetStatus
-from sinks.homes import Home
-from sinks.storage import located, reading, writing
+from historian.history.timeline import TimelineEntry
+from historian.plans.plans import Plan
+from sinks.contract.base import TargetStatus
+from sinks.contract.locations import TableLocation
+from sinks.contract.storage import located, reading, writing
 
 __all__ = ["HeldPlan", "Ledger", "Log"]
 
@@ -50,7 +50,7 @@ class HeldPlan:
 
     plan: Plan
     changes: tuple[TimelineEntry, ...]
-    homes: tuple[Home, ...]
+    homes: tuple[TableLocation, ...]
     logs: Mapping[str, Log] = field(default_factory=dict)
 
     @property

@@ -19,8 +19,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from historian.errors import SinkError
+from sinks.contract.storage import located, writing
 from sinks.parquet.encodings import changelog_writer
-from sinks.storage import located, writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

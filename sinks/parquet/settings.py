@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from historian.errors import ConfigError
-from historian.schema import TableName
-from sinks.tables import tells_apart
+from historian.names import TableName
+from sinks.contract.tables import tells_apart
 
 __all__ = ["ParquetSettings"]
 

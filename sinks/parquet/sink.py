@@ -8,22 +8,22 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from historian.absence import ABSENCE_COLUMNS
-from historian.changelog import RESERVED_COLUMNS
+from historian.changelog.missing_columns import MISSING_COLUMNS
+from historian.changelog.operations import RESERVED_COLUMNS
 from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
-from historian.plans import Plan
-from historian.timeline import TimelineEntry
-from sinks.base import Recovered, TargetStatus
-from sinks.chain import check_connector, check_follows
-from sinks.chunks import Chunks
-from sinks.homes import Home
+from historian.history.timeline import TimelineEntry
+from historian.plans.plans import Plan
+from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.chain import check_connector, check_follows
+from sinks.contract.chunks import Chunks
+from sinks.contract.locations import TableLocation
+from sinks.contract.parts import Part, check_planned, count_rows, parts_of
+from sinks.contract.storage import share_settings
+from sinks.contract.tables import assign, stopped_locations
 from sinks.parquet.files import Retraction, Work, write_chunks, write_retractions
 from sinks.parquet.ledger import HeldPlan, Ledger, Log
 from sinks.parquet.settings import ParquetSettings
-from sinks.parts import Part, check_planned, count_rows, parts_of
-from sinks.rows import refuse_system_names
-from sinks.storage import share_settings
-from sinks.tables import assign, stopped_homes
+from sinks.rows.shapes import refuse_system_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ __all__ = ["ParquetSink"]
 
 
 class ParquetSink:
-    """Writes changelogs as Parquet files; implements :class:`sinks.base.Sink`.
+    """Writes changelogs as Parquet files; implements :class:`sinks.contract.base.Sink`.
 
     Files have their names from offsets, and a plan counts once its ledger file is there: what a run that failed has
     left is replaced by the same rows. Readers that want whole plans only read rows before the ledger's offsets.
@@ -47,7 +47,7 @@ class ParquetSink:
         self._held: HeldPlan | None = None
 
     def recover(self) -> Recovered | None:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         held = [self._ledger.read(number) for number in self._ledger.numbers()]
         if not held:
             return None
@@ -58,7 +58,7 @@ class ParquetSink:
         )
 
     def open(self, connector: str) -> int:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         self._connector, self._held = connector, self._last()
         if self._held is None:
             return 0
@@ -73,7 +73,7 @@ class ParquetSink:
         return self._held.plan.number
 
     def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         held = self._held
         number = 0 if held is None else held.plan.number
         check_connector(plan, self._connector, self._root)
@@ -86,7 +86,7 @@ class ParquetSink:
         check_planned(plan, rows)
         recorded = 0 if held is None else held.plan.version
         homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._settings)
-        homes = stopped_homes(homes, stops, plan.number)
+        homes = stopped_locations(homes, stops, plan.number)
         writing = _Writing(self._root, plan, dict(homes), {} if held is None else dict(held.logs))
         writing.write(parts_of(plan, homes, rows, partial), chunks)
         self._held = HeldPlan(
@@ -98,20 +98,20 @@ class ParquetSink:
         self._ledger.append(self._held)
 
     def due_us(self) -> Mapping[int, int]:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return {}
 
     def held(self) -> int:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         held = self._held or self._last()
         return 0 if held is None else held.plan.number
 
     def stopped(self) -> Mapping[str, str]:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         return {} if self._held is None else self._held.stopped
 
     def status(self) -> Sequence[TargetStatus]:
-        """See :class:`sinks.base.Sink`."""
+        """See :class:`sinks.contract.base.Sink`."""
         held = self._held or self._last()
         return () if held is None else held.status()
 
@@ -123,7 +123,7 @@ class ParquetSink:
 class _Writing:
     """The rows of one plan: round by round, the n-th part of every table at once."""
 
-    def __init__(self, root: str, plan: Plan, homes: dict[int, Home], logs: dict[str, Log]) -> None:
+    def __init__(self, root: str, plan: Plan, homes: dict[int, TableLocation], logs: dict[str, Log]) -> None:
         self._root = root
         self._plan = plan
         self.homes = homes
@@ -151,7 +151,7 @@ class _Writing:
         """Takes back what a statement takes back, and gives the part's rows their offsets."""
         written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
         for snapshot in written.values():
-            refuse_system_names(snapshot, (*RESERVED_COLUMNS, *(ABSENCE_COLUMNS if part.partial else ())))
+            refuse_system_names(snapshot, (*RESERVED_COLUMNS, *(MISSING_COLUMNS if part.partial else ())))
         directory = part.home.changelog
         log = self.logs.get(directory, Log())
         if part.clears is not None and part.base is not None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from historian.errors import SinkError
-from historian.plans import Plan, PlannedTable
-from historian.schema import Column, TableName
-from sinks.homes import Home, Homes
+from historian.names import TableName
+from historian.plans.plans import Plan, PlannedTable
+from historian.schema.snapshots import Column
+from sinks.contract.locations import Homes, TableLocation
 from sinks.shaping.rules import PLAIN, Action, Rules
 
 __all__ = ["Bindings", "bind", "check_bindings"]
@@ -29,7 +30,7 @@ class Bindings:
     came: Mapping[int, tuple[str, str]]
 
     @classmethod
-    def of(cls, home: Home, rules: Rules) -> Bindings:
+    def of(cls, home: TableLocation, rules: Rules) -> Bindings:
         """The bindings that *home* keeps."""
         return cls(
             rules, {int(number): (name, mark) for number, (name, mark) in json.loads(home.columns or "{}").items()}
@@ -37,7 +38,7 @@ class Bindings:
 
     @property
     def text(self) -> str:
-        """As :attr:`sinks.homes.Home.columns` keeps them."""
+        """As :attr:`sinks.contract.locations.TableLocation.columns` keeps them."""
         return json.dumps({str(number): self.came[number] for number in sorted(self.came)})
 
     @cached_property

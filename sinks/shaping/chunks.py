@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from historian.absence import lacking
-from historian.chunks import Chunk
+from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import lacking
 from historian.errors import TableStopped
-from sinks.chunks import ChunkHead, Chunks
-from sinks.local_chunks import LocalChunks
+from sinks.contract.chunks import ChunkHead, Chunks
+from sinks.contract.local_chunks import LocalChunks
+from sinks.contract.spark_chunks import SparkChunks
 from sinks.shaping.evaluation import Written, evaluated_chunks, evaluated_frame
-from sinks.shaping.rows import WHOLE_ROWS, shaped_chunk, shaped_letters
+from sinks.shaping.rows import WHOLE_ROWS, shaped_chunk, shaped_dead_letters
 from sinks.shaping.tables import NEXT, TableShape
-from sinks.spark_chunks import SparkChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +78,7 @@ class Evaluation:
 
 
 class ShapedChunks:
-    """Chunks in the shape of the lake; implements :class:`sinks.chunks.Chunks`.
+    """Chunks in the shape of the lake; implements :class:`sinks.contract.chunks.Chunks`.
 
     Args:
         chunks: the source's.
@@ -104,17 +104,17 @@ class ShapedChunks:
 
     @property
     def heads(self) -> tuple[ChunkHead, ...]:
-        """See :class:`sinks.chunks.Chunks`."""
+        """See :class:`sinks.contract.chunks.Chunks`."""
         heads = [*self._heads(), *(() if self._evaluated is None else self._evaluated.heads)]
         return tuple(sorted(heads, key=lambda head: head.sequence))
 
     @property
     def is_small(self) -> bool:
-        """See :class:`sinks.chunks.Chunks`."""
+        """See :class:`sinks.contract.chunks.Chunks`."""
         return self._chunks.is_small
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
-        """See :class:`sinks.chunks.Chunks`."""
+        """See :class:`sinks.contract.chunks.Chunks`."""
         found = self._chunks.map(_shaping(task, self._shapes, self._written, self._hidden), by_table=by_table)
         return found if self._evaluated is None else [*found, *self._evaluated.map(task, by_table=by_table)]
 
@@ -127,7 +127,7 @@ class ShapedChunks:
                 yield head
             elif not shape.bindings.rules.has_expressions:
                 lacks = tuple(number for number in head.lacks if number not in shape.spared)
-                yield replace(head, lacks=lacks, letters=shaped_letters(head.letters, shape))
+                yield replace(head, lacks=lacks, letters=shaped_dead_letters(head.letters, shape))
             elif not shape.spared.issuperset(head.lacks):
                 yield replace(head, stopped=WHOLE_ROWS, row_count=0, operations="[]", letters="")
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.errors import ValueUnrepresentable
-from historian.schema import Column, ColumnType
-from historian.types import arrow_type
-from historian.values import initial_scalar
+from historian.schema.snapshots import Column, ColumnType
+from historian.values.arrow_types import arrow_type
+from historian.values.texts import initial_scalar
 from sinks.shaping.rules import Action
 
 __all__ = ["shaped_column", "shaped_values", "why_not"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from historian.changelog import physical_name
-from historian.chunks import Chunk, chunk_row, chunks_of
-from historian.schema import Column, Snapshot
+from historian.changelog.chunks import Chunk, chunk_row, chunks_of
+from historian.changelog.operations import physical_name
+from historian.schema.snapshots import Column, Snapshot
 from sinks.shaping.expressions import seen_columns, seen_schema
 from sinks.shaping.rows import Evaluated, shaped_chunk
 from sinks.shaping.tables import TableShape
@@ -52,7 +52,7 @@ def evaluated_chunks(
 
 
 def evaluated_frame(chunks: DataFrame, table_id: int, written: Written, shape: TableShape) -> DataFrame:
-    """The same for chunks as :data:`historian.chunks.CHUNK_STREAM`, none without rows."""
+    """The same for chunks as :data:`historian.changelog.chunks.CHUNK_STREAM`, none without rows."""
     frames = [
         _frame(chunks.where(f"table_id = {table_id} and version = {version}"), snapshot, shape)
         for (table, version), snapshot in written.items()

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from historian.schema import Column, ColumnType, Snapshot
-from historian.types import arrow_type
+from historian.schema.snapshots import Column, ColumnType, Snapshot
+from historian.values.arrow_types import arrow_type
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.rules import COMPUTED_IDS
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from historian.errors import ConfigError, TableStopped
-from historian.plans import Plan, PlannedTable, PlannedVersion
-from historian.schema import Snapshot, TableName
-from historian.types import arrow_type
-from sinks.chunks import Chunks
-from sinks.homes import Home, Homes
+from historian.names import TableName
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.schema.snapshots import Snapshot
+from historian.values.arrow_types import arrow_type
+from sinks.contract.chunks import Chunks
+from sinks.contract.locations import Homes, TableLocation
 from sinks.shaping.bindings import Bindings, bind
 from sinks.shaping.chunks import Evaluation, ShapedChunks
 from sinks.shaping.expressions import Expressions
@@ -21,7 +22,7 @@ from sinks.shaping.tables import NEXT, TableShape, misfits, shape_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Seen", "Shaped", "Shaper", "bound_homes"]
+__all__ = ["Seen", "Shaped", "Shaper", "bound_locations"]
 
 _RulesOf = Callable[[TableName], Rules]
 _Misfit = tuple[PlannedVersion, str, str]
@@ -47,7 +48,7 @@ class Shaped:
     release: Callable[[], Any]
 
 
-def bound_homes(homes: Homes, plan: Plan, rules_of: _RulesOf) -> Homes:
+def bound_locations(homes: Homes, plan: Plan, rules_of: _RulesOf) -> Homes:
     """See :func:`sinks.shaping.bindings.bind`; *rules_of* takes the names under which tables came into the lake."""
     concerned = (table.table_id for table in plan.tables if table.table_id in homes)
     rules = {number: rules_of(homes[number].came_as) for number in concerned}
@@ -146,7 +147,7 @@ class Shaper:
             problems=tuple(dict.fromkeys(problems)),
         )
 
-    def _shape(self, table: PlannedTable, home: Home) -> TableShape:
+    def _shape(self, table: PlannedTable, home: TableLocation) -> TableShape:
         bindings = Bindings.of(home, self._rules_of(home.came_as))
         snapshot = next((v.snapshot for v in table.versions if v.snapshot is not None), None)
         by_key = bool(home.mirror or home.history)
@@ -179,16 +180,16 @@ class Shaper:
             before = snapshot
 
 
-def _has_rules(home: Home | None) -> bool:
+def _has_rules(home: TableLocation | None) -> bool:
     return home is not None and bool(home.columns)
 
 
-def _problem(home: Home, version: PlannedVersion, where: str, reason: str) -> str:
+def _problem(home: TableLocation, version: PlannedVersion, where: str, reason: str) -> str:
     name = home.name if version.snapshot is None else str(version.snapshot.name)
     return f"{reason} @ $.tables of {name}: {where}"
 
 
-def _stop(home: Home, found: list[_Misfit]) -> TableStopped:
+def _stop(home: TableLocation, found: list[_Misfit]) -> TableStopped:
     version = found[0][0]
     return TableStopped(
         "a table does not fit what the configuration says of its columns",

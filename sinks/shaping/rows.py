@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from historian.absence import WHOLE_IMAGES, carry_absence, lacking
-from historian.changelog import CHUNK_COLUMNS, Op, column_id, physical_name
-from historian.chunks import Chunk
-from historian.schema import Snapshot
-from historian.types import arrow_type
+from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import WHOLE_IMAGES, carry_missing, lacking
+from historian.changelog.operations import CHUNK_COLUMNS, Op, column_id, physical_name
+from historian.schema.snapshots import Snapshot
+from historian.values.arrow_types import arrow_type
 from sinks.shaping.columns import shaped_values
 from sinks.shaping.rules import PLAIN
 from sinks.shaping.tables import TableShape
 
-__all__ = ["WHOLE_ROWS", "Evaluated", "kept_ops", "shaped_chunk", "shaped_letters"]
+__all__ = ["WHOLE_ROWS", "Evaluated", "kept_ops", "shaped_chunk", "shaped_dead_letters"]
 
 WHOLE_ROWS = (
     f"an expression needs rows whose images have all columns: expected {WHOLE_IMAGES}, or a table without expressions"
@@ -59,7 +59,7 @@ def shaped_chunk(chunk: Chunk, written: Snapshot, shape: TableShape, evaluated: 
         for column in shape.computed:
             arrays[physical_name(column.id)] = evaluated.computed[column.id].cast(arrow_type(column.type))
     places: list[int | None] = [at for at, c in enumerate(written.columns) if c in kept]
-    arrays |= carry_absence(rows, [*places, *(None for _ in shape.computed)], len(written.columns))
+    arrays |= carry_missing(rows, [*places, *(None for _ in shape.computed)], len(written.columns))
     stays = np.ones(rows.num_rows, np.bool_)
     if evaluated is not None and evaluated.keep is not None:
         stays, ops = kept_ops(
@@ -80,8 +80,8 @@ def kept_ops(ops: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return keep, np.where(half, alone, ops).astype(np.uint8)
 
 
-def shaped_letters(letters: str, shape: TableShape) -> str:
-    """The dead letters of a chunk (:func:`historian.chunks.letters`) as :func:`shaped_chunk` leaves them where all rows stay."""
+def shaped_dead_letters(letters: str, shape: TableShape) -> str:
+    """The dead letters of a chunk (:func:`historian.changelog.chunks.letters`) as :func:`shaped_chunk` leaves them where all rows stay."""
     found = []
     for letter in json.loads(letters or "[]"):
         action = shape.bindings.actions.get(letter["column"], PLAIN)

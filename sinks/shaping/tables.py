@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from historian.carrying import resembles
-from historian.edits import (
+from historian.errors import TableStopped
+from historian.plans.plans import PlannedTable, PlannedVersion
+from historian.schema.edits import (
     AddColumn,
     ChangeAttributes,
     ChangeType,
@@ -16,10 +17,9 @@ from historian.edits import (
     MoveColumn,
     RenameColumn,
 )
-from historian.errors import TableStopped
-from historian.interruptions import ResumeTable
-from historian.plans import PlannedTable, PlannedVersion
-from historian.schema import Column, Snapshot
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import Column, Snapshot
+from historian.schema.type_compatibility import resembles
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.columns import shaped_column, why_not
 from sinks.shaping.rules import Rules

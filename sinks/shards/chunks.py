@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from historian.changelog import physical_name
-from historian.chunks import Chunk, chunk_row, chunks_of
-from historian.projection import project
-from historian.schema import Snapshot
-from sinks.chunks import ChunkHead, Chunks
-from sinks.local_chunks import LocalChunks
-from sinks.spark_chunks import SparkChunks
+from historian.changelog.chunks import Chunk, chunk_row, chunks_of
+from historian.changelog.operations import physical_name
+from historian.changelog.projection import project
+from historian.schema.snapshots import Snapshot
+from sinks.contract.chunks import ChunkHead, Chunks
+from sinks.contract.local_chunks import LocalChunks
+from sinks.contract.spark_chunks import SparkChunks
 
 if TYPE_CHECKING:
     import pyarrow as pa

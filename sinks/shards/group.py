@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from historian import codec
-from historian.schema import Snapshot, TableName
+from historian.names import TableName
+from historian.schema.snapshots import Snapshot
 
 __all__ = ["Group", "Member", "Noted"]
 
@@ -66,7 +67,7 @@ class Noted:
         return _parsed(text)
 
     def text(self) -> str:
-        """As :attr:`sinks.homes.Home.shards` keeps it."""
+        """As :attr:`sinks.contract.locations.TableLocation.shards` keeps it."""
         return codec.dump_short(Noted, self)
 
     def at(self, plan: int) -> Group | None:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from historian.edits import CreateTable, DropTable, Edit, TruncateTable
 from historian.errors import ConfigError, SinkError, TableStopped
-from historian.plans import Place, Plan, PlannedTable, PlannedVersion
-from historian.schema import Snapshot, TableName
-from historian.shards import Into, SaidInto
-from sinks.homes import Home, Homes
+from historian.names import TableName
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans.shards import Into, SaidInto
+from historian.positions.places import Place
+from historian.schema.edits import CreateTable, DropTable, Edit, TruncateTable
+from historian.schema.snapshots import Snapshot
+from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.shard_edits import ClearShard
 from sinks.shards.chunks import Route
-from sinks.shards.edits import ClearShard
 from sinks.shards.group import Noted
 from sinks.shards.reconcile import Reconciler, conflict
 
@@ -70,7 +72,7 @@ class Grouped:
         return {**homes, **changed}
 
 
-def check_shards(home: Home, settings_of: _SettingsOf) -> None:
+def check_shards(home: TableLocation, settings_of: _SettingsOf) -> None:
     """Raises :class:`SinkError` where by now something else is said of shards in *home* than of their one table."""
     members = Noted.parse(home.shards).after.members.values() if home.shards else ()
     one = settings_of(home.came_as)
@@ -118,16 +120,16 @@ def grouped_plan(homes: Homes, plan: Plan, settings_of: _SettingsOf) -> Grouped:
 
 
 def _parted(
-    known: Mapping[int, Home], homes: Homes, plan: Plan, settings_of: _SettingsOf
-) -> dict[TableName, tuple[Home | None, list[PlannedTable]]]:
+    known: Mapping[int, TableLocation], homes: Homes, plan: Plan, settings_of: _SettingsOf
+) -> dict[TableName, tuple[TableLocation | None, list[PlannedTable]]]:
     """The shards of *plan* by their group's name, with the group's home, if it has one."""
-    owner: dict[int, Home] = {}
+    owner: dict[int, TableLocation] = {}
     for home in known.values():
         noted = Noted.parse(home.shards)
         groups = (noted.after,) if noted.plan != plan.number else (noted.before, noted.after)
         owner |= {table_id: home for group in groups if group is not None for table_id in group.members}
     by_name = {home.came_as: home for home in known.values()}
-    parted: dict[TableName, tuple[Home | None, list[PlannedTable]]] = {}
+    parted: dict[TableName, tuple[TableLocation | None, list[PlannedTable]]] = {}
     for table in plan.tables:
         owned = owner.get(table.table_id)
         if owned is None and (table.table_id not in homes or table.table_id in known):
@@ -151,7 +153,12 @@ class _Group:
     """
 
     def __init__(
-        self, plan: Plan, settings_of: _SettingsOf, name: TableName, home: Home | None, members: list[PlannedTable]
+        self,
+        plan: Plan,
+        settings_of: _SettingsOf,
+        name: TableName,
+        home: TableLocation | None,
+        members: list[PlannedTable],
     ) -> None:
         said = settings_of(name).into
         assert said is not None  # noqa: S101 a group is found by it, and homes keep it in their shape

@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from historian.carrying import carries, retyped
-from historian.edits import AddColumn, ChangeType, DropColumn, Edit, RenameColumn
 from historian.errors import TableStopped, ValueUnrepresentable
-from historian.generation import under_ids
-from historian.interruptions import ResumeTable
-from historian.plans import PlannedVersion
-from historian.schema import Column, Snapshot
-from historian.shards import Into
-from historian.values import initial_scalar
+from historian.plans.plans import PlannedVersion
+from historian.plans.shards import Into
+from historian.schema.edits import AddColumn, ChangeType, DropColumn, Edit, RenameColumn
+from historian.schema.gaps import ResumeTable
+from historian.schema.generated_columns import under_ids
+from historian.schema.snapshots import Column, Snapshot
+from historian.schema.type_compatibility import is_compatible, retyped
+from historian.values.texts import initial_scalar
 from sinks.shards.group import Group, Member
 
 __all__ = ["Reconciler", "conflict"]
@@ -214,9 +214,9 @@ class Reconciler:
 
     def _fit(self, held: Column, column: Column, snapshot: Snapshot, statement: str) -> None:
         """Brings the group's column to a type that holds the values of a shard's."""
-        if held.type == column.type or carries(column.type, held.type):
+        if held.type == column.type or is_compatible(column.type, held.type):
             return
-        if not carries(held.type, column.type):
+        if not is_compatible(held.type, column.type):
             raise conflict(
                 "a column has types of which none holds every value of the other",
                 snapshot.name,
@@ -258,7 +258,9 @@ class Reconciler:
                 column=column.name,
                 expected="that all shards drop it first",
             )
-        elif _initial(held) != _initial(retyped(column, held.type) if carries(column.type, held.type) else column):
+        elif _initial(held) != _initial(
+            retyped(column, held.type) if is_compatible(column.type, held.type) else column
+        ):
             raise conflict(
                 "rows that are there read something else in an added column than those of the other shards",
                 name,
@@ -342,7 +344,9 @@ class Reconciler:
             if old is None:
                 continue
             cast = casts.get(column.id)
-            rewritten = not carries(old.type, column.type) or (cast is not None and not carries(cast.old, cast.new))
+            rewritten = not is_compatible(old.type, column.type) or (
+                cast is not None and not is_compatible(cast.old, cast.new)
+            )
             if rewritten or old.generation_expression != column.generation_expression:
                 raise conflict(
                     "a shard's values are rewritten by the server",

@@ -11,8 +11,8 @@ import pytest
 from adversary.classes import CLASSES
 from adversary.rounds import play
 from adversary.stops import named_stops, stop_of
-from server_builds import BUILDS
-from servers import Server
+from databases.server_builds import BUILDS
+from databases.servers import Server
 
 ROOT = Path(__file__).parents[2]
 CODE = [path for part in ("historian", "connectors", "sinks") for path in (ROOT / part).rglob("*.py")]

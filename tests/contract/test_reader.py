@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from connectors.readers.base import Bound, Reader, Scanned, Statement, TableMapped
-from connectors.readers.binlog.connection import ServerAddress
 from connectors.readers.binlog.log_reader import BinlogReader
 from connectors.readers.binlog.reader import BinlogFilesReader, BinlogServerReader
+from connectors.readers.binlog.transport.connection import ServerAddress
+from databases.servers import Server
 from historian.errors import LogPurged, SourceError
+from historian.names import TableName
 from historian.positions import LogPosition
-from historian.schema import TableName
-from servers import Server
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import iceberg_changelog
-from historian.changelog import Op, physical_name
+from historian.changelog.operations import Op, physical_name
 from historian.errors import ChainBroken, SinkError
-from historian.plans import Plan
-from historian.schema import ColumnType
-from iceberg_sink import IcebergSink, open_catalog
-from lake import Lake
-from sink_lab import INT, Lab, Written, decimal, text
-from sinks.base import Sink
+from historian.plans.plans import Plan
+from historian.schema.snapshots import ColumnType
+from lakes.iceberg_sink import IcebergSink, open_catalog
+from lakes.lake import Lake
+from lakes.sink_lab import INT, Lab, Written, decimal, text
+from sinks.contract.base import Sink
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.parquet import ParquetSettings, ParquetSink
 
@@ -231,7 +231,7 @@ def _failing(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes the first commits of a target fail, before they are made and after them in turn; says how many are still to."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    from sinks.delta.target import Target as DeltaTable
+    from sinks.delta.log.target import Target as DeltaTable
     from sinks.parquet import sink as parquet
     from sinks.parquet.ledger import Ledger
 

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import create_engine, make_url
 
-from historian.edits import AddColumn, DropTable, RenameTable, TruncateTable
+from databases.servers import Server
+from databases.stores import DDL, END, START, STOP, T, a_plan
 from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
-from historian.plans import Plan, Quarantine
-from historian.schema import Column
+from historian.history.timeline import Gap, TimelineEntry
+from historian.plans.plans import Plan, Quarantine
+from historian.schema.edits import AddColumn, DropTable, RenameTable, TruncateTable
+from historian.schema.snapshots import Column
 from historian.store import Store
 from historian.store.engine import Transactions, _with_driver
 from historian.store.facts import set_fact
-from historian.timeline import Gap, TimelineEntry
-from servers import Server
-from stores import DDL, END, START, STOP, T, a_plan
-from timelines import BIGINT, INT, A, B, capture, create, position, statement, table
+from models.timelines import BIGINT, INT, A, B, capture, create, position, statement, table
 
 if TYPE_CHECKING:
-    from postgres import Postgres
+    from databases.postgres import Postgres
 
 NUMBERS = count()
 KINDS = [
@@ -475,8 +475,8 @@ def test_a_store_of_a_newer_release_is_refused(url: str) -> None:
 
 TRACKER = """
 import sys
-from timelines import A, B, position, statement, table
-from historian.edits import TruncateTable
+from models.timelines import A, B, position, statement, table
+from historian.schema.edits import TruncateTable
 from historian.errors import HistoryMoved
 from historian.store import Store
 

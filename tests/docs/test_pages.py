@@ -14,8 +14,8 @@ import yaml
 
 from connectors.cli import app
 from connectors.config import load_config
-from sinks.delta.letters import DEAD_LETTERS, LETTERS_SCHEMA
-from sinks.delta.state_rows import STATE_SCHEMAS
+from sinks.delta.lake.dead_letters import DEAD_LETTERS, LETTERS_SCHEMA
+from sinks.delta.lake.state_rows import STATE_SCHEMAS
 
 LAKE_TABLES = {**STATE_SCHEMAS, DEAD_LETTERS: LETTERS_SCHEMA}
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from servers import Server
+from databases.servers import Server
 
 if TYPE_CHECKING:
     import pytest

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from historian import types
-from historian.choices import CHOICES, choices_of
-from historian.ddl.captured_types import parse_column_type
-from historian.policies import POLICIES, REASONS
-from historian.schema import Column, ColumnType
-from historian.types import arrow_type
-from sinks.delta.schema import delta_type
+from historian.ddl.types.captured_types import parse_column_type
+from historian.plans.type_options import CHOICES, type_options_of
+from historian.schema.snapshots import Column, ColumnType
+from historian.values import arrow_types
+from historian.values.arrow_types import arrow_type
+from historian.values.policies import POLICIES, REASONS
+from sinks.delta.log.columns import delta_type
 
 DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "types.md").read_text(encoding="utf-8")
 KINDS = re.findall(r"^\| `([^`]*)` \| `([^`]*)` \| `([^`]*)` \| ([^|]*)\|$", DOCS, re.MULTILINE)
@@ -46,17 +46,17 @@ def test_no_line_of_the_tables_is_left_out() -> None:
 def test_a_documented_type_is_carried_as_written(text: str, arrow: str, spark: str, how: str) -> None:
     kind = parsed(text)
     assert (str(kind), *carried(kind)) == (text, arrow, spark)
-    assert [choice for choice in choices_of(kind) if f"`{choice}`" not in how] == []
+    assert [choice for choice in type_options_of(kind) if f"`{choice}`" not in how] == []
 
 
 def test_every_type_is_documented() -> None:
-    assert {parsed(text).name for text, *_ in KINDS} == set(types._ARROW)
+    assert {parsed(text).name for text, *_ in KINDS} == set(arrow_types._ARROW)
 
 
 @pytest.mark.parametrize("choice,text,value,arrow,spark", CHOSEN)
 def test_a_documented_choice_does_what_is_written(choice: str, text: str, value: str, arrow: str, spark: str) -> None:
     kind = parsed(text)
-    assert choice in choices_of(kind)
+    assert choice in type_options_of(kind)
     assert (arrow, spark) == carried(replace(kind, form=CHOICES[choice][value]))
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from connectors.readers.binlog.reader import BinlogFilesReader
-from connectors.tracker import Tracker
-from historian.changelog import Op
+from connectors.tracking.tracker import Tracker
+from historian.changelog.operations import Op
+from historian.names import TableName
 from historian.positions import parse_position
-from historian.schema import TableName
 from historian.store import Store
-from plain_mirror import PlainMirror
+from models.plain_mirror import PlainMirror
 
 SHOP = Path(__file__).parents[2] / "examples/shop"
 MOST_BYTES = 10_000_000

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from servers import Server
-from tracked import Tracked
+from databases.servers import Server
+from replicas.tracked import Tracked
 
 _NUMBERS = count(1)
 

@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from connectors.cli import app
-from connectors.cli.outcome import ExitCode
+from connectors.cli.terminal.outcome import ExitCode
 from connectors.config import load_config
-from connectors.sources import make_tracker
-from servers import Server
+from connectors.tracking.sources import make_tracker
+from databases.servers import Server
 
 SINK = "sinks: [{type: delta, path: lake}]\n"
 KINDS = ["mysql9", "mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"]

@@ -9,8 +9,8 @@ import pytest
 
 import sinks
 from connectors.config import PipelineConfig, load_config
-from connectors.pipeline import run
-from historian.plans import Plan
+from connectors.pipeline.run import run
+from historian.plans.plans import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from binlog_lab import run
 from connectors.config import ServerSource
-from servers import Server
-from source_oracle import SourceOracle
-from tracked import Tracked
+from databases.servers import Server
+from logs.binlog_lab import run
+from models.source_oracle import SourceOracle
+from replicas.tracked import Tracked
 
 ACTIONS = ("ON DELETE CASCADE", "ON UPDATE CASCADE", "ON DELETE SET NULL")
 KEY = "FOREIGN KEY (parent) REFERENCES parents (id)"

@@ -10,9 +10,9 @@ import pytest
 
 from connectors.check import CheckResult, require, run_checks
 from connectors.config import PipelineConfig, load_config
+from databases.servers import Server
 from historian.errors import SourceError
-from image_lab import has_whole_images
-from servers import Server
+from logs.image_lab import has_whole_images
 
 Results = dict[str, CheckResult]
 FRESH = ["mysql9", "mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"]

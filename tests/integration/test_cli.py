@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from connectors.cli.outcome import ExitCode
-from servers import Server
+from connectors.cli.terminal.outcome import ExitCode
+from databases.servers import Server
 
 HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 WAIT_S = 120

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from connectors.check import run_checks
-from connectors.healing import skip_lost_log
+from connectors.recovery.healing import skip_lost_log
+from databases.servers import Server, start_server
 from historian.errors import LogPurged, LogReplaced
-from servers import Server, start_server
-from tracked import Tracked
+from replicas.tracked import Tracked
 
 
 @pytest.mark.parametrize("kind", ["mysql9", "mariadb118"])

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from killed_run import run_killed
-from replica import Replica
-from servers import Server
+from databases.servers import Server
+from lakes.killed_run import run_killed
+from replicas.replica import Replica
 from workload.run import Workload
 
 if TYPE_CHECKING:

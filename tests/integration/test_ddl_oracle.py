@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pymysql
 import pytest
 
-from ddl_oracle import Oracle
-from servers import Server
+from databases.servers import Server
+from models.ddl_oracle import Oracle
 
 STATEMENTS = int(os.environ.get("DDL_STATEMENTS", "500"))
 SEED = int(os.environ.get("DDL_SEED", "1"))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from binlog_lab import run
-from server_builds import BUILDS
-from servers import Server
-from source_oracle import SourceOracle
+from databases.server_builds import BUILDS
+from databases.servers import Server
+from logs.binlog_lab import run
+from models.source_oracle import SourceOracle
 
 NUMBERS = ("0", "-0", "5.", ".5", "-0.0", "007", "1e3", "1.6", "-1.5", "12.345", "TRUE")
 TEXTS = (

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from connectors.config import load_config
-from connectors.sources import make_tracker
-from connectors.tracker import Tracker
+from connectors.tracking.sources import make_tracker
+from connectors.tracking.tracker import Tracker
+from databases.replication import follow, promote, wait_for
+from databases.servers import Server
 from historian.errors import LogPurged, PositionAhead, PositionUnknown
-from historian.history import History
+from historian.history.history import History
+from historian.names import TableName
 from historian.positions import LogPosition
-from historian.schema import TableName
-from replica import Replica
-from replication import follow, promote, wait_for
-from servers import Server
+from replicas.replica import Replica
 
 T = TableName("moved", "t")
 

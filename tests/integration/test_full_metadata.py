@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from databases.servers import Server
 from historian.errors import PositionUnknown
-from historian.interruptions import ResumeTable
-from historian.schema import Snapshot, TableName
-from servers import Server
-from tracked import Tracked, unlogged
+from historian.names import TableName
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import Snapshot
+from replicas.tracked import Tracked, unlogged
 
 
 @pytest.fixture(params=["mysql9", "mysql8", "mariadb118"])

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pymysql.err import MySQLError
 
+from databases.servers import Server
 from historian.errors import PositionError
 from historian.positions import GtidSet, MariadbGtids, missing_from
-from servers import Server
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

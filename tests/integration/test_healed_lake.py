@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from connectors.pipeline import make_sinks
+from connectors.pipeline.run import make_sinks
+from databases.online_tools import gh_ost, pt_osc
+from databases.servers import Server
 from historian.store import Store
-from online_tools import gh_ost, pt_osc
-from replica import Replica
-from servers import Server
-from tracked import unlogged
+from replicas.replica import Replica
+from replicas.tracked import unlogged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

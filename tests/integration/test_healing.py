@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.healing import heal, skip_lost_log
-from connectors.overriding import override
+from connectors.recovery.healing import heal, skip_lost_log
+from connectors.recovery.overriding import override
+from databases.servers import Server
 from historian.ddl import Resolution, StatementContext, resolve
 from historian.errors import ConfigError, LogPurged, PositionUnknown, SourceError, UnknownTable
-from historian.schema import Catalog, TableName
-from historian.versions import touched_names
-from servers import Server
-from tracked import Tracked, unlogged
+from historian.history.versions import touched_names
+from historian.names import TableName
+from historian.schema.snapshots import Catalog
+from replicas.tracked import Tracked, unlogged
 
 
 @pytest.fixture(params=["mysql9", "mariadb118"])
@@ -32,7 +33,7 @@ def _strange(monkeypatch: pytest.MonkeyPatch) -> None:
         tables = tuple(name for edit in found.edits for name in touched_names(edit))
         return Resolution(kind="not_understood", tables=tables, reason="strange words")
 
-    monkeypatch.setattr("connectors.walk.resolve", resolve_others)
+    monkeypatch.setattr("connectors.tracking.walk.resolve", resolve_others)
 
 
 def _stop_at_a_statement(source: Server, database: str) -> None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from held_rows import held_table, spark_table
-from replica import Replica
-from sinks.delta import rewrite
-from sinks.delta.kernel import Kernel
+from lakes.held_rows import held_table, spark_table
+from replicas.replica import Replica
+from sinks.delta.log.kernel import Kernel
+from sinks.delta.rewrite import held_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from servers import Server
+    from databases.servers import Server
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -69,8 +69,8 @@ TENANTS = (
 @pytest.mark.parametrize(
     "name, small_bytes, feed",
     [
-        ("mysql9", rewrite.SMALL_BYTES, "false"),
-        ("mariadb1011", rewrite.SMALL_BYTES, "false"),
+        ("mysql9", held_rows.SMALL_BYTES, "false"),
+        ("mariadb1011", held_rows.SMALL_BYTES, "false"),
         pytest.param("mysql9", 0, "false", marks=pytest.mark.soak),
         pytest.param("mysql9", 0, "true", marks=pytest.mark.soak),
         pytest.param("mariadb1011", 0, "true", marks=pytest.mark.soak),
@@ -89,7 +89,7 @@ def test_keys_of_every_type_find_their_rows(
     server: Server = request.getfixturevalue(name)
     if server.directory is not None:
         server.clear()  # a log without the tables of the case before
-    monkeypatch.setattr(rewrite, "SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(held_rows, "SMALL_BYTES", small_bytes)
     replica = Replica(server, tmp_path, ["keyed"])
     text = replica.path.read_text().replace(
         "    history: null\n",

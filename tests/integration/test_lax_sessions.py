@@ -5,10 +5,10 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from connectors.overriding import override
-from historian.schema import TableName
-from servers import Server
-from tracked import Tracked
+from connectors.recovery.overriding import override
+from databases.servers import Server
+from historian.names import TableName
+from replicas.tracked import Tracked
 
 
 @pytest.fixture(params=["mysql9", "mysql57", "mariadb105", "mariadb118"])

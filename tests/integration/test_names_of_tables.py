@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from binlog_lab import run
-from historian.schema import TableName
-from servers import Server
-from source_oracle import SourceOracle
-from tracked import Tracked
+from databases.servers import Server
+from historian.names import TableName
+from logs.binlog_lab import run
+from models.source_oracle import SourceOracle
+from replicas.tracked import Tracked
 
 
 @pytest.fixture

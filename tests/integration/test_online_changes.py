@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from connectors.overriding import override
-from historian.schema import TableName
-from online_tools import gh_ost, pt_osc, spirit, vitess
-from servers import Server
-from tracked import Tracked
+from connectors.recovery.overriding import override
+from databases.online_tools import gh_ost, pt_osc, spirit, vitess
+from databases.servers import Server
+from historian.names import TableName
+from replicas.tracked import Tracked
 
 CREATE = "id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(20), KEY (b)"
 ALTER = "ADD COLUMN c VARCHAR(9) NOT NULL DEFAULT 'new' AFTER id, MODIFY a BIGINT NOT NULL, DROP COLUMN b, ADD d INT"

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from image_lab import COLUMNS, DATABASE, ImageLab, has_whole_images
-from replica import Replica
+from logs.image_lab import COLUMNS, DATABASE, ImageLab, has_whole_images
+from replicas.replica import Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from servers import Server
+    from databases.servers import Server
 
 STORED = COLUMNS.replace("gv INT GENERATED ALWAYS AS (n + 1) VIRTUAL,", "")
 STORED = STORED.replace(",\n    gw INT GENERATED ALWAYS AS (gv * 2) VIRTUAL", "")

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 import sinks
 from connectors.cli import app
 from connectors.config import DeltaSinkConfig, load_config
-from connectors.pipeline import run
-from historian.policies import REASONS
-from servers import Server
-from tracked import Tracked, unlogged
+from connectors.pipeline.run import run
+from databases.servers import Server
+from historian.values.policies import REASONS
+from replicas.tracked import Tracked, unlogged
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from databases.servers import Server
 from historian.errors import EditRefused
 from historian.positions import GtidSet, MariadbGtids
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
 from workload.folding import assert_notes_fold_to_final
 from workload.notes import Recorded
 from workload.run import Workload

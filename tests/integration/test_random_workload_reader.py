@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from follower import Follower
-from plain_mirror import PlainMirror
-from server_builds import BUILDS
-from servers import Server
+from databases.server_builds import BUILDS
+from databases.servers import Server
+from models.plain_mirror import PlainMirror
+from replicas.follower import Follower
 from workload.checks import assert_as_noted, noted_values
 from workload.folding import assert_notes_fold_to_final
 from workload.notes import FinalTable, Recorded

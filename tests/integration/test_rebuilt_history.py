@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from connectors.pipeline import make_sinks, open_store
-from connectors.sources import make_tracker
+from connectors.pipeline.run import make_sinks, open_store
+from connectors.tracking.sources import make_tracker
+from databases.servers import Server
 from historian.errors import HistorianError, PositionAhead, UnknownTable
-from historian.history import History
+from historian.history.history import History
+from historian.names import TableName
 from historian.positions import GtidSet, LogPosition
-from historian.schema import TableName
 from historian.store import Store
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
 from sinks.delta.settings import Compaction
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def test_a_lost_history_comes_back_from_the_lake_and_from_a_file_and_spark_strea
     mysql9.sql("ALTER TABLE kept.b ADD c INT")
     with monkeypatch.context() as patch:
         # So that a start joins the files of the lake's own tables, whatever they weigh.
-        patch.setattr("sinks.delta.state._MANY_FILES", Compaction(files=2, target_bytes=1_000_000))
-        patch.setattr("sinks.delta.small_files._suffix", lambda files: files)
+        patch.setattr("sinks.delta.lake.state._MANY_FILES", Compaction(files=2, target_bytes=1_000_000))
+        patch.setattr("sinks.delta.rewrite.small_files._suffix", lambda files: files)
         replica.run(spark)
     last = _history(replica)
     assert last.entries[:-1] == lost.entries

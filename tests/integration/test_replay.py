@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import sinks
 from connectors.cli import app
-from connectors.cli.outcome import ExitCode
-from connectors.lakes import consistent
+from connectors.cli.terminal.outcome import ExitCode
+from connectors.pipeline.lakes import consistent
+from databases.servers import Server
 from historian.errors import HistorianError
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
 from sinks.delta import faults
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from binlog_lab import run
-from servers import Server
-from source_oracle import SourceOracle
+from databases.servers import Server
+from logs.binlog_lab import run
+from models.source_oracle import SourceOracle
 
 TEMPORARY = "CREATE TEMPORARY TABLE tt (x INT)"
 CASES = {

@@ -11,9 +11,9 @@ import pyarrow.fs as pafs
 import pytest
 
 from connectors.config import load_config
-from connectors.jvm_s3 import s3_jars
-from connectors.pipeline import run
-from killed_run import run_killed
+from connectors.pipeline.run import run
+from connectors.spark.jvm_s3 import s3_jars
+from lakes.killed_run import run_killed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

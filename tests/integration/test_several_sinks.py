@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow.dataset as ds
 import pytest
 
+from databases.servers import Server
 from historian.errors import ChainBroken
 from historian.store import Store
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

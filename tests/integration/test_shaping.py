@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from databases.servers import Server
 from historian.errors import ConfigError
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from replica import Replica
-from servers import Server
+from databases.servers import Server
+from replicas.replica import Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

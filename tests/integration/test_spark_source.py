@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replica import Replica
-from servers import Server
+from databases.servers import Server
+from replicas.replica import Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def test_executors_in_other_processes_give_the_same_rows(replica: Replica, datab
         output = tmp_path / master.partition("[")[0]
         command = [
             sys.executable,
-            str(SUPPORT / "read_source.py"),
+            str(SUPPORT / "replicas" / "read_source.py"),
             master,
             str(replica.path),
             f"{database}.t",

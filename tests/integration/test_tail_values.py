@@ -10,7 +10,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from servers import Server
+from databases.servers import Server
 
 # Column, type, and values as SQL. One row takes the first value of each, the next one the second, and so on.
 COLUMNS = {

@@ -9,10 +9,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from binlog_lab import run
-from historian.schema import TableName
-from servers import Server
-from source_oracle import SourceOracle
+from databases.servers import Server
+from historian.names import TableName
+from logs.binlog_lab import run
+from models.source_oracle import SourceOracle
 
 HIDDEN = (
     "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, a INT)",

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from connectors.config import load_config
-from connectors.sources import make_tracker
-from connectors.tracker import Tracker
-from historian.chunks import Chunk
-from historian.plans import Plan
-from historian.schema import TableName
+from connectors.tracking.sources import make_tracker
+from connectors.tracking.tracker import Tracker
+from databases.servers import Server
+from historian.changelog.chunks import Chunk
+from historian.names import TableName
+from historian.plans.plans import Plan
 from historian.store import Store
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
 
 Track = Callable[..., Tracker]
 

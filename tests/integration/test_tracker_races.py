@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from connectors.config import load_config
-from connectors.sources import make_tracker
-from connectors.tracker import Tracker
-from historian.changelog import physical_name
-from historian.plans import Plan
-from historian.schema import TableName
-from replica import Replica
-from servers import Server
+from connectors.tracking.sources import make_tracker
+from connectors.tracking.tracker import Tracker
+from databases.servers import Server
+from historian.changelog.operations import physical_name
+from historian.names import TableName
+from historian.plans.plans import Plan
+from replicas.replica import Replica
 
 DATABASE = "races"
 SERVERS = ["mysql9", "mariadb118"]

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from binlog_lab import events, files_reader, live_reader, run, scanned
-from connectors.healing import skip_lost_log
 from connectors.readers.base import Bound
-from connectors.readers.binlog.dump import Dump
-from connectors.readers.binlog.events import HEADER_BYTES, EventType
+from connectors.readers.binlog.events.layout import HEADER_BYTES, EventType
+from connectors.readers.binlog.transport.dump import Dump
+from connectors.recovery.healing import skip_lost_log
+from databases.server_builds import Build, build
+from databases.servers import Server
 from historian.errors import LogPurged, SourceError
-from server_builds import Build, build
-from servers import Server
-from tracked import Tracked
+from logs.binlog_lab import events, files_reader, live_reader, run, scanned
+from replicas.tracked import Tracked
 
 
 @pytest.fixture

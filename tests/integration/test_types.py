@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from connectors.config import DeltaSinkConfig, PipelineConfig, load_config
-from connectors.pipeline import run
+from connectors.pipeline.run import run
+from databases.servers import Server
 from historian.errors import ConfigError, HistorianError
-from replica import Replica
-from servers import Server
+from replicas.replica import Replica
+from replicas.tracked import Tracked
 from sinks.delta import faults
-from tracked import Tracked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from follower import Follower
-from historian.chunks import Chunk
-from historian.plans import Plan
-from server_builds import BUILDS
-from servers import Server
-from vendor_reader import Image, printed_images, spelled_images
+from databases.server_builds import BUILDS
+from databases.servers import Server
+from databases.vendor_reader import Image, printed_images, spelled_images
+from historian.changelog.chunks import Chunk
+from historian.plans.plans import Plan
+from replicas.follower import Follower
 from workload.run import Workload
 from workload.seeds import seeds
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from binlog_lab import run
-from historian.schema import TableName
-from servers import Server
-from source_oracle import SourceOracle
+from databases.servers import Server
+from historian.names import TableName
+from logs.binlog_lab import run
+from models.source_oracle import SourceOracle
 
 MARIADB = (
     "SET STATEMENT lock_wait_timeout=5 FOR ALTER TABLE prices DROP COLUMN net, ADD COLUMN net INT DEFAULT 0",

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from binlog_lab import live_reader
-from connectors.healing import skip_lost_log
-from connectors.tracker import Tracker
+from connectors.recovery.healing import skip_lost_log
+from connectors.tracking.tracker import Tracker
+from databases.replication import follow, promote, wait_for
+from databases.servers import Server
 from historian.errors import LogPurged
-from historian.plans import Plan
-from replication import follow, promote, wait_for
-from servers import Server
-from tracked import Tracked, delivered
+from historian.plans.plans import Plan
+from logs.binlog_lab import live_reader
+from replicas.tracked import Tracked, delivered
 
 
 class Sessions:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from connectors.jvm import delta_jars
-from lake import Lake
-from sink_lab import INT, Lab, text
+from connectors.spark.jvm import delta_jars
+from lakes.lake import Lake
+from lakes.sink_lab import INT, Lab, text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

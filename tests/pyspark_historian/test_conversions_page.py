@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from changelogs import changelog_of
-from historian.changelog import Op
-from historian.validation import Profile
+from historian.changelog.operations import Op
+from historian.changelog.validation import Profile
+from models.changelogs import changelog_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,16 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from changelogs import random_changelog
-from changes import KEY
-from historian import changelog_state, conversions, merging, validation
-from historian.changelog import Op
-from historian.changelog_state import Added
+from historian.changelog import conversions, state, validation
+from historian.changelog.merging import batches
+from historian.changelog.merging.strategies import Append, ChangelogStream, Ledger, Snapshot, Strategy, UpsertStream
+from historian.changelog.operations import Op
+from historian.changelog.state import Added
+from historian.changelog.validation import Profile
 from historian.errors import HistorianError
 from historian.positions import parse_position
-from historian.strategies import Append, ChangelogStream, Ledger, Snapshot, Strategy, UpsertStream
-from historian.validation import Profile
-from merge_cases import CASES, COLUMNS, DEFAULT, SYSTEM, strategies, table
+from models.changelogs import random_changelog
+from models.changes import KEY
+from models.merge_cases import CASES, COLUMNS, DEFAULT, SYSTEM, strategies, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,7 +132,7 @@ def test_projections_are_those_of_arrow(spark: SparkSession) -> None:
 
     for rows, key, options in cases:
         try:
-            expected = changelog_state.project_changelog(rows, key, **options)
+            expected = state.project_changelog(rows, key, **options)
         except HistorianError:
             pytest.fail(f"choose another cut than {options}")
         found = project_changelog(_frame(spark, rows), key, **options).toArrow()
@@ -238,11 +239,11 @@ def test_a_strategy_does_what_its_table_says(spark: SparkSession, strategy: Stra
     assert _plain(expected, by=None) == _plain(made.select(expected.schema.names), by=None)
     assert [*range(7, 7 + made.num_rows)] == made.column("offset").to_pylist()
     if not isinstance(strategy, Append):
-        exact = made.set_column(2, "system_time", made.column("system_time").cast(merging.MS))
-        exact = exact.set_column(3, "event_time", made.column("event_time").cast(merging.MS))
+        exact = made.set_column(2, "system_time", made.column("system_time").cast(batches.MS))
+        exact = exact.set_column(3, "event_time", made.column("event_time").cast(batches.MS))
         assert () == validation.check(exact, ("case", "id", "part"), profile=Profile.ODF, former=former)
     if isinstance(strategy, ChangelogStream | Ledger | Append):
-        ordered = merging.merge(strategy, batch, former, system_time=SYSTEM, source_time=DEFAULT)
+        ordered = batches.merge(strategy, batch, former, system_time=SYSTEM, source_time=DEFAULT)
         by = "id" if isinstance(strategy, ChangelogStream) else "event_time"
         assert ordered.column(by).to_pylist() == made.column(by).to_pylist()
 

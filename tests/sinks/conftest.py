@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from held_rows import HeldLake
-from sink_lab import INT, Lab
+from lakes.held_rows import HeldLake
+from lakes.sink_lab import INT, Lab
 from sinks.delta import faults
 
 if TYPE_CHECKING:

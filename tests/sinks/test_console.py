@@ -6,8 +6,8 @@ import io
 import json
 from typing import TYPE_CHECKING
 
-from historian.schema import ColumnType
-from sink_lab import INT, Lab, decimal
+from historian.schema.snapshots import ColumnType
+from lakes.sink_lab import INT, Lab, decimal
 from sinks.console import ConsoleSink
 
 if TYPE_CHECKING:

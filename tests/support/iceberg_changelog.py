@@ -20,15 +20,15 @@ from pyiceberg.table import DataScan, WriteTask
 from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, IntegerType, LongType
 
 from historian import codec
-from historian.changelog import SYSTEM_COLUMNS, Op, physical_name
-from historian.chunks import Chunk
+from historian.changelog.chunks import Chunk
+from historian.changelog.operations import SYSTEM_COLUMNS, Op, physical_name
 from historian.errors import ChainBroken, SinkError, TableStopped
-from historian.plans import Plan
-from historian.schema import Column, Snapshot
-from historian.types import arrow_type
-from sinks.parts import Part
-from sinks.rows import NetRows, changelog_rows, in_schema, refuse_system_names
-from sinks.variant import is_variant
+from historian.plans.plans import Plan
+from historian.schema.snapshots import Column, Snapshot
+from historian.values.arrow_types import arrow_type
+from sinks.contract.parts import Part
+from sinks.rows.shapes import NetRows, changelog_rows, in_schema, refuse_system_names
+from sinks.rows.variant import is_variant
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -111,7 +111,7 @@ class Work:
 
 
 def write_chunks(works: Mapping[At, Work]) -> Callable[[Iterable[Chunk]], Iterator[tuple[At, list[DataFile]]]]:
-    """A task for :meth:`sinks.chunks.Chunks.map` that writes the rows of *works* and gives the files of each part."""
+    """A task for :meth:`sinks.contract.chunks.Chunks.map` that writes the rows of *works* and gives the files of each part."""
 
     def write(chunks: Iterable[Chunk]) -> Iterator[tuple[At, list[DataFile]]]:
         for at, group in groupby(chunks, lambda chunk: (chunk.table_id, chunk.segment)):

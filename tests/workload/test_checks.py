@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from historian.changelog import Op
-from historian.schema import TableName
+from historian.changelog.operations import Op
+from historian.names import TableName
 from workload.checks import DecodedRow, assert_as_noted
 from workload.folding import assert_notes_fold_to_final
 from workload.notes import (

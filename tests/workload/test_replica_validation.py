@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from changelogs import changelog_of, random_changelog
-from changes import DATA, KEY
-from historian.changelog import Op
-from historian.validation import Profile
-from replica_validation import Form, assert_changelog_is_valid
+from historian.changelog.operations import Op
+from historian.changelog.validation import Profile
+from models.changelogs import changelog_of, random_changelog
+from models.changes import DATA, KEY
+from replicas.replica_validation import Form, assert_changelog_is_valid
 
 A, R, C, D = Op.APPEND, Op.RETRACT, Op.CORRECT_FROM, Op.CORRECT_TO
 FORMS = {1: Form(key=KEY, columns=DATA), 2: Form(key=("v",), columns=DATA), 3: Form(key=(), columns=DATA[:3])}

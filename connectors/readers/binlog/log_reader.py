@@ -4,51 +4,34 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Protocol
 
 from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, TableMapped, XaCommitted
-from connectors.readers.binlog.ahead import ahead
-from connectors.readers.binlog.commit_order import CommitOrder
-from connectors.readers.binlog.decoder import RangeDecoder
-from connectors.readers.binlog.dump import PURGED_NEXT_STEP
-from connectors.readers.binlog.events import FormatDescription
-from connectors.readers.binlog.kept import Keeper, kept_windows
-from connectors.readers.binlog.prepared import Presence, events_of, look_back
-from connectors.readers.binlog.rolled_back import without_rolled_back
-from connectors.readers.binlog.scan import Scanner
-from connectors.readers.binlog.unpacking import unpacked
-from connectors.readers.binlog.window import Window
-from historian.chunks import Chunk
+from connectors.readers.binlog.events.layout import FormatDescription
+from connectors.readers.binlog.rows.decoder import RangeDecoder
+from connectors.readers.binlog.scan.scanner import Scanner
+from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
+from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
+from connectors.readers.binlog.transport.prefetch import ahead
+from connectors.readers.binlog.transport.stream import WindowStream
+from connectors.readers.binlog.transport.unpacking import unpacked
+from connectors.readers.binlog.transport.window import Window
+from connectors.readers.binlog.xa.commit_order import CommitOrder
+from connectors.readers.binlog.xa.prepared import Presence, events_of, look_back
+from connectors.readers.binlog.xa.rolled_back import without_rolled_back
+from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
-from historian.plans import LogRange, Place, PlannedTable
+from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
+from historian.positions.places import Place
 
-__all__ = ["FIRST_EVENT", "BinlogReader", "WindowStream", "Windows"]
+__all__ = ["FIRST_EVENT", "BinlogReader", "Windows"]
 
 Windows = Generator[Window, None, None]
 FIRST_EVENT = 4
 """Offset of a file's first event."""
-
-
-class WindowStream(Protocol):
-    """Windows of a log from one place on; closed by whoever asked for it."""
-
-    @property
-    def offset(self) -> int:
-        """Behind the last event that was found, in the file that it stands in."""
-
-    @property
-    def formats(self) -> Mapping[str, FormatDescription]:
-        """What each file's first event says, as soon as its first window is there."""
-
-    def windows(self, *, end: int | None = None) -> Iterator[Window]:
-        """The windows; with *end* up to that offset of the first file."""
-
-    def close(self) -> None:
-        """Gives files and connections back."""
 
 
 class BinlogReader(ABC):
@@ -60,7 +43,7 @@ class BinlogReader(ABC):
 
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
-        self._keeper: Keeper | None = None
+        self._keeper: LogCache | None = None
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -274,7 +257,7 @@ class BinlogReader(ABC):
 
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
-        keeper = self._keeper = Keeper(place.server, place.file, place.offset) if place.server else None
+        keeper = self._keeper = LogCache(place.server, place.file, place.offset) if place.server else None
         for window in stream.windows():
             if keeper is not None:
                 keeper.add(window, stream.offset)
@@ -327,7 +310,7 @@ class BinlogReader(ABC):
         here = planned.server in ("", server)
         windows: Windows
         if log is not None:
-            windows = kept_windows(planned, log)
+            windows = cached_windows(planned, log)
         elif here:
             windows = self._range(planned)
         else:

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.connection import ConnectionLost, ServerAddress, server_id_lock
-from connectors.readers.binlog.dump import Dump
-from connectors.readers.binlog.events import FormatDescription, event_name
-from connectors.readers.binlog.failover import translate
-from connectors.readers.binlog.files import FileHead, FileStream, LogFile, list_files, read_head
-from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, WindowStream
-from connectors.readers.binlog.membership import members
-from connectors.readers.binlog.refusals import other_kind
-from connectors.readers.binlog.scan import Scanner
-from connectors.readers.binlog.unpacking import unpacked
+from connectors.readers.binlog.events.layout import FormatDescription, event_name
+from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows
+from connectors.readers.binlog.scan.scanner import Scanner
+from connectors.readers.binlog.scan.unsupported_events import other_kind
+from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, server_id_lock
+from connectors.readers.binlog.transport.dump import Dump
+from connectors.readers.binlog.transport.failover import translate
+from connectors.readers.binlog.transport.files import FileHead, FileStream, LogFile, list_files, read_head
+from connectors.readers.binlog.transport.membership import members
+from connectors.readers.binlog.transport.stream import WindowStream
+from connectors.readers.binlog.transport.unpacking import unpacked
 from historian.errors import LogCorrupt, LogPurged, SourceError
-from historian.plans import LogRange, PlannedTable
+from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, PreparedXa, missing_from, parse_gtids
 
 if TYPE_CHECKING:

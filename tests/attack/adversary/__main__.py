@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from adversary.classes import CLASSES, OPTIONS, servers_of
 from adversary.rounds import Outcome, play, shrunk
-from server_builds import BUILDS
-from servers import Server, start_server
+from databases.server_builds import BUILDS
+from databases.servers import Server, start_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ _session: list[SparkSession] = []
 
 def _spark(directory: Path) -> SparkSession:
     if not _session:
-        from connectors.jvm import delta_jars
+        from connectors.spark.jvm import delta_jars
         from sinks.session import spark_session
 
         settings = {

@@ -9,7 +9,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from adversary.script import DATABASE, STAGE, Hang, Kill, Restart, Sql, Step
-from servers import Server
+from databases.servers import Server
 
 __all__ = ["Actors", "prepare"]
 

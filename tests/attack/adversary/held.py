@@ -10,8 +10,8 @@ from typing import Any
 from pymysql.constants import FIELD_TYPE
 
 from connectors.config import TableFilter
-from historian.schema import TableName
-from servers import Server
+from databases.servers import Server
+from historian.names import TableName
 from workload.session import CONVERTERS
 
 __all__ = ["Rows", "server_rows"]

@@ -22,27 +22,27 @@ from connectors.config import (
     TableFilter,
 )
 from connectors.config.settings import ServerIds
-from connectors.pipeline import run
-from connectors.sources import make_tracker
-from file_mirrors import FileMirrors
-from historian.chunks import Chunk
-from historian.edits import ForgetTable
+from connectors.pipeline.run import run
+from connectors.tracking.sources import make_tracker
+from databases.servers import Server
+from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, ValueUnrepresentable
-from historian.online_changes import TOOLS, OnlineChanges
-from historian.plans import Plan
-from historian.schema import Catalog, Snapshot
+from historian.history.online_schema_changes import TOOLS, OnlineChanges
+from historian.plans.plans import Plan
+from historian.schema.edits import ForgetTable
+from historian.schema.snapshots import Catalog, Snapshot
 from historian.store import Store
-from plain_mirror import PlainMirror
-from servers import Server
-from sinks.chunks import Chunks
+from lakes.file_mirrors import FileMirrors
+from models.plain_mirror import PlainMirror
+from sinks.contract.chunks import Chunks
+from sinks.contract.local_chunks import LocalChunks
 from sinks.delta import DeltaSettings
-from sinks.delta.rewrite import read
-from sinks.local_chunks import LocalChunks
+from sinks.delta.rewrite.held_rows import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.tracker import Tracker
+    from connectors.tracking.tracker import Tracker
 
 __all__ = ["DeltaLake", "FileLake", "Known", "Mirror", "configuration"]
 
@@ -277,7 +277,7 @@ class DeltaLake:
 
     def forget(self) -> None:
         """What lies before the newest plan is forgotten, as far as targets hold it."""
-        from connectors.pipeline import make_sinks
+        from connectors.pipeline.run import make_sinks
 
         held = [found for sink in make_sinks(self.config, self._spark) if (found := sink.held()) is not None]
         store = Store.open(self.config.history.store)
@@ -290,8 +290,8 @@ class DeltaLake:
 
     def known(self) -> Known:
         """See :class:`Known`; changelogs are folded by their rows in the lake, where they have no edits of columns."""
-        from held_rows import held_table, spark_table
-        from sinks.delta.kernel import Kernel
+        from lakes.held_rows import held_table, spark_table
+        from sinks.delta.log.kernel import Kernel
 
         store = Store.open(self.config.history.store)
         try:

@@ -13,7 +13,8 @@ from adversary.held import Rows
 from adversary.lakes import Known, Mirror
 from adversary.script import Script
 from adversary.stops import stop_of
-from historian.schema import Snapshot, TableName
+from historian.names import TableName
+from historian.schema.snapshots import Snapshot
 from workload.checks import noted_values
 
 __all__ = ["findings", "stops"]

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from adversary.lakes import FileLake, Known
 from connectors.config import HistoryConfig, PipelineConfig
-from connectors.render import ndjson_rows
-from connectors.tailing import Tail
+from connectors.tail.follow import Tail
+from connectors.tail.json_lines import ndjson_rows
 
 __all__ = ["replay_findings"]
 

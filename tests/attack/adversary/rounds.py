@@ -19,8 +19,8 @@ from adversary.lakes import DeltaLake, FileLake
 from adversary.oracle import findings, stops
 from adversary.replays import replay_findings
 from adversary.script import FOLLOW, Failover, Follow, Forget, Script, Step, Torn
-from replication import follow, promote, wait_for
-from servers import Server
+from databases.replication import follow, promote, wait_for
+from databases.servers import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connectors.check.keys import key_checks
 from connectors.config import ConsoleSinkConfig, DeltaSinkConfig
-from sink_lab import INT, Lab
+from lakes.sink_lab import INT, Lab
 
 LAKE = DeltaSinkConfig(path="lake", tables=(("shop.log", (("keyless", "rows"),)), ("shop.k*", (("key", ("a", "b")),))))
 

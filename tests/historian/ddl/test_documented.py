@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ddl_text import MARIADB, MYSQL, after
 from historian.ddl import StatementContext, resolve
-from historian.edits import apply_all
+from historian.schema.edits import apply_all
+from models.ddl_text import MARIADB, MYSQL, after
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "ddl.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^\| `(.*)` \| (both|mysql|mariadb) \| (.*) \|$", DOCS, re.MULTILINE)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ddl_text import MARIADB, MYSQL, after
 from historian.ddl import StatementContext, parse_column_type, parse_default_text, parse_display_width, resolve
-from historian.edits import apply_all
 from historian.errors import HistorianError
+from historian.schema.edits import apply_all
+from models.ddl_text import MARIADB, MYSQL, after
 
 BEFORE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(9) DEFAULT 'x', c TIMESTAMP, d ENUM('x','y'), UNIQUE u (b))"
 STATEMENTS = (

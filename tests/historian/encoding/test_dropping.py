@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from historian.encoding import decode_rows, drop_columns, encode_risingwave, encode_rows, field_id, with_id
 from historian.errors import RowCorrupt
-from random_rows import tables
+from models.random_rows import tables
 
 THREE = bytes.fromhex("810300000000000000010000000200000000020905000300000061626303000000414243")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from historian.encoding import decode_rows, encode_risingwave, field_id, with_id
 from historian.encoding.risingwave_values import write_row, write_value
 from historian.errors import HistorianError, RowCorrupt, ValueUnrepresentable
-from random_rows import tables
+from models.random_rows import tables
 
 
 def batch(*columns: tuple[int, pa.DataType, list[Any]]) -> pa.RecordBatch:

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historian.changelog import physical_name
-from historian.edits import apply_all
+from historian.changelog.operations import physical_name
+from historian.changelog.projection import project
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, read_rows, row_schema, with_id
 from historian.errors import HistorianError, RowCorrupt, ValueUnrepresentable
-from historian.projection import project
-from historian.schema import Catalog, Column, ColumnType, Snapshot
-from plain_rows import row_writer
-from random_rows import tables
-from timelines import BIGINT, INT, random_edits, snapshot
+from historian.schema.edits import apply_all
+from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
+from models.plain_rows import row_writer
+from models.random_rows import tables
+from models.timelines import BIGINT, INT, random_edits, snapshot
 
 
 def batch(*columns: tuple[int, pa.DataType, list[Any]]) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ import pytest
 from historian import codec
 from historian.errors import PositionError
 from historian.positions import GtidSet, LogPosition, MariadbGtids, parse_position
-from timelines import A, B, position
+from models.timelines import A, B, position
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from databases.stores import END, START, a_plan
 from historian.errors import ConfigError, StoreError
 from historian.store import Store
-from stores import END, START, a_plan
-from timelines import A, position, random_log
+from models.timelines import A, position, random_log
 
 
 def test_a_snapshot_that_many_plans_need_is_stored_once(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_store_made_anew_has_another_generation(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from timelines import A, capture, create, position, statement, table
-from historian.edits import TruncateTable
+from models.timelines import A, capture, create, position, statement, table
+from historian.schema.edits import TruncateTable
 from historian.store import Store
 
 store = Store.open(sys.argv[1])

@@ -9,11 +9,11 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from historian.history.timeline import Gap
 from historian.positions import GtidSet
 from historian.store import Store
-from historian.timeline import Gap
-from questions import answer, model_answer, questions
-from timelines import Log, position, random_log
+from models.questions import answer, model_answer, questions
+from models.timelines import Log, position, random_log
 
 
 def record_in_pieces(store: Store, log: Log, random: Random) -> None:

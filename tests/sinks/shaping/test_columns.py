@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from historian.schema import Column, ColumnType
+from historian.schema.snapshots import Column, ColumnType
 from historian.secret import Secret
-from historian.types import arrow_type
-from historian.values import initial_scalar
-from sink_lab import INT, decimal, text
+from historian.values.arrow_types import arrow_type
+from historian.values.texts import initial_scalar
+from lakes.sink_lab import INT, decimal, text
 from sinks.shaping.columns import shaped_column, shaped_values, why_not
 from sinks.shaping.rules import Action, Rules
 

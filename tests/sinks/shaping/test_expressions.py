@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from held_rows import HeldLake
 from historian.errors import ConfigError
-from sink_lab import INT, Lab, decimal, text
+from lakes.held_rows import HeldLake
+from lakes.sink_lab import INT, Lab, decimal, text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

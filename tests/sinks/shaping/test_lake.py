@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from held_rows import HeldLake
 from historian.errors import ConfigError, SinkError
 from historian.secret import Secret
-from sink_lab import INT, Lab, text
+from lakes.held_rows import HeldLake
+from lakes.sink_lab import INT, Lab, text
 from sinks.delta import DeltaDryRun, DeltaSettings
 
 if TYPE_CHECKING:

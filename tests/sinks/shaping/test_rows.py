@@ -9,11 +9,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from historian.absence import ABSENT, absent_names
-from historian.changelog import Op
-from historian.chunks import Chunk, letters
+from historian.changelog.chunks import Chunk, letters
+from historian.changelog.missing_columns import ABSENT, missing_names
+from historian.changelog.operations import Op
 from historian.secret import Secret
-from sink_lab import INT, Lab, text
+from lakes.sink_lab import INT, Lab, text
 from sinks.shaping.bindings import Bindings
 from sinks.shaping.rows import Evaluated, shaped_chunk
 from sinks.shaping.rules import Rules
@@ -85,7 +85,7 @@ def test_absent_columns_stay_absent_under_every_rule() -> None:
     assert found.rows.column("h3").to_pylist() == ["*", None, None]
     assert found.rows.column("h5").to_pylist() == ["c", None, None]
     assert [len(value or "") for value in found.rows.column("h4").to_pylist()] == [64, 0, 64]
-    absent = [names.get(ABSENT) for names in absent_names(found.rows, ["id", "a", "b", "c"])]
+    absent = [names.get(ABSENT) for names in missing_names(found.rows, ["id", "a", "b", "c"])]
     assert absent == [None, ["a", "b", "c"], ["a", "c"]]
 
 

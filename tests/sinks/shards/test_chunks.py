@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from historian.absence import ABSENT, lacking, marked
-from historian.changelog import physical_name
-from historian.chunks import Chunk
-from historian.shards import SHARD_IDS
-from sink_lab import INT, Lab, text
-from sinks.chunks import head_of
+from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import ABSENT, lacking, marked
+from historian.changelog.operations import physical_name
+from historian.plans.shards import SHARD_IDS
+from lakes.sink_lab import INT, Lab, text
+from sinks.contract.chunks import head_of
+from sinks.contract.local_chunks import LocalChunks
 from sinks.delta import DeltaSettings
-from sinks.delta.evolution import evolved_homes
-from sinks.local_chunks import LocalChunks
+from sinks.delta.schema.decisions import evolved_locations
 from sinks.shards.chunks import grouped_chunks
 from sinks.shards.plans import Grouped, grouped_plan
 
@@ -28,7 +28,7 @@ def grouped(lab: Lab, chunk: Any = lambda one: one) -> tuple[Grouped, list[Chunk
     """The lab's last plan, and its chunks, each before changed by *chunk*."""
     plan = lab.cut()
     found = grouped_plan({}, plan, SETTINGS.for_table)
-    assert evolved_homes({}, plan, SETTINGS)[1].shards == found.notes[1]
+    assert evolved_locations({}, plan, SETTINGS)[1].shards == found.notes[1]
     chunks = LocalChunks()
     chunks.fill([lambda: [chunk(one) for one in lab.chunks[plan.number]]])
     seen = grouped_chunks(chunks, found.routes, found.shards, found.hidden)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crashes import Crashes
-from held_rows import HeldLake
 from historian.errors import ConfigError, SinkError
-from historian.schema import ColumnType
-from sink_lab import INT, Lab, text
-from sinks.delta import few_rows
-from sinks.delta.recorded import recorded_changelog
+from historian.schema.snapshots import ColumnType
+from lakes.crashes import Crashes
+from lakes.held_rows import HeldLake
+from lakes.sink_lab import INT, Lab, text
+from sinks.delta.lake.recorded import recorded_changelog
+from sinks.delta.rewrite import few_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

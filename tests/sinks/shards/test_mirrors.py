@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from file_mirrors import FileMirrors
-from historian.schema import ColumnType
-from sink_lab import INT, Lab, decimal, text
+from historian.schema.snapshots import ColumnType
+from lakes.file_mirrors import FileMirrors
+from lakes.sink_lab import INT, Lab, decimal, text
 from sinks.delta import DeltaSettings
 
 BIGINT = ColumnType(name="bigint")

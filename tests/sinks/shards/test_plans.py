@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from historian.errors import ConfigError, EditRefused
-from historian.plans import Place, Quarantine
-from sink_lab import INT, Lab, decimal, text
+from historian.plans.plans import Quarantine
+from historian.positions.places import Place
+from lakes.sink_lab import INT, Lab, decimal, text
 from sinks.delta import DeltaDryRun, DeltaSettings
-from sinks.delta.evolution import evolved_homes
+from sinks.delta.schema.decisions import evolved_locations
 from sinks.shards.plans import grouped_plan
 
 INTO = ("shop.orders", (("shard", "{database}"),))
@@ -187,7 +188,7 @@ def test_strict_ends_the_run_where_a_shard_is_dropped() -> None:
     lab = Lab()
     for name in (A, B):
         lab.create(name, COLUMNS)
-    homes = evolved_homes({}, lab.cut(), settings)
+    homes = evolved_locations({}, lab.cut(), settings)
     lab.drop(A)
     with pytest.raises(EditRefused, match=r"DROP TABLE shop_a.orders.*drop_table"):
-        evolved_homes(homes, lab.cut(), settings)
+        evolved_locations(homes, lab.cut(), settings)

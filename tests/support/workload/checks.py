@@ -11,10 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from historian.changelog import Op
-from historian.chunks import Chunk, positions
-from historian.plans import PlannedTable
-from historian.schema import ColumnType, Snapshot, TableName
+from historian.changelog.chunks import Chunk, positions
+from historian.changelog.operations import Op
+from historian.names import TableName
+from historian.plans.plans import PlannedTable
+from historian.schema.snapshots import ColumnType, Snapshot
 from workload.notes import ExpectedRow, Recorded, Row, expected_rows
 
 __all__ = ["DecodedRow", "assert_as_noted", "decoded_rows", "noted_values"]

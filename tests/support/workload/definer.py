@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pymysql
 
-from historian.schema import TableName
+from historian.names import TableName
 from workload.notes import Effect, NotedChange, NotedDdl, NotedTransaction
 from workload.registry import Tables
 from workload.session import Session

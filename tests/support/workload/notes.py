@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from historian.changelog import Op
-from historian.schema import TableName
+from historian.changelog.operations import Op
+from historian.names import TableName
 
 __all__ = [
     "Effect",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from servers import Server
+from databases.servers import Server
 
 __all__ = ["LogPlace", "gtids_behind", "log_end"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from historian.schema import TableName
+from historian.names import TableName
 
 __all__ = ["Tables"]
 

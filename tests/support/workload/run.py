@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pymysql
 
-from historian.schema import TableName
-from servers import Server
+from databases.servers import Server
+from historian.names import TableName
 from workload.ddl import CONVERSIONS, KINDS, WIDENINGS, Kind
 from workload.definer import Definer, Work
 from workload.dml import Writer

@@ -11,7 +11,7 @@ from pymysql.constants import CLIENT, FIELD_TYPE
 from pymysql.converters import decoders
 from pymysql.protocol import MysqlPacket
 
-from servers import Server
+from databases.servers import Server
 from workload.notes import Row
 
 __all__ = ["Session", "microseconds"]

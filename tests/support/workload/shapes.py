@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from historian.schema import TableName
+from historian.names import TableName
 from workload.notes import Row
 from workload.session import Session
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from historian.schema import TableName
+from historian.names import TableName
 from workload.definer import Work
 from workload.notes import Effect, NotedChange, NotedTransaction
 from workload.shapes import quoted

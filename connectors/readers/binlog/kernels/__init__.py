@@ -1,1 +1,4 @@
-"""Compiled loops over binlog bytes. Nothing here knows tables, schemas or Arrow: addresses in, numbers out."""
+"""Compiled loops over binlog bytes: addresses in, numbers out.
+
+Tables, schemas and Arrow do not belong here.
+"""

@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from types import ModuleType
 
-from server_builds import BUILDS
+from databases.server_builds import BUILDS
 
 __all__ = ["CLASSES", "OPTIONS", "servers_of"]
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-import damage
-from log_files import events_of
-from recordings import recorded
-from server_builds import BUILDS
-from servers import Server
+from databases.server_builds import BUILDS
+from databases.servers import Server
+from logs import damage
+from logs.log_files import events_of
+from logs.recordings import recorded
 
 CASES = int(os.environ.get("DAMAGE_CASES", "2000"))
 SEED = int(os.environ.get("DAMAGE_SEED", "1"))
-ROOT = Path(damage.__file__).parents[2]
+ROOT = Path(damage.__file__).parents[3]
 
 
 def _python(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -65,7 +65,7 @@ def test_damage_is_an_error_that_says_where_or_does_not_matter(
 
 # ---- what would be seen ----------------------------------------------------------------------------------------------
 def test_a_read_behind_guarded_memory_ends_the_process() -> None:
-    read = "import ctypes, guarded; room = guarded.guarded(b'abc'); print(ctypes.string_at(room.ctypes.data, {}))"
+    read = "import ctypes; from logs import guarded; room = guarded.guarded(b'abc'); print(ctypes.string_at(room.ctypes.data, {}))"
 
     within, behind = (_python("-c", read.format(size)) for size in (3, 4))
 

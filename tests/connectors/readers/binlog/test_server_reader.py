@@ -13,7 +13,16 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from binlog_lab import (
+from connectors.readers.base import Statement, TableMapped
+from connectors.readers.binlog.events.crosscheck import mismatch
+from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog.transport.connection import ConnectionLost, TlsSettings, take_server_id
+from connectors.readers.binlog.transport.dump import Dump
+from databases.replication import follow, wait_for
+from databases.servers import Server, start_server
+from historian.errors import LogCorrupt, LogPurged, SourceError
+from historian.positions import GtidSet, LogPosition
+from logs.binlog_lab import (
     address,
     bounds_of,
     events,
@@ -26,15 +35,6 @@ from binlog_lab import (
     run,
     scanned,
 )
-from connectors.readers.base import Statement, TableMapped
-from connectors.readers.binlog.connection import ConnectionLost, TlsSettings, take_server_id
-from connectors.readers.binlog.crosscheck import mismatch
-from connectors.readers.binlog.dump import Dump
-from connectors.readers.binlog.reader import BinlogServerReader
-from historian.errors import LogCorrupt, LogPurged, SourceError
-from historian.positions import GtidSet, LogPosition
-from replication import follow, wait_for
-from servers import Server, start_server
 
 MEGABYTE = 1 << 20
 WRITE_ROWS = (23, 30)
@@ -210,7 +210,7 @@ def test_a_missing_privilege_is_named_with_its_grant(own: Server) -> None:
 
 
 def test_nobody_at_home_is_worth_a_retry() -> None:
-    from connectors.readers.binlog.connection import ServerAddress
+    from connectors.readers.binlog.transport.connection import ServerAddress
 
     with pytest.raises(ConnectionLost, match="cannot be reached") as raised:
         ServerAddress(host="127.0.0.1", port=1, user="u", timeout_s=2).connect()

@@ -1,0 +1,74 @@
+"""``historian schemas CONFIG gc``: forgets what lies before a position."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.terminal.arguments import Json
+from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.recorded_history import located
+from historian.errors import StoreError
+from historian.positions import LogPosition
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from historian.store.forgetting import Forgotten
+
+__all__ = ["gc"]
+
+
+@ending
+def gc(
+    context: typer.Context,
+    *,
+    before: Annotated[str, typer.Option(metavar="POS", help="GTIDs, or file:offset.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Forget versions that went out of force before a position, and plans that every target and stream has behind it.
+
+    The version in force at the position stays, and so does what the oldest plan needs that some target lacks; to know that
+    this starts Spark, where sinks are configured. Safe beside a run.
+    """
+    from connectors.config import load_config
+    from connectors.tracking.recorded import recorded_store
+
+    config = load_config(context.obj)
+    store = recorded_store(config)
+    if store is None:
+        raise StoreError("there is no history yet", where=config.name, next_step="`historian run` makes it")
+    try:
+        position = located(config, before)
+        forgotten = store.forget(position, _held(config))
+    finally:
+        store.close()
+    if as_json:
+        typer.echo(json.dumps({**asdict(forgotten), "position": str(forgotten.position)}, indent=2))
+    else:
+        typer.echo(_told(forgotten, position))
+
+
+def _held(config: PipelineConfig) -> tuple[int, ...]:
+    """The last plan that each sink holds."""
+    if not config.sinks:
+        return ()
+    from connectors.pipeline.run import idle_sinks
+
+    with idle_sinks(config, "gc") as sinks:
+        return tuple(held for sink in sinks if (held := sink.held()) is not None)
+
+
+def _told(forgotten: Forgotten, asked: LogPosition) -> str:
+    lines = [
+        f"the history begins at {forgotten.position}",
+        f"forgotten: {forgotten.entries} statements, {forgotten.edits} edits, {forgotten.plans} plans",
+    ]
+    if forgotten.position != asked:
+        behind = (
+            "" if forgotten.needed is None else f": plan {forgotten.needed} is the last one that all have behind them"
+        )
+        lines.append(f"not at {asked}{behind}")
+    return "\n".join(lines)

@@ -1,0 +1,7 @@
+"""How commands take arguments, open what they need, print, and end.
+
+Commands do not belong here.
+
+Open to other rooms: ``arguments``, ``edit_text``, ``outcome``, ``recorded_history``, ``schema_forms``, ``sessions``,
+``tables``.
+"""

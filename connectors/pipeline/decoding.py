@@ -1,0 +1,122 @@
+"""A plan's rows, decoded in the driver's process or on executors.
+
+On one machine threads of the driver do it: kernels and Parquet's encoders leave the interpreter to each other, while a Python
+process of Spark's costs its start and a copy of every chunk through the JVM. On a cluster a plan of little log is the driver's
+too; executors take the others.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectors.tracking.ranges import SEQUENCE_BITS
+from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
+from historian.plans.plans import LogRange, Plan, PlannedTable
+from sinks.contract.local_chunks import LocalChunks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from connectors.readers.base import LogBytes, Reader
+    from sinks.contract.chunks import Chunks
+
+__all__ = ["PlannedLog", "decoded"]
+
+_DRIVERS_BYTES = 8 << 20
+"""On a cluster the driver decodes plans of up to so much log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLog:
+    """A plan, and of each of its ranges the log that its scan has kept; see :meth:`connectors.readers.base.Reader.kept`."""
+
+    plan: Plan
+    kept: tuple[tuple[LogBytes, ...] | None, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, reader: Reader) -> PlannedLog:
+        """*plan*, whose log *reader* scanned last."""
+        return cls(plan=plan, kept=tuple(reader.kept(planned) for planned in plan.ranges))
+
+
+@contextmanager
+def decoded(
+    planned: PlannedLog, reader: Reader, spark: SparkSession, *, executors: bool | None = None
+) -> Iterator[Chunks]:
+    """The chunks of a plan, to be used inside the ``with``.
+
+    Args:
+        planned: the plan with the kept parts of its log.
+        reader: of the log; each thread and executor has one of its own.
+        executors: whether they decode; by default where there are some on other machines and the log is long.
+
+    Raises:
+        HistorianError: the log cannot be read as planned; on executors within Spark's error.
+    """
+    reads = [
+        _Range(reader=reader, planned=planned_range, tables=planned.plan.tables, index=index, log=log)
+        for index, (planned_range, log) in enumerate(zip(planned.plan.ranges, planned.kept, strict=True))
+    ]
+    if executors is None:
+        size = sum(each.planned.end - each.planned.start for each in reads)
+        executors = not _is_local(spark) and size > _DRIVERS_BYTES
+    with _on_executors(reads, spark) if executors else _in_driver(reads, spark) as chunks:
+        yield chunks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Range:
+    """One range of a plan with all that reads it."""
+
+    reader: Reader
+    planned: LogRange
+    tables: tuple[PlannedTable, ...]
+    index: int
+    log: tuple[LogBytes, ...] | None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Its chunks, read by a reader of their own."""
+        # Copied as it pickles: without its connections.
+        with closing(copy.copy(self.reader)) as reader:
+            yield from reader.read(
+                self.planned, self.tables, sequence=self.index << SEQUENCE_BITS, stops=True, log=self.log
+            )
+
+
+@contextmanager
+def _in_driver(reads: Sequence[_Range], spark: SparkSession) -> Iterator[Chunks]:
+    with closing(LocalChunks(threads=spark.sparkContext.defaultParallelism if _is_local(spark) else 1)) as chunks:
+        chunks.fill([each.chunks for each in reads])
+        yield chunks
+
+
+@contextmanager
+def _on_executors(reads: Sequence[_Range], spark: SparkSession) -> Iterator[Chunks]:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from sinks.contract.spark_chunks import SparkChunks
+
+    ranges = spark.range(0, len(reads), 1, max(1, len(reads)))
+    rows = ranges.mapInArrow(partial(_chunk_rows, reads), from_arrow_schema(CHUNK_STREAM)).persist()
+    try:
+        yield SparkChunks(rows)
+    finally:
+        rows.unpersist()
+
+
+def _chunk_rows(reads: Sequence[_Range], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for index in batch.column("id").to_pylist():
+            yield from map(chunk_row, reads[index].chunks())
+
+
+def _is_local(spark: SparkSession) -> bool:
+    """Whether Spark's tasks run in the driver's own process."""
+    master = spark.sparkContext.master or ""
+    return master == "local" or master.startswith("local[")

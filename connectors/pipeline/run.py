@@ -1,0 +1,296 @@
+"""The composition: carries a log's plans into sinks, one after the other.
+
+The lease of the connector is held meanwhile. Every step may fail and be run again: plans are stored before they are
+handed out, and sinks skip what they hold. So there is no other progress to keep: a run begins behind the last plan
+that all sinks hold.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from connectors.check import require
+from connectors.check.rules import check_expressions
+from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
+from connectors.pipeline.decoding import PlannedLog, decoded
+from connectors.pipeline.failures import error_behind
+from connectors.pipeline.idle import idle_plan
+from connectors.pipeline.lakes import check_made_here
+from connectors.pipeline.pacing import pause
+from connectors.tracking.sources import make_tracker
+from historian.changelog.operations import column_id
+from historian.errors import HistorianError
+from historian.history.timeline import TimelineEntry
+from historian.plans.plans import Plan
+from historian.schema.snapshots import Snapshot
+from historian.store import Lease, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.tracking.tracker import Tracker
+    from sinks.contract.base import Sink
+    from sinks.contract.chunks import ChunkHead
+
+__all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
+
+_Report = Callable[[Plan, Mapping[str, str]], None]
+_POLL_S = 1.0
+_STREAM = ""
+"""The pipeline's name among the streams of its store."""
+
+
+def run(
+    config: PipelineConfig,
+    *,
+    once: bool = False,
+    until: str | None = None,
+    report: _Report = lambda plan, stopped: None,  # noqa: ARG005 a report that says nothing
+    spark: SparkSession | None = None,
+) -> Mapping[str, str]:
+    """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
+
+    SIGINT and SIGTERM end it after the running batch, or before the first one.
+
+    Args:
+        config: of the pipeline.
+        once: stop at what the log holds now.
+        until: stop at this position.
+        report: is called with each plan that all sinks hold, and the tables that sinks have stopped so far, with reasons.
+        spark: session to run in; by default one of its own, stopped at the end.
+
+    Returns:
+        The tables that sinks have stopped, in this run or before, and why.
+
+    Raises:
+        LeaseHeld: another run of this connector is alive.
+        HistorianError: what stopped the query, as the part that failed said it.
+    """
+    require(config)
+    stopping = threading.Event()
+    with ExitStack() as stack:
+        stack.enter_context(_signals(stopping.set))
+        if spark is None:
+            spark = _session(config, config.name)
+            stack.callback(spark.stop)
+            # A Spark context takes SIGINT for itself.
+            stack.enter_context(_signals(stopping.set))
+        pipeline = stack.enter_context(Pipeline.opened(config, spark, report))
+        pipeline.run(once=once, until=until, stopping=stopping)
+        return pipeline.stopped()
+
+
+def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
+    """The store and the connector's identity; a lost store is rebuilt from the first sink that holds one.
+
+    One with an imported history takes the plans from there.
+    """
+    store = Store.open(config.history.store)
+    if store.last_plan() is None:
+        recovered = next(filter(None, (sink.recover() for sink in sinks)), None)
+        if recovered is not None:
+            store.restore(config.name, recovered.connector, recovered.timeline, recovered.plans)
+    return store, store.connector(config.name)
+
+
+@contextmanager
+def idle_sinks(config: PipelineConfig, purpose: str) -> Iterator[tuple[Sink, ...]]:
+    """The configured sinks, not opened, to be asked what they hold; in a session of their own, named for *purpose*."""
+    spark = _session(config, f"{purpose} {config.name}")
+    try:
+        yield make_sinks(config, spark)
+    finally:
+        spark.stop()
+
+
+def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
+    """The configured sinks, in order."""
+    return tuple(_SINKS[type(settings)](spark, settings) for settings in config.sinks)
+
+
+def _delta(spark: SparkSession, settings: Any) -> Sink:
+    from sinks.delta import DeltaSettings, DeltaSink
+
+    return DeltaSink(spark, DeltaSettings(**asdict(settings)))
+
+
+def _parquet(spark: SparkSession, settings: Any) -> Sink:
+    from sinks.parquet import ParquetSettings, ParquetSink
+
+    return ParquetSink(spark, ParquetSettings(**asdict(settings)))
+
+
+def _console(spark: SparkSession, settings: Any) -> Sink:
+    from sinks.console import ConsoleSink
+
+    return ConsoleSink(spark, settings)
+
+
+_SINKS: dict[type, Callable[[SparkSession, Any], Sink]] = {
+    DeltaSinkConfig: _delta,
+    ParquetSinkConfig: _parquet,
+    ConsoleSinkConfig: _console,
+}
+
+
+class Pipeline:
+    """One connector at work in one Spark session. Make it with :meth:`opened`."""
+
+    def __init__(
+        self,
+        config: PipelineConfig,
+        spark: SparkSession,
+        tracker: Tracker,
+        sinks: Sequence[Sink],
+        held: int,
+        lease: Lease,
+        report: _Report,
+    ) -> None:
+        self._config = config
+        self._spark = spark
+        self._tracker = tracker
+        self._store = tracker.store
+        self._sinks = sinks
+        self._held = held
+        self._lease = lease
+        self._report = report
+
+    @classmethod
+    @contextmanager
+    def opened(cls, config: PipelineConfig, spark: SparkSession, report: _Report) -> Iterator[Pipeline]:
+        """A pipeline that holds the connector's lease and its targets."""
+        sinks = make_sinks(config, spark)
+        store, connector = open_store(config, sinks)
+        with closing(store), store.lease(config.name) as lease:
+            opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
+            check_made_here(store, max(opened, default=0))
+            # Sinks that keep nothing go on where the last run ended.
+            held = store.begin_behind(min(opened) if opened else store.progress(_STREAM))
+            tracker = make_tracker(config, store=store)
+            with closing(tracker.reader):
+                tracker.reader.take_over(connector)
+                yield cls(config, spark, tracker, sinks, held, lease, report)
+
+    def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
+        """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
+        try:
+            if not self._held and not stopping.is_set():
+                check_expressions(self._config.sinks, self._first_tables(), self._spark)
+            for planned in self._plans(once=once or self._config.run.once, until=until, stopping=stopping):
+                self._write(planned)
+            if once or self._config.run.once:
+                self._tracker.confirm_head()
+        except HistorianError:
+            raise
+        except Exception as failure:
+            raise error_behind(failure) from failure
+
+    def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
+        """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
+        tracker, settings, number = self._tracker, self._config.run, self._held
+        if once and not stopping.is_set():
+            tracker.stop_at_present_end()
+        while not stopping.is_set():
+            begun_s = time.monotonic()
+            plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
+            if plan is not None:
+                yield PlannedLog.of(plan, tracker.reader)
+                number = plan.number
+                # Sinks hear nothing of a plan without tables, so none of them takes up rows with it.
+                late = None if plan.tables else self._late_plan(number)
+                if late is not None:
+                    yield PlannedLog.of(late, tracker.reader)
+                    number = late.number
+                if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
+                    pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
+            elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
+                yield PlannedLog.of(late, tracker.reader)
+                number = late.number
+            elif once or until is not None:
+                return
+            else:
+                tracker.reader.wait(tracker.end_of(number), _POLL_S)
+
+    def _first_tables(self) -> Sequence[Snapshot]:
+        """The captured tables with which the connector begins."""
+        tracker, history = self._tracker, self._tracker.history
+        tables = history.catalog_at(history.first_number).tables
+        return [
+            tracker.choices.in_forms(snapshot, history.versions_of(snapshot.table_id))
+            for name, snapshot in sorted(tables.items())
+            if tracker.captured(name)
+        ]
+
+    def _is_enough(self, plan: Plan) -> bool:
+        """Whether as much log stands behind *plan* as a plan is made of before its time."""
+        return self._tracker.reader.waiting_bytes(plan.end) >= self._config.run.batch_bytes
+
+    def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:
+        """A plan behind that one with which sinks take up what they left to later ones, where it is time, or *at_end*."""
+        due = [item for sink in self._sinks for item in sink.due_us().items()]
+        if not due or not (at_end or min(time_us for _, time_us in due) <= self._tracker.clock_us()):
+            return None
+        return idle_plan(self._tracker, number, {table_id for table_id, _ in due})
+
+    def _write(self, planned: PlannedLog) -> None:
+        plan = planned.plan
+        self._lease.check()
+        if plan.tables:
+            with decoded(planned, self._tracker.reader, self._spark) as chunks:
+                for sink in self._sinks:
+                    sink.write(plan, self._timeline(plan), chunks)
+                amounts = _nulled(chunks.heads)
+            if amounts:
+                self._store.count_nulled(plan.number, amounts)
+        self._tracker.done_with(_STREAM, plan.number)
+        self._report(plan, self.stopped())
+
+    def stopped(self) -> Mapping[str, str]:
+        """Tables that sinks have stopped, and why."""
+        return {table: reason for sink in self._sinks for table, reason in sink.stopped().items()}
+
+    def _timeline(self, plan: Plan) -> Callable[[int], Sequence[TimelineEntry]]:
+        return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
+
+
+def _is_full(plan: Plan, limit_bytes: int) -> bool:
+    """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
+    return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes
+
+
+def _nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
+    """How many values became NULL that cannot be represented, by table id and column id."""
+    amounts: dict[tuple[int, int], int] = {}
+    for head in heads:
+        for name, count in json.loads(head.nulled or "{}").items():
+            key = (head.table_id, column_id(name))
+            amounts[key] = amounts.get(key, 0) + count
+    return amounts
+
+
+def _session(config: PipelineConfig, name: str) -> SparkSession:
+    from connectors.spark.jvm_s3 import jars_for
+    from sinks.session import spark_session
+
+    return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,79 @@
+"""ENUM's numbers and SET's bits as their members' texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.readers.binlog.columns.arrays import Cells, Finish, text_array
+from connectors.readers.binlog.columns.lenient import without
+from historian.errors import ValueUnrepresentable
+
+__all__ = ["enum", "flags"]
+
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+
+
+def enum(members: Sequence[str], size_bytes: int, policy: str) -> Finish:
+    """ENUM's numbers as texts; number 0, the error value, is the empty text.
+
+    Args:
+        size_bytes: of a value in the log.
+        policy: for numbers without a member.
+    """
+    texts = text_array(["", *members])
+
+    def finish(cells: Cells) -> pa.Array:
+        def refusal(row: int) -> ValueUnrepresentable:
+            return _refusal("an ENUM number", cells.place(row), f"at most {len(members)}", int(cells.words[row]))
+
+        kept = _kept(cells, cells.words > len(members), size_bytes, policy, refusal)
+        return texts.take(pa.Array.from_buffers(pa.int64(), kept.rows, [kept.validity, kept.values], kept.nulls))
+
+    return finish
+
+
+def flags(members: Sequence[str], size_bytes: int, policy: str) -> Finish:
+    """SET's bits as members in their order, separated by commas; the arguments as of :func:`enum`."""
+    known = np.uint64((1 << len(members)) - 1)
+
+    def finish(cells: Cells) -> pa.Array:
+        def refusal(row: int) -> ValueUnrepresentable:
+            found = bin(int(cells.words[row]) & _ALL_BITS)
+            return _refusal("a SET bit", cells.place(row), f"{len(members)} bits", found)
+
+        kept = _kept(cells, (cells.words.view(np.uint64) & ~known) != 0, size_bytes, policy, refusal)
+        masks, which = np.unique(kept.words, return_inverse=True)
+        texts = [",".join(member for bit, member in enumerate(members) if mask >> bit & 1) for mask in masks.tolist()]
+        indices = pa.Array.from_buffers(
+            pa.int64(), kept.rows, [kept.validity, pa.py_buffer(np.ascontiguousarray(which, np.int64))], kept.nulls
+        )
+        return text_array(texts).take(indices)
+
+    return finish
+
+
+def _kept(
+    cells: Cells,
+    wrong: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    size_bytes: int,
+    policy: str,
+    refusal: Callable[[int], ValueUnrepresentable],
+) -> Cells:
+    def shown(row: int) -> tuple[bytes, str]:
+        number = int(cells.words[row]) & _ALL_BITS
+        return number.to_bytes(size_bytes, "little"), str(number)
+
+    return without(cells, wrong, reason="invalid_member", policy=policy, shown=shown, refusal=refusal)
+
+
+def _refusal(what: str, where: str, expected: str, found: object) -> ValueUnrepresentable:
+    return ValueUnrepresentable(
+        f"{what} without a member",
+        where=where,
+        expected=expected,
+        found=found,
+        next_step="capture the table's schema anew",
+    )

@@ -1,0 +1,66 @@
+"""The bytes of a short scan, kept so that nobody has to read them from the server again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from connectors.readers.base import LogBytes
+from connectors.readers.binlog.transport.window import Window
+from historian.plans.plans import LogRange
+
+__all__ = ["MAX_KEPT_BYTES", "LogCache", "cached_windows"]
+
+MAX_KEPT_BYTES = 1 << 20
+"""Scans of more log than this keep nothing: reading it again costs less than sending it along."""
+
+
+class LogCache:
+    """What one scan of *server*'s log has read, from *offset* of *file* on, unless it is too much."""
+
+    def __init__(self, server: str, file: str, offset: int) -> None:
+        self._server, self._begin = server, (file, offset)
+        self._windows: list[tuple[str, LogBytes]] = []
+        self._reached: dict[str, int] = {}
+        self._size_bytes = 0
+
+    def add(self, window: Window, reached: int) -> None:
+        """Takes a window behind the ones before; *reached*: offset behind its last event."""
+        begin, behind = int(window.starts[0]), int(window.ends[-1])
+        self._size_bytes += behind - begin
+        if self._size_bytes > MAX_KEPT_BYTES:
+            self._windows.clear()
+            self._reached.clear()
+            return
+        index = np.stack([window.starts - begin, window.ends - begin, window.offsets])
+        kept = LogBytes(
+            events=window.buffer[begin:behind].tobytes(), index=index.tobytes(), server_version=window.server_version
+        )
+        self._windows.append((window.file, kept))
+        self._reached[window.file] = reached
+
+    def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+        """The parts that hold the range; None where not all of it is here."""
+        file, offset = self._begin
+        if planned.server != self._server or self._reached.get(planned.file, 0) < planned.end:
+            return None
+        if planned.file == file and planned.start < offset:
+            return None
+        return tuple(part for name, part in self._windows if name == planned.file)
+
+
+def cached_windows(planned: LogRange, parts: tuple[LogBytes, ...]) -> Generator[Window, None, None]:
+    """The windows of a range."""
+    for part in parts:
+        starts, ends, offsets = np.frombuffer(part.index, np.int64).reshape(3, -1)
+        first, behind = np.searchsorted(offsets, (planned.start, planned.end)).tolist()
+        if first < behind:
+            yield Window(
+                buffer=np.frombuffer(part.events, np.uint8),
+                starts=starts[first:behind],
+                ends=ends[first:behind],
+                offsets=offsets[first:behind],
+                file=planned.file,
+                server_version=part.server_version,
+            )

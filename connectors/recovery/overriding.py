@@ -1,0 +1,341 @@
+"""What a statement that was not understood did, said by the user: its table goes on exactly from its stop, without a gap.
+
+The log is read again from there for this table alone: a plan of its own brings its rows up to where the others are. The
+connector must not run meanwhile; all is stored in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
+from connectors.readers.binlog.events.crosscheck import mismatch
+from connectors.recovery.healing import Healed, stops_of
+from connectors.tracking.prepared_transactions import Commit, attached, prepared_table
+from connectors.tracking.ranges import cut_ranges
+from connectors.tracking.type_options import check_forms, ranges_in_forms
+from connectors.tracking.walk import behind_event
+from historian.ddl import StatementContext, resolve
+from historian.errors import ConfigError, SourceError, StoreError, UnknownTable
+from historian.history.prefix import Prefix, holds
+from historian.history.timeline import TimelineEntry
+from historian.history.versions import touched_names
+from historian.names import TableName
+from historian.plans.plans import Plan, PreparedRows, PreparedTable, Quarantine, RolledBack
+from historian.plans.segments import resumed_table
+from historian.positions.places import Place
+from historian.schema.edits import Edit, RenameTable, apply_all
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import Catalog, Snapshot
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Reader
+    from connectors.tracking.tracker import Tracker
+    from historian.history.history import History
+    from historian.positions import LogPosition
+
+__all__ = ["override"]
+
+
+def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | None = None) -> Healed:
+    """Takes *sql* for what the statement at the table's stop did to it; "" says that it changed nothing.
+
+    Args:
+        tracker: of the connector, whose lease the caller holds.
+        name: of the table, when it stopped.
+        sql: a statement on that table alone, in the server's own language.
+        limit_bytes: of log that a plan takes at most, where the log is read to its present end first.
+
+    Raises:
+        UnknownTable: no such table is stopped.
+        ConfigError: the statement is not understood, or not on that table.
+        LogPurged: the log behind the stop is gone; only a capture can heal the table.
+        StoreError: the plans of that time are forgotten.
+    """
+    stops_of(tracker, name)
+    tracker.catch_up(limit_bytes=limit_bytes)
+    stops = stops_of(tracker, name)
+    # Behind its stop a table may be met as one that is not known at all.
+    table_id, stopped, quarantine = max(stops, key=lambda stop: stop[0])
+    last = tracker.store.last_plan()
+    assert last is not None  # noqa: S101 a table stops in a plan, or behind one
+    begin = _plan_of(tracker, quarantine.place, last).start
+    rereading = _Rereading(tracker.history, table_id, stopped, quarantine, sql)
+    for item in tracker.reader.scan(begin, until=last.end):
+        rereading.take(item, tracker.reader)
+    if not rereading.entries:
+        raise SourceError(
+            "nothing stands in the log where the table stopped",
+            where=f"{name} at {_text(quarantine.place)}",
+            found=quarantine.reason.splitlines()[0],
+            next_step="capture the table anew: historian heal",
+        )
+    for entry in rereading.entries:
+        tracker.history.record(entry)
+    plan = _catch_up(tracker, last, rereading)
+    if plan is not None:
+        check_forms(plan, tracker.store.forms())
+    healed = [(stop[0], stop[1]) for stop in stops]
+    tracker.store.heal(healed, rereading.entries, plans=() if plan is None else (plan,))
+    return Healed(table=name, position=rereading.before, since=None, version=rereading.entries[0].number)
+
+
+def _plan_of(tracker: Tracker, place: Place, last: Plan) -> Plan:
+    """The plan in which *place* lies."""
+    plan: Plan | None = last
+    while plan is not None and holds(plan.start, place, plan.start.server):
+        plan = tracker.store.plan(plan.number - 1)
+    if plan is None:
+        raise StoreError(
+            "the plan in which the table stopped is forgotten",
+            where=_text(place),
+            next_step="capture the table anew: historian heal",
+        )
+    return plan
+
+
+@dataclass
+class _Rereading:
+    """Carries one table along the log from before its stop.
+
+    Attributes:
+        before: the bound before the stop's transaction.
+        bounds: behind it.
+        entries: what the timeline gains: of the stop, and of the table's statements behind it.
+        stop: where the table stops again, if it does.
+        commits, rolled_back: XA COMMITs behind the stop, and what was rolled back.
+    """
+
+    history: History
+    table_id: int
+    name: TableName
+    quarantine: Quarantine
+    sql: str
+    bounds: list[Bound] = field(default_factory=list)
+    entries: list[TimelineEntry] = field(default_factory=list)
+    stop: Quarantine | None = None
+    own: Snapshot | None = None
+    commits: list[Commit] = field(default_factory=list)
+    rolled_back: list[RolledBack] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._own_at: dict[tuple[str, str, int], Snapshot | None] = {}
+        self.reached = self.before = self.history.origin
+        self.names = {self.name}
+        self._context = StatementContext(database=self.name.database)
+
+    def take(self, item: Scanned, reader: Reader) -> None:
+        flavor = reader.flavor
+        if isinstance(item, Bound):
+            self.reached = replace(item.position, pending=())
+            for xa in item.position.pending:
+                self._own_at.setdefault((xa.xid, xa.file, xa.offset), self.own)
+            if self.entries:
+                self.bounds.append(item)
+            return
+        if isinstance(item, RolledBack):
+            self.rolled_back.append(item)
+            return
+        if isinstance(item, XaCommitted):
+            if self.entries:
+                self._committed(item, reader)
+            return
+        if isinstance(item, Statement):
+            self._context = item.context
+        if not self.entries:
+            if _is_same(item.place, self.quarantine.place):
+                self._begin(item, flavor)
+        elif self.stop is None and isinstance(item, Statement):
+            self._statement(item)
+        if self.entries and self.stop is None and isinstance(item, TableMapped):
+            self._mapped(item, flavor)
+
+    def _begin(self, item: Statement | TableMapped, flavor: str) -> None:
+        self.before = self.reached
+        context = replace(self._context, flavor=flavor, database=self._context.database or self.name.database)
+        resumed: tuple[Edit, ...] = ()
+        if self.table_id:
+            held = _before(self.history, self.table_id, self.before)
+            reason = f"what the event at {_text(item.place)} did was said by a person"
+            resumed = (
+                ResumeTable(table=held.name, snapshot=held, unknown_since=None, loses_rows=False, reason=reason),
+            )
+            if held.name != self.name:
+                resumed += (RenameTable(table=held.name, table_id=self.table_id, new=self.name),)
+        catalog = self._catalog(resumed)
+        edits = _said(self.sql, context, catalog, self.name)
+        self._record(item, (*resumed, *edits), self.sql)
+        if self.own is None:
+            raise ConfigError(
+                "the statement does not leave a table of that name", problems=(self.sql,), where=str(self.name)
+            )
+
+    def _catalog(self, edits: tuple[Edit, ...]) -> Catalog:
+        """The catalog with the table as it is here; what other tables are decides nothing."""
+        latest = self.history.catalog
+        tables = {name: s for name, s in latest.tables.items() if s.table_id != self.table_id}
+        wanted = self.name if self.own is None else self.own.name
+        if wanted in tables:
+            raise UnknownTable(
+                "another table has the stopped one's name by now",
+                where=str(wanted),
+                expected=f"table id {self.table_id or 'none'}",
+                found=f"table id {tables[wanted].table_id}, created behind the stop",
+                next_step="historian heal: that table goes on",
+            )
+        if self.own is not None:
+            tables[wanted] = self.own
+        highest = max((column.id for column in (self.own.columns if self.own else ())), default=0)
+        unknown = {name: why for name, why in latest.unknown.items() if name not in self.names}
+        counter = max(latest.next_column_id, highest + 1)
+        return apply_all(edits, replace(latest, tables=tables, unknown=unknown, next_column_id=counter))
+
+    def _statement(self, statement: Statement) -> None:
+        if self.own is None:
+            return
+        resolution = resolve(statement.sql, statement.context, self._catalog(()))
+        edits = _edits_of(resolution.edits, self.own.name)
+        if resolution.kind in ("dml", "not_understood") and self._is_among(resolution.tables):
+            reason = f"{resolution.reason}\n  in: {statement.sql[:200]}"
+            self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
+        elif edits:
+            self._record(statement, edits, statement.sql)
+        if resolution.kind == "rows" and self._is_among(resolution.tables):
+            reason = f"{resolution.reason}\n  in: {statement.sql[:200]}"
+            self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
+
+    def _is_among(self, tables: Sequence[TableName]) -> bool:
+        return self.own is not None and self.own.name in tables
+
+    def _mapped(self, mapped: TableMapped, flavor: str) -> None:
+        if self.own is None or mapped.table != self.own.name:
+            return
+        difference = mismatch(self.own, mapped.columns, flavor)
+        if difference is not None:
+            if _is_same(mapped.place, self.quarantine.place) or len(self.entries) == 1:
+                raise ConfigError(
+                    "the table's rows do not fit what the statement is said to have done",
+                    problems=(difference,),
+                    where=f"{mapped.table} at {_text(mapped.place)}",
+                )
+            reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
+            self.stop = Quarantine(place=mapped.place, reason=reason, since=self.reached)
+
+    def _committed(self, item: XaCommitted, reader: Reader) -> None:
+        """Takes an XA COMMIT behind the stop; its rows can be from before it."""
+        xa = reader.look_back(item.xid, item.place)[0] if item.xa is None else item.xa
+        then = self._own_at.get((xa.xid, xa.file, xa.offset))
+        if then is None and self.table_id:
+            then = _before(self.history, self.table_id, self.before)
+        tables: tuple[PreparedTable, ...] = ()
+        if then is not None and self.own is not None and then.name in xa.tables and self.stop is None:
+            table = prepared_table(then.name, then, self.own)
+            if table is None:
+                reason = f"its schema changed since in a way that its rows cannot follow\n  for {xa}"
+                self.stop = Quarantine(place=item.place, reason=reason, since=self.reached)
+            else:
+                tables = (table,)
+        self.commits.append(Commit(place=item.place, rows=PreparedRows(xa=xa, tables=tables)))
+
+    def _record(self, item: Statement | TableMapped, edits: tuple[Edit, ...], sql: str) -> None:
+        after = apply_all(edits, self._catalog(()))
+        if not self.table_id and self.name in after.tables:
+            self.table_id = after.tables[self.name].table_id
+        self.own = next((s for s in after.tables.values() if s.table_id == self.table_id), None)
+        if self.own is not None:
+            self.names.add(self.own.name)
+        self.entries.append(
+            TimelineEntry(
+                number=self.history.last_number + len(self.entries) + 1,
+                place=behind_event(item),
+                position=self.reached,
+                edits=edits,
+                statement=sql,
+                database=self._context.database,
+                event_time_us=item.event_time_us if isinstance(item, Statement) else 0,
+                server=self.reached.server,
+                corrects=True,
+            )
+        )
+
+
+def _said(sql: str, context: StatementContext, catalog: Catalog, name: TableName) -> tuple[Edit, ...]:
+    """The edits of the user's statement, which must be understood and on that table alone."""
+    if not sql.strip():
+        return ()
+    resolution = resolve(sql, context, catalog)
+    # That there was no NULL is for a person to say.
+    if resolution.kind != "ddl" and not resolution.filled:
+        reason = resolution.reason or "it changes no table"
+        raise ConfigError("the statement cannot be taken for what happened", problems=(reason,), where=sql[:200])
+    edits = _edits_of(resolution.edits, name)
+    if len(edits) != len(resolution.edits):
+        others = {str(n) for edit in resolution.edits for n in touched_names(edit)} - {str(name)}
+        raise ConfigError(
+            "the statement is on other tables", problems=(f"it is on {', '.join(sorted(others))}",), where=sql[:200]
+        )
+    return edits
+
+
+def _edits_of(edits: tuple[Edit, ...], name: TableName) -> tuple[Edit, ...]:
+    """Those of one table, which may be renamed among them."""
+    kept: list[Edit] = []
+    for edit in edits:
+        if name in touched_names(edit)[:1]:
+            kept.append(edit)
+            name = touched_names(edit)[-1]
+    return tuple(kept)
+
+
+def _before(history: History, table_id: int, position: LogPosition) -> Snapshot:
+    """The table's schema at the end of the log prefix *position*."""
+    prefix = Prefix(position)
+    for version in reversed(history.versions_of(table_id)):
+        if version.snapshot is not None and prefix.holds(version.entry):
+            return version.snapshot
+    raise UnknownTable("the table has no schema before its stop", where=f"table id {table_id} at {position}")
+
+
+def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | None:
+    """The plan that brings the table's rows from its stop to the end of the last plan."""
+    history = tracker.history
+    new = {entry.number for entry in rereading.entries}
+    versions = tracker.choices.applied(history.versions_of(rereading.table_id))
+    prefix = Prefix(rereading.before)
+    held = [v for v in versions if v.number not in new and v.snapshot is not None and prefix.holds(v.entry)]
+    chain = [*held[-1:], *(v for v in versions if v.number in new)]
+    table = resumed_table(chain, min(new) - 1, tracker.captured, rereading.stop)
+    if table is None:
+        return None
+    return Plan(
+        number=last.number + 1,
+        previous=last.number if last.tables else last.previous,
+        connector=tracker.connector,
+        start=rereading.before,
+        end=last.end,
+        ranges=ranges_in_forms(
+            attached(
+                cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
+                rereading.rolled_back,
+                rereading.commits,
+            ),
+            tracker.choices,
+            history,
+        ),
+        tables=(table,),
+        version=history.last_number,
+        system_time_us=tracker.clock_us(),
+        revision=tracker.revision,
+    )
+
+
+def _is_same(place: Place, other: Place) -> bool:
+    if place.gtid or other.gtid:
+        return (place.gtid, place.ordinal) == (other.gtid, other.ordinal)
+    return (place.file, place.offset, place.ordinal) == (other.file, other.offset, other.ordinal)
+
+
+def _text(place: Place) -> str:
+    return place.gtid or f"{place.file}:{place.offset}"

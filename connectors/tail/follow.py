@@ -1,0 +1,194 @@
+"""A log's changelog for those who only look: rows as text, nothing recorded, neither Spark nor a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from connectors.tail.json_lines import ndjson_rows
+from connectors.tracking.recorded import StoppedTable, recorded_store, stopped_tables
+from connectors.tracking.sources import make_reader, make_tracker
+from historian.changelog.chunks import Chunk
+from historian.names import TableName
+from historian.plans.plans import LogRange, Plan, PlannedTable, PlannedVersion
+from historian.positions import LogPosition, parse_position
+from historian.positions.places import Place
+from historian.schema.snapshots import Snapshot
+from historian.store import Store
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig, TableFilter
+    from connectors.readers.base import Reader
+    from connectors.tracking.tracker import Tracker
+
+__all__ = ["Shown", "Tail", "in_log_order"]
+
+_STEP_BYTES = 8 << 20
+_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A range of the log: versions that begin in it, tables that stopped, chunks with their rows' schemas."""
+
+    versions: tuple[PlannedVersion, ...]
+    stopped: tuple[StoppedTable, ...]
+    chunks: tuple[tuple[Chunk, Snapshot], ...]
+
+
+class Tail:
+    """Follows a log with a history of its own, in memory; where the connector has recorded one, that is its beginning.
+
+    Args:
+        config: of the source; its sinks do not matter.
+        begin: show what lies behind this position, or "earliest" or "latest"; None: the configured start.
+        end: stop at this position; None: at the log's end.
+        tables: of the captured tables, show these; None: all.
+    """
+
+    def __init__(
+        self,
+        config: PipelineConfig,
+        *,
+        begin: str | None = None,
+        end: str | None = None,
+        tables: TableFilter | None = None,
+    ) -> None:
+        self._wanted = tables
+        with closing(make_reader(config.source)) as reader:
+            self._begin = None if begin is None else _located(reader, begin)
+            self._end = None if end is None else str(_located(reader, end))
+        self._tracker = _tracker(config, self._begin)
+        self._stopped: set[StoppedTable] = set()
+        self._ended: set[int] = set()
+
+    def shown(self, *, follow: bool = False) -> Iterator[Shown]:
+        """What the log holds from begin to end, part by part; with *follow* it waits for more and never ends by itself.
+
+        Raises:
+            HistorianError: the log cannot be read as asked.
+        """
+        tracker, number = self._tracker, 0
+        if self._begin is not None:
+            while (plan := tracker.plan_after(number, until=str(self._begin))) is not None:
+                number = plan.number
+        if self._end is None and not follow:
+            tracker.stop_at_present_end()
+        while True:
+            plan = tracker.plan_after(number, limit_bytes=_STEP_BYTES, until=self._end)
+            if plan is not None:
+                yield from self._parts(plan)
+                number = plan.number
+                tracker.store.forget_plans(number)
+            elif follow and self._end is None:
+                tracker.reader.wait(tracker.end_of(number), _PAUSE_S)
+            else:
+                return
+
+    def close(self) -> None:
+        """Closes the log."""
+        self._tracker.close()
+
+    def _parts(self, plan: Plan) -> Iterator[Shown]:
+        tables = [table for table in plan.tables if self._is_wanted(table)]
+        snapshots = {(table.table_id, v.version): v.snapshot for table in tables for v in table.versions}
+        begun = {v.version: v for table in tables for v in table.versions if v.place is not None}
+        # A table whose schema was never known is in no plan; the store knows that it stopped.
+        stopped = tuple(self._newly_stopped())
+        if stopped:
+            yield Shown(versions=(), stopped=stopped, chunks=())
+        for planned in plan.ranges:
+            chunks, ended = [], []
+            reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
+            for chunk in reader.read(planned, going_on, as_text=True, stops=True, log=reader.kept(planned)):
+                snapshot = snapshots[chunk.table_id, chunk.version]
+                if snapshot is None:
+                    continue
+                if chunk.stopped:
+                    ended.append(StoppedTable(table=snapshot.name, position=chunk.first_position, reason=chunk.stopped))
+                    self._ended.add(chunk.table_id)
+                else:
+                    chunks.append((chunk, snapshot))
+            versions = tuple(v for _, v in sorted(begun.items()) if v.place is not None and _within(v.place, planned))
+            yield Shown(versions=versions, stopped=tuple(ended), chunks=tuple(chunks))
+
+    def _is_wanted(self, table: PlannedTable) -> bool:
+        return self._wanted is None or any(self._wanted(name) for name in _names(table))
+
+    def _newly_stopped(self) -> Iterator[StoppedTable]:
+        for found in stopped_tables(self._tracker.store):
+            if found not in self._stopped and (self._wanted is None or self._wanted(found.table)):
+                self._stopped.add(found)
+                yield found
+
+
+def in_log_order(chunks: Sequence[tuple[Chunk, Snapshot]]) -> Iterator[str]:
+    """The rows of a range's chunks as ndjson, in the order of the log where the numbers of its transactions tell it.
+
+    Where transactions of several servers meet, only each table's rows stand in order, and tables by time.
+    """
+    texts = [row for chunk, snapshot in chunks for row in ndjson_rows(chunk, snapshot)]
+    if len(chunks) < 2:
+        yield from texts
+        return
+    columns = {
+        name: np.concatenate([chunk.rows.column(name).to_numpy(zero_copy_only=False) for chunk, _ in chunks])
+        for name in ("source", "sequence", "ordinal", "event_time")
+    }
+    sizes = [chunk.rows.num_rows for chunk, _ in chunks]
+    tables = np.repeat([chunk.table_id for chunk, _ in chunks], sizes)
+    sources = {chunk.sources[at] if at >= 0 else chunk.file for chunk, _ in chunks for at in _used(chunk)}
+    sequence, times = columns["sequence"], columns["event_time"].astype("int64")
+    by_table = [np.flatnonzero(tables == table) for table in np.unique(tables)]
+    if len(sources) == 1 and all((np.diff(sequence[rows]) >= 0).all() for rows in by_table):
+        order = np.lexsort((columns["ordinal"], sequence))
+    else:
+        for rows in by_table:
+            times[rows] = np.maximum.accumulate(times[rows])
+        order = np.argsort(times, kind="stable")
+    for at in order.tolist():
+        yield texts[at]
+
+
+def _used(chunk: Chunk) -> list[int]:
+    return [int(at) for at in np.unique(chunk.rows.column("source").to_numpy())]
+
+
+def _within(place: Place, planned: LogRange) -> bool:
+    return place.file == planned.file and planned.start <= place.offset < planned.end
+
+
+def _names(table: PlannedTable) -> Iterator[TableName]:
+    """Names the table has in the plan, the last one first."""
+    for version in reversed(table.versions):
+        if version.snapshot is not None:
+            yield version.snapshot.name
+
+
+def _located(reader: Reader, text: str) -> LogPosition:
+    if text == "earliest":
+        return reader.start()
+    return reader.end() if text == "latest" else reader.locate(parse_position(text, reader.flavor))
+
+
+def _tracker(config: PipelineConfig, begin: LogPosition | None) -> Tracker:
+    """A tracker with a store in memory.
+
+    Its history begins where the connector's does, else at the configured start, else at *begin* where that is earlier
+    than both: the more of the log before *begin* is known, the more tables are.
+    """
+    store = Store.open("sqlite://")
+    recorded = recorded_store(config)
+    if recorded is not None:
+        with closing(recorded):
+            entries, resolved = recorded.entries(), recorded.resolved()
+            if entries and resolved is not None and (begin is None or begin.covers(entries[0].position)):
+                store.record(entries, resolved, recorded.gaps())
+                return make_tracker(config, store=store)
+    if begin is None or config.source.start == "earliest":
+        return make_tracker(config, store=store)
+    return make_tracker(config, store=store, start=str(begin))

@@ -1,0 +1,7 @@
+"""Follows a log on the driver: records schema versions, checks TABLE_MAPs, makes plans.
+
+Mending stopped tables (:mod:`connectors.recovery`) and writing (:mod:`connectors.pipeline`) do not belong here.
+
+Open to other rooms: ``capture``, ``continuity``, ``first_schema``, ``prepared_transactions``, ``ranges``,
+``recorded``, ``schema_file``, ``sources``, ``tracker``, ``type_options``, ``walk``.
+"""

@@ -1,0 +1,256 @@
+"""A server's present schemas, from ``information_schema``."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from historian.ddl import (
+    SYSTEM_DATABASES,
+    StatementContext,
+    UnknownColumnType,
+    parse_column_type,
+    parse_default_text,
+    parse_display_width,
+)
+from historian.ddl.parsing.charsets import charset_of, normal_charset, normal_collation
+from historian.ddl.resolving.keys import takes_part
+from historian.ddl.types.defaults import now_text
+from historian.errors import SourceError
+from historian.names import TableName
+from historian.schema.generated_columns import with_sources
+from historian.schema.snapshots import SEQUENCE, VIEW, Catalog, Column, ColumnType, Database, Snapshot, UniqueKey
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+    from pymysql.cursors import Cursor
+
+__all__ = ["Capture", "capture_catalog"]
+
+_HIDDEN = ", ".join(f"'{name}'" for name in sorted(SYSTEM_DATABASES))
+_QUERIES = tuple(
+    question.replace("HIDDEN", _HIDDEN)
+    for question in (
+        """SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata
+        WHERE schema_name NOT IN (HIDDEN) ORDER BY schema_name""",
+        """SELECT table_schema, table_name, table_collation FROM information_schema.tables
+        WHERE table_type = 'BASE TABLE' AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,
+        collation_name, extra, generation_expression, column_key FROM information_schema.columns
+        WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
+        """SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part FROM information_schema.statistics
+        WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
+        """SELECT table_schema, table_name, table_type FROM information_schema.tables
+        WHERE table_type IN ('SEQUENCE', 'VIEW') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+    )
+)
+_TRIES = 10
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
+_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+
+_Rows = tuple[tuple[Any, ...], ...]
+
+
+class Capture(Protocol):
+    """Reads the present schemas of a server; ids are taken from the given counters."""
+
+    def __call__(self, next_table_id: int, next_column_id: int) -> Catalog:
+        """All non-system databases and tables, read at one moment."""
+
+
+def capture_catalog(connection: Connection[Any], next_table_id: int, next_column_id: int) -> Catalog:
+    """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
+
+    A table with a column type that is not known here is in ``unknown``, and so is a sequence or view.
+
+    Args:
+        connection: to the server, in any state but inside a transaction; cursors give tuples.
+        next_table_id, next_column_id: the counters that ids are taken from.
+
+    Raises:
+        SourceError: the schemas change faster than they can be read.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
+        ((version, modes, charset, collation),) = cursor.fetchall()
+        databases, tables, columns, statistics, others = _one_moment(cursor)
+    builder = _Builder(context=_context(version, modes), next_column_id=next_column_id)
+    kinds = {"SEQUENCE": SEQUENCE, "VIEW": VIEW}
+    names = {TableName(database, table): kinds[kind] for database, table, kind in others}
+    builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
+    builder.read_keys(statistics)
+    snapshots = [
+        builder.snapshot(table_id, TableName(database, table), table_collation)
+        for table_id, (database, table, table_collation) in enumerate(tables, next_table_id)
+        if TableName(database, table) not in builder.unknown
+    ]
+    return Catalog(
+        tables={snapshot.name: snapshot for snapshot in snapshots},
+        databases={
+            name: Database(name=name, charset=normal_charset(default), collation=normal_collation(default_collation))
+            for name, default, default_collation in databases
+        },
+        charset=normal_charset(charset),
+        collation=normal_collation(collation),
+        unknown={**builder.unknown, **names},
+        next_table_id=next_table_id + len(tables),
+        next_column_id=builder.next_column_id,
+    )
+
+
+def _context(version: str, modes: str) -> StatementContext:
+    """What decides how the server prints defaults."""
+    major, minor, patch = (int(part) for part in _VERSION.match(version).groups())  # type: ignore[union-attr]  # every server's begins so
+    return StatementContext(
+        flavor="mariadb" if "mariadb" in version.lower() else "mysql",
+        version=major * 10000 + minor * 100 + patch,
+        sql_mode=frozenset(modes.upper().split(",")),
+    )
+
+
+def _one_moment(cursor: Cursor) -> list[_Rows]:
+    """The answers to all queries, asked until two rounds agree: ``information_schema`` knows no snapshot on all servers."""
+    before = _round(cursor)
+    for _ in range(_TRIES):
+        after = _round(cursor)
+        if before == after:
+            return after
+        before = after
+    raise SourceError(
+        "the schemas change while they are read",
+        where="information_schema",
+        expected="two rounds of queries with the same answer",
+        found=f"{_TRIES} that differ",
+        next_step="try again when fewer statements change tables",
+    )
+
+
+def _round(cursor: Cursor) -> list[_Rows]:
+    answers = []
+    for query in _QUERIES:
+        cursor.execute(query)
+        answers.append(tuple(cursor.fetchall()))
+    return answers
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Makes snapshots of the rows of ``information_schema``."""
+
+    context: StatementContext
+    next_column_id: int
+    columns: dict[TableName, list[Column]] = field(default_factory=lambda: defaultdict(list))
+    unknown: dict[TableName, str] = field(default_factory=dict)
+    keys: dict[TableName, dict[str, tuple[bool, list[tuple[str | None, int]]]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    marks: dict[TableName, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """``column_key`` by column, which tells something of the order of keys."""
+
+    @property
+    def flavor(self) -> str:
+        return self.context.flavor
+
+    def read_columns(self, rows: _Rows) -> None:
+        for row in rows:
+            database, table, name, type_text, is_nullable, default, charset, collation, extra, expression, key = row
+            try:
+                kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
+            except UnknownColumnType as error:
+                self.unknown[TableName(database, table)] = f"column {name}: {error}"
+                continue
+            text, is_expression = self._default(_text(default), kind, extra)
+            extra = extra.lower()
+            generated = "virtual" if "virtual generated" in extra else "stored" if "stored generated" in extra else None
+            column = Column(
+                id=self.next_column_id,
+                name=name,
+                type=kind,
+                nullable=is_nullable == "YES",
+                default=text,
+                default_is_expression=is_expression,
+                on_update=_canonical_now(extra.partition("on update ")[2]),
+                auto_increment="auto_increment" in extra,
+                generated=generated,
+                generation_expression=_text(expression) if generated else None,
+                invisible="invisible" in extra,
+                display_width=parse_display_width(_text(type_text) or "", self.flavor),
+            )
+            self.marks[TableName(database, table)][name] = key
+            self.next_column_id += 1
+            self.columns[TableName(database, table)].append(column)
+
+    def read_keys(self, rows: _Rows) -> None:
+        for database, table, index, non_unique, column, prefix in rows:
+            _, parts = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
+            parts.append((column, prefix or 0))
+
+    def snapshot(self, table_id: int, name: TableName, collation: str) -> Snapshot:
+        columns = with_sources(self.columns[name])
+        ids = {column.name: column.id for column in columns}
+        kinds = {column.name: column.type for column in columns}
+        unique, other = [], []
+        primary: tuple[int, ...] = ()
+        for index, (is_unique, parts) in sorted(self.keys[name].items()):
+            prefixes = tuple(n if c is not None and n and takes_part(kinds[c], n) else 0 for c, n in parts)
+            key = UniqueKey(
+                name=index,
+                columns=tuple(0 if column is None else ids[column] for column, _ in parts),
+                prefixes=prefixes if any(prefixes) else (),
+            )
+            if index == "PRIMARY":
+                primary = key.columns
+            elif is_unique and 0 not in key.columns:
+                unique.append(key)
+            else:
+                other.append(key)
+        unique.sort(key=lambda key: self._comes_late(name, key, columns, has_primary=bool(primary)))
+        return Snapshot(
+            table_id=table_id,
+            name=name,
+            columns=columns,
+            primary_key=primary,
+            unique_keys=tuple(unique),
+            other_keys=tuple(other),
+            charset=charset_of(normal_collation(collation)),
+            collation=normal_collation(collation),
+        )
+
+    def _comes_late(
+        self, name: TableName, key: UniqueKey, columns: tuple[Column, ...], *, has_primary: bool
+    ) -> tuple[bool, bool]:
+        """Keys that stand for the primary one come first, then those that gave their column its mark."""
+        marks = {column.id: self.marks[name][column.name] for column in columns}
+        stands_in = not has_primary and {c for c, mark in marks.items() if mark == "PRI"} == set(key.columns)
+        return not stands_in, marks[key.columns[0]] != ("UNI" if len(key.columns) == 1 else "MUL")
+
+    def _default(self, text: str | None, kind: ColumnType, extra: str) -> tuple[str | None, bool]:
+        if text is None:
+            hides = "DEFAULT_GENERATED" in extra  # an expression that MySQL shows in SHOW CREATE TABLE alone
+            return ("" if hides else None), hides
+        if self.flavor == "mariadb":  # prints the clause as it would be written
+            return parse_default_text(text, kind, self.context)
+        temporal = kind.name in ("datetime", "timestamp")
+        if "DEFAULT_GENERATED" in extra or (temporal and text.upper().startswith("CURRENT_TIMESTAMP")):
+            return _canonical_now(text) or text, True
+        if kind.name in _BYTES and (self.context.version < 80000 or not text):
+            return _hexadecimal(text), False
+        if kind.charset == "binary" and text.startswith("0x"):
+            return bytes.fromhex(text[2:]).decode("utf-8", "backslashreplace"), False
+        return text, False
+
+
+def _hexadecimal(text: str) -> str:
+    return f"0x{text.encode('utf-8', 'surrogateescape').hex().upper()}"
+
+
+def _canonical_now(text: str) -> str | None:
+    found = _NOW.match(text)
+    return now_text(int(found.group(1) or 0)) if found else None
+
+
+def _text(value: str | bytes | None) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value

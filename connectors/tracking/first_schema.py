@@ -1,0 +1,126 @@
+"""Where a history begins: the first schema of a source, exact or not at all.
+
+A capture of the database's present schemas serves the start of the log only for tables that no statement in the log
+between start and capture is on. A table whose CREATE is in the log begins there. Every other table needs a schema by
+hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import Statement
+from historian.ddl import resolve
+from historian.history.timeline import TimelineEntry
+from historian.names import TableName
+from historian.positions import LogPosition, parse_position
+from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, SetDatabase, apply_all
+from historian.schema.snapshots import Catalog
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Reader
+    from connectors.tracking.capture import Capture
+
+__all__ = ["first_entry", "touched_behind"]
+
+
+def first_entry(
+    reader: Reader,
+    start: str,
+    capture: Capture | None,
+    schema: Catalog | None,
+) -> TimelineEntry:
+    """The timeline's first entry: tables and databases that exist at *start*, and the position itself.
+
+    Args:
+        reader: of the log.
+        start: "earliest", "latest", or a position.
+        capture: reads a server's present schemas; None for a log without a server.
+        schema: tables given by hand; they win over a capture.
+
+    Raises:
+        LogPurged: the log behind *start* is not all there.
+    """
+    origin = _origin(reader, start)
+    given = () if schema is None else tuple(schema.tables.values())
+    edits: list[Edit] = [] if schema is None else [SetDatabase(database=d) for d in schema.databases.values()]
+    edits += [CreateTable(snapshot=snapshot) for snapshot in given]
+    if capture is not None:
+        known = apply_all(tuple(edits), Catalog())
+        edits += _captured_edits(reader, origin, capture, known)
+    return TimelineEntry(
+        number=1,
+        place=None,
+        position=origin,
+        edits=tuple(edits),
+        statement="",
+        database="",
+        event_time_us=0,
+        server=origin.server,
+    )
+
+
+def _origin(reader: Reader, start: str) -> LogPosition:
+    if start == "earliest":
+        return reader.start()
+    if start == "latest":
+        return reader.end()
+    return reader.locate(parse_position(start, reader.flavor))
+
+
+def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> list[Edit]:
+    """Edits that make the tables of a capture that are known to have stood as they are since *origin*.
+
+    The scan for statements begins at *origin* and ends behind the capture, so a DDL that runs meanwhile is seen too.
+    """
+    present = capture(known.next_table_id, known.next_column_id)
+    if not origin.covers(reader.end()):
+        touched, databases = touched_behind(reader, origin, known)
+    else:
+        touched, databases = {}, set()
+    edits: list[Edit] = [
+        SetDatabase(database=database)
+        for name, database in present.databases.items()
+        if name not in databases and name not in known.databases
+    ]
+    for name, snapshot in present.tables.items():
+        if name not in touched and name not in known.tables:
+            edits.append(CreateTable(snapshot=snapshot))
+    for name, reason in present.unknown.items():
+        if name not in touched and name not in known.tables and known.unknown.get(name) != reason:
+            edits.append(ForgetTable(table=name, reason=reason))
+    for name, statement in touched.items():
+        if statement is not None and name not in known.tables:
+            reason = (
+                f"its schema at the start is not known: the log holds {statement[:120]!r} and no CREATE TABLE before"
+            )
+            edits.append(ForgetTable(table=name, reason=reason))
+    return edits
+
+
+def touched_behind(
+    reader: Reader, origin: LogPosition, known: Catalog, *, until: LogPosition | None = None
+) -> tuple[dict[TableName, str | None], set[str]]:
+    """Tables that statements behind *origin* (up to *until*) are on, those of *known* apart, and databases.
+
+    A table is None where its CREATE is the first statement on it, else that statement's text.
+    """
+    catalog = known
+    touched: dict[TableName, str | None] = {}
+    databases: set[str] = set()
+    for item in reader.scan(origin, until=until):
+        if not isinstance(item, Statement):
+            continue
+        resolution = resolve(item.sql, item.context, catalog)
+        for edit in resolution.edits:
+            if isinstance(edit, SetDatabase):
+                databases.add(edit.database.name)
+            elif isinstance(edit, CreateTable):
+                touched.setdefault(edit.snapshot.name, None)
+            elif isinstance(edit, RenameTable):
+                touched.setdefault(edit.new, None)
+        if resolution.kind == "not_understood":
+            for table in resolution.tables:
+                touched.setdefault(table, item.sql)
+        catalog = apply_all(resolution.edits, catalog)
+    return touched, databases

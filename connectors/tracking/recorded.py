@@ -1,0 +1,48 @@
+"""What a connector has recorded so far, for those who only look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectors.config import PipelineConfig
+from historian.names import TableName
+from historian.store import Store
+
+__all__ = ["StoppedTable", "recorded_store", "stopped_tables"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedTable:
+    """A table whose rows are not delivered from ``position`` on, and why."""
+
+    table: TableName
+    position: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"stopped: {self.table} at {self.position}\n  {self.reason}"
+
+
+def recorded_store(config: PipelineConfig) -> Store | None:
+    """The configured store; None where it is an SQLite file that is not there. None is made.
+
+    Raises:
+        StoreError: a store that cannot be opened.
+    """
+    scheme, _, path = config.history.store.partition(":///")
+    if scheme.startswith("sqlite") and not (path and Path(path).exists()):
+        return None
+    return Store.open(config.history.store)
+
+
+def stopped_tables(store: Store) -> tuple[StoppedTable, ...]:
+    """The tables that stopped, those whose schema was never known included."""
+    return tuple(
+        StoppedTable(
+            table=name,
+            position=quarantine.place.gtid or f"{quarantine.place.file}:{quarantine.place.offset}",
+            reason=quarantine.reason,
+        )
+        for _, name, quarantine in store.stopped()
+    )

@@ -1,0 +1,94 @@
+"""From a configuration to the reader and the tracker of its source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, Tls, revision
+from connectors.readers.binlog.reader import BinlogFilesReader, BinlogServerReader
+from connectors.readers.binlog.transport.connection import ServerAddress, TlsSettings
+from connectors.tracking.tracker import Tracker
+from historian.store import Store
+
+if TYPE_CHECKING:
+    from connectors.config import SourceConfig
+    from connectors.readers.base import Reader
+    from connectors.tracking.capture import Capture
+    from historian.schema.snapshots import Catalog
+
+__all__ = ["make_reader", "make_tracker", "server_address"]
+
+
+def make_reader(source: SourceConfig) -> Reader:
+    """A reader of the configured log. It connects or opens files when it is first used, and it pickles."""
+    if isinstance(source, BinlogFilesSource):
+        return BinlogFilesReader(source.paths())
+    return BinlogServerReader(server_address(source), flavor=source.flavor)
+
+
+def server_address(source: ServerSource) -> ServerAddress:
+    """Where the configured server is and who asks."""
+    return ServerAddress(
+        host=source.host,
+        port=source.port,
+        user=source.user,
+        password=source.password,
+        tls=_tls(source.tls),
+        server_ids=(source.server_ids.first, source.server_ids.last),
+    )
+
+
+def make_tracker(
+    config: PipelineConfig, *, store: Store | None = None, start: str | None = None, range_bytes: int | None = None
+) -> Tracker:
+    """A tracker of the configured source.
+
+    Args:
+        config: of the pipeline.
+        store: to use instead of the configured one.
+        start: position to begin at instead of the configured one, where the store holds no history yet.
+        range_bytes: see :class:`Tracker`.
+    """
+    source = config.source
+    store = Store.open(config.history.store) if store is None else store
+    settings: dict[str, Any] = {} if range_bytes is None else {"range_bytes": range_bytes}
+    return Tracker(
+        reader=make_reader(source),
+        store=store,
+        connector=store.connector(config.name),
+        captured=source.tables,
+        revision=revision(config),
+        start=source.start if start is None else start,
+        capture=_capture(source) if isinstance(source, ServerSource) else None,
+        schema=_schema(source),
+        online_changes=source.tables.online_changes,
+        choices=config.types,
+        accept_cascades=source.accept_cascades if isinstance(source, ServerSource) else (),
+        **settings,
+    )
+
+
+def _tls(tls: Tls) -> TlsSettings:
+    ca, cert, key = (None if path is None else str(path) for path in (tls.ca, tls.cert, tls.key))
+    return TlsSettings(mode=tls.mode, ca=ca, cert=cert, key=key)
+
+
+def _capture(source: ServerSource) -> Capture:
+    from connectors.tracking.capture import capture_catalog
+
+    def capture(next_table_id: int, next_column_id: int) -> Catalog:
+        connection = server_address(source).connect()
+        try:
+            return capture_catalog(connection, next_table_id, next_column_id)
+        finally:
+            connection.close()
+
+    return capture
+
+
+def _schema(source: SourceConfig) -> Catalog | None:
+    if source.schema is None:
+        return None
+    from connectors.tracking.schema_file import catalog_of, sql_text
+
+    return catalog_of(sql_text(source.schema), flavor=source.flavor, where=str(source.schema))

@@ -1,0 +1,287 @@
+"""The tracker: follows a log on the driver, records schema versions, and makes plans.
+
+It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it; asking
+again for the plan behind a number gives the stored one, so a restart at any point repeats nothing and leaves nothing
+out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from connectors.tracking.capture import Capture
+from connectors.tracking.continuity import Continuity
+from connectors.tracking.first_schema import first_entry
+from connectors.tracking.head_check import HeadCheck
+from connectors.tracking.prepared_transactions import attached, find_prepared
+from connectors.tracking.ranges import cut_ranges
+from connectors.tracking.type_options import check_forms, ranges_in_forms
+from connectors.tracking.walk import Walk
+from historian.errors import StoreError
+from historian.history.history import History
+from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
+from historian.history.prefix import covers
+from historian.names import TableName
+from historian.plans.plans import Plan
+from historian.plans.segments import planned_tables
+from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
+from historian.positions import LogPosition, parse_position
+from historian.schema.snapshots import Catalog, Snapshot
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Bound, Reader
+    from historian.history.versions import Version
+    from historian.store import Store
+
+__all__ = ["Tracker"]
+
+_TIDY_EVERY = 100
+"""Plans between two looks for those that can go."""
+
+
+class Tracker:
+    """Makes plans, one after the other.
+
+    Args:
+        reader, store: the log, and where versions and plans are kept.
+        connector: identity of the connector, written into each plan.
+        captured: whether rows of a table are wanted; every other non-system table is tracked all the same.
+        revision: hash of the configuration.
+        start: where a connector without history begins: "earliest", "latest", or a position.
+        capture: reads the present schemas of a server; None for a log without one.
+        schema: catalog given by hand for tables whose CREATE is not in the log.
+        range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
+        online_changes: tools whose swaps of two tables are changes of one.
+        choices: how values are carried.
+        accept_cascades: names of tables whose rows may change by cascades that the log does not show.
+    """
+
+    def __init__(  # noqa: PLR0913 each by name, and each is wanted
+        self,
+        *,
+        reader: Reader,
+        store: Store,
+        connector: str,
+        captured: Callable[[TableName], bool],
+        revision: str,
+        start: str = "earliest",
+        capture: Capture | None = None,
+        schema: Catalog | None = None,
+        range_bytes: int = 32 << 20,
+        online_changes: OnlineChanges = NO_TOOLS,
+        choices: TypeOptions = NO_TYPE_OPTIONS,
+        accept_cascades: Collection[str] = (),
+        clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self.reader = reader
+        self.store = store
+        self.connector = connector
+        self.captured = captured
+        self.revision = revision
+        self._start = start
+        self.capture = capture
+        self._schema = schema
+        self.range_bytes = range_bytes
+        self.online_changes = online_changes
+        self.choices = choices
+        self.accept_cascades = accept_cascades
+        self.clock_us = clock_us
+        self._history: History | None = None
+        self._head = HeadCheck(capture, store, captured) if capture is not None else None
+        self._stop: LogPosition | None = None
+        self.continuity = Continuity(store, reader)
+
+    @property
+    def history(self) -> History:
+        """What is known so far; the first look at it records where the history begins."""
+        if self._history is None:
+            self._history = self.store.history()
+            if not self._history.last_number:
+                first = first_entry(self.reader, self._start, self.capture, self._schema)
+                self.store.record((first,), first.position, after=0)
+                self.continuity.note(first.position)
+                self._history = self.store.history()
+        return self._history
+
+    def end_of(self, number: int) -> LogPosition:
+        """Where plan *number* ends; of 0: where the connector begins."""
+        if number == 0:
+            return self.history.origin
+        plan, following = self.store.plan(number), self.store.plan(number + 1)
+        if plan is None and following is not None:
+            return following.start
+        return self.stored(number).end
+
+    def _last_with_tables(self, number: int) -> int:
+        if number == 0:
+            return 0
+        plan = self.stored(number)
+        return plan.number if plan.tables else plan.previous
+
+    def stored(self, number: int) -> Plan:
+        """The stored plan of that number. Raises :class:`StoreError` where there is none."""
+        plan = self.store.plan(number)
+        if plan is None:
+            raise StoreError("a plan is missing from the store", where=f"plan {number}", expected="plans without holes")
+        return plan
+
+    def plan_after(self, number: int, *, limit_bytes: int | None = None, until: str | None = None) -> Plan | None:
+        """The plan behind plan *number*: the stored one, else a new one; None where the log holds nothing new.
+
+        A new plan ends at the first place between transactions at or behind *limit_bytes* bytes of log, or at *until*.
+        Safe to retry.
+        """
+        stored = self.store.plan(number + 1)
+        if stored is not None:
+            return stored
+        following = self.store.begin_behind(number)
+        if following != number:
+            raise StoreError(
+                "a plan was forgotten that lies before others",
+                where=f"plan {number + 1}",
+                expected=f"a stream that begins behind plan {following}",
+                next_step=f"begin anew with the option after_plan={following}, or with a store and targets of its own",
+            )
+        start = self.end_of(number)
+        stop = self._stop if until is None else parse_position(until, self.reader.flavor)
+        if stop is not None and covers(start, stop):
+            return None
+        plan = self._make(number, start, limit_bytes, stop)
+        if plan is None and self._head is not None:
+            self._head.look(self.history, self.reader)
+        return plan
+
+    def confirm_head(self) -> None:
+        """Compares the history with the database where the log's end is reached, for a run that ends there."""
+        if self._head is not None:
+            self._head.confirm(self.history, self.reader)
+
+    def plans_until(self, end: str | None, *, limit_bytes: int | None = None) -> Iterator[Plan]:
+        """All plans up to the position *end*, else up to the log's present end; see :meth:`plan_after`."""
+        number = 0
+        if end is None:
+            self.stop_at_present_end()
+        while (plan := self.plan_after(number, limit_bytes=limit_bytes, until=end)) is not None:
+            yield plan
+            number = plan.number
+
+    def catch_up(self, *, limit_bytes: int | None = None) -> int:
+        """Makes all plans up to the log's present end, each of *limit_bytes* at most; gives the last one's number."""
+        last = self.store.last_plan()
+        number = 0 if last is None else last.number
+        self.stop_at_present_end()
+        while (plan := self.plan_after(number, limit_bytes=limit_bytes)) is not None:
+            number = plan.number
+        self._stop = None
+        return number
+
+    def stop_at_present_end(self) -> None:
+        """From now on no new plan goes beyond what the log holds at this moment."""
+        self._stop = self.reader.end()
+
+    def snapshot_of(self, table: TableName, position: str | None, *, limit_bytes: int | None) -> Snapshot | None:
+        """The table's schema at *position*, else its first version.
+
+        The log is tracked as far as that takes, in plans of *limit_bytes*: a stream begins with the same ones.
+        """
+        number = 0
+        if position is not None:
+            wanted = parse_position(position, self.reader.flavor)
+            for _ in self.plans_until(position, limit_bytes=limit_bytes):
+                pass
+            return self._in_force(self.history.at(table, wanted))
+        while True:
+            versions = self.history.versions(table)
+            found = next((version for version in versions if version.snapshot is not None), None)
+            if found is not None:
+                return self._in_force(found)
+            following = self.plan_after(number, limit_bytes=limit_bytes)
+            if following is None:
+                return None
+            number = following.number
+
+    def _in_force(self, version: Version) -> Snapshot | None:
+        """The schema of a version as plans have it."""
+        chain = self.choices.applied(self.history.versions_of(version.table_id))
+        return next((each.snapshot for each in chain if each.number == version.number), version.snapshot)
+
+    def done_with(self, stream: str, number: int) -> None:
+        """Notes that *stream* will not ask for plans up to *number* again.
+
+        Now and then plans go that every stream is done with and whose log is purged: nobody could read them any more, and
+        a target that lacks them could not be made whole.
+        """
+        self.store.note_progress(stream, number)
+        if number % _TIDY_EVERY == 0:
+            self.store.forget_purged_plans(self.reader.start())
+
+    def close(self) -> None:
+        """Closes the log and the store."""
+        self.reader.close()
+        self.store.close()
+
+    def _make(self, number: int, start: LogPosition, limit_bytes: int | None, stop: LogPosition | None) -> Plan | None:
+        if self._history is not None and self._history.last_number != self.store.last_number():
+            self._history = None  # another stream of this store recorded meanwhile
+        history = self.history
+        self.continuity.check()
+        base = self.stored(number).version if number else history.first_number
+        walk = Walk(
+            history,
+            base,
+            self.store,
+            self.captured,
+            self.reader.flavor,
+            start,
+            self.online_changes,
+            accept_cascades=self.accept_cascades,
+            find_prepared=find_prepared(self.reader, start),
+        )
+        bounds: list[Bound] = []
+        for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):
+            bound = walk.take(item)
+            if bound is not None:
+                bounds.append(bound)
+        if not bounds:
+            return None
+        self.continuity.note(bounds[-1].position)
+        self.store.record(walk.new_entries, walk.reached, after=history.last_number)
+        for entry in walk.new_entries:
+            history.record(entry)
+        history.resolve(walk.reached)
+        tables = planned_tables(
+            history,
+            base=base,
+            last=walk.number,
+            captured=self.captured,
+            touched=walk.touched,
+            quarantines=walk.quarantines,
+            start=start,
+            sets_aside=self.online_changes.sets_aside,
+            choices=self.choices,
+        )
+        tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
+        plan = Plan(
+            number=number + 1,
+            previous=self._last_with_tables(number),
+            connector=self.connector,
+            start=start,
+            end=bounds[-1].position,
+            ranges=ranges_in_forms(
+                attached(cut_ranges(start, bounds, self.range_bytes), walk.rolled_back, walk.commits),
+                self.choices,
+                history,
+            )
+            if tables
+            else (),
+            tables=tables,
+            version=walk.number,
+            system_time_us=self.clock_us(),
+            revision=self.revision,
+        )
+        check_forms(plan, self.store.forms())
+        self.store.append_plan(plan)
+        return plan

@@ -1,0 +1,341 @@
+"""One walk over what a scan yields: statements become timeline entries, TABLE_MAPs are checked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
+from connectors.readers.binlog.events.crosscheck import mismatch
+from connectors.readers.binlog.events.full_metadata import described
+from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
+from historian.ddl import Resolution, resolve
+from historian.errors import UnsupportedEvent
+from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
+from historian.history.prefix import covers, holds
+from historian.history.timeline import TimelineEntry
+from historian.names import TableName
+from historian.plans.plans import Quarantine, RolledBack
+from historian.positions import LogPosition, parse_gtids
+from historian.positions.places import Place
+from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, apply_all
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import SEQUENCE, Catalog, Snapshot
+
+if TYPE_CHECKING:
+    from historian.history.history import History
+    from historian.store import Store
+
+__all__ = ["Walk", "behind_event", "known_until"]
+
+_SHOWN_CHARACTERS = 200
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Walk:
+    """Carries the catalog along the log from the entry *number* on.
+
+    Attributes:
+        number: of the last entry at or before the place reached.
+        new_entries: not recorded before, in order.
+        touched: ids of captured tables with rows in what was walked.
+        quarantines: of captured tables, by table id, those of earlier walks included.
+        proven: behind the last transaction with rows that fitted the schema in force, by table id.
+        accept_cascades: names of tables whose rows may change by cascades that the log does not show.
+        find_prepared: looks up XA transactions that nobody knew of; None: a log without any.
+        commits, rolled_back: XA COMMITs of transactions prepared before the last bound, and what was rolled back.
+    """
+
+    history: History
+    number: int
+    store: Store
+    captured: Callable[[TableName], bool]
+    flavor: str
+    reached: LogPosition
+    online_changes: OnlineChanges = NO_TOOLS
+    new_entries: list[TimelineEntry] = field(default_factory=list)
+    touched: set[int] = field(default_factory=set)
+    proven: dict[int, LogPosition] = field(default_factory=dict)
+    accept_cascades: Collection[str] = ()
+    find_prepared: FindPrepared | None = None
+    commits: list[Commit] = field(default_factory=list)
+    rolled_back: list[RolledBack] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        pending, base = self.reached.pending, self.number
+        self._prepared = PreparedSchemas(self.history, pending, base, self.captured, self.flavor, self.find_prepared)
+        self.reached = replace(self.reached, pending=())
+        self.catalog: Catalog = self.history.catalog_at(self.number)
+        self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
+        self._with_rows: set[int] = set()
+        self._take_recorded()
+
+    def take(self, item: Scanned) -> Bound | None:
+        """Takes the next item; returns it where it is a bound."""
+        if isinstance(item, Bound):
+            noted = self._prepared.noted(item, self.number, self.catalog)
+            # What is recorded of the log says nothing of XA transactions; plans do.
+            self.reached = replace(item.position, pending=())
+            self._take_recorded()
+            return noted
+        if isinstance(item, RolledBack):
+            self.rolled_back.append(item)
+            return None
+        if isinstance(item, XaCommitted):
+            self._committed(item)
+            return None
+        recorded = self.history.recorded(behind_event(item), self.reached.server)
+        if recorded is not None and recorded.number == self.number + 1:
+            self._advance(recorded)
+        elif isinstance(item, Statement):
+            self._statement(item)
+        if isinstance(item, TableMapped):
+            self._mapped(item)
+        return None
+
+    def _take_recorded(self) -> None:
+        """Entries that stand for no event of the log ahead: captures, and what was said later of statements before."""
+        while (entry := self.history.entry(self.number + 1)) is not None:
+            if entry.place is None:
+                is_behind = covers(self.reached, entry.position)
+            else:
+                is_behind = entry.corrects and holds(self.reached, entry.place, entry.server)
+            if not is_behind:
+                return
+            self._advance(entry)
+
+    def _statement(self, statement: Statement) -> None:
+        resolution = resolve(statement.sql, statement.context, self.catalog)
+        edits: list[Edit] = list(resolution.edits)
+        if resolution.kind in ("dml", "not_understood"):
+            reason = _why_stopped(resolution, statement.sql)
+            for table in resolution.tables:
+                self._stop(table, statement.place, reason, self.reached)
+                if resolution.kind == "not_understood" and table in self.catalog.tables:
+                    edits.append(ForgetTable(table=table, reason=reason))
+        if edits:
+            changes = self._as_one_change(statement, tuple(edits))
+            self._record(statement.place, changes, statement)
+            self._stop_what_came_in(changes, statement)
+        for table in resolution.cascades:
+            if str(table) not in self.accept_cascades:
+                reason = f"a foreign key changes its rows without row events, as this server does not log cascades\n  in: {_shown(statement.sql)}"
+                self._stop(table, statement.place, reason, self.reached)
+        if resolution.kind == "rows":  # tables that the statement makes are among them
+            for table in resolution.tables:
+                self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)
+
+    def _stop_what_came_in(self, edits: tuple[Edit, ...], statement: Statement) -> None:
+        """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
+        for edit in edits:
+            if not isinstance(edit, RenameTable) or self.captured(edit.table) or not self.captured(edit.new):
+                continue
+            comes_back = self.online_changes.sets_aside(edit.new, edit.table)
+            if comes_back or edit.new not in self.catalog.tables or self._is_empty(edit.table_id):
+                continue
+            reason = (
+                f"{edit.table}, whose rows are not captured, was renamed to {edit.new}: what it held by then is not known\n"
+                f"  in: {_shown(statement.sql)}\n"
+                "  `historian heal` lets its changelog go on from the present, with that gap; or capture it under both names, and begin anew"
+            )
+            self._stop(edit.new, statement.place, reason, self.reached, edit.table_id)
+
+    def _is_empty(self, table_id: int) -> bool:
+        """Whether the table was made in this walk, and no row event of it stood behind that."""
+        made = any(_makes(edit, table_id) for edit in self._new_edits())
+        return made and table_id not in self._with_rows
+
+    def _as_one_change(self, statement: Statement, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        swap = self.online_changes.swap(edits, self.catalog, self._first_snapshot, self._last_named)
+        if swap is None:
+            return edits
+        if swap.refused:
+            reason = f"{swap.refused}\n  in: {_shown(statement.sql)}"
+            self._stop(swap.table, statement.place, reason, self.reached, swap.table_id)
+        return swap.edits
+
+    def _first_snapshot(self, table_id: int) -> Snapshot | None:
+        """The schema that a table was created with."""
+        recorded = (edit for version in self.history.versions_of(table_id) for edit in version.edits)
+        for edit in chain(recorded, self._new_edits()):
+            if isinstance(edit, CreateTable) and _makes(edit, table_id):
+                return edit.snapshot
+        return None
+
+    def _last_named(self, name: TableName) -> int | None:
+        """Id of the table that last had a name."""
+        renamed = [edit.table_id for edit in self._new_edits() if isinstance(edit, RenameTable) and edit.table == name]
+        versions = self.history.versions(name)
+        return renamed[-1] if renamed else versions[-1].table_id if versions else None
+
+    def _new_edits(self) -> Iterator[Edit]:
+        return (edit for entry in self.new_entries for edit in entry.edits)
+
+    def _mapped(self, mapped: TableMapped) -> None:
+        snapshot = self.catalog.tables.get(mapped.table)
+        captured = self.captured(mapped.table)
+        if snapshot is None:
+            known = self.catalog.unknown.get(mapped.table)
+            if captured and known != SEQUENCE:
+                reason = known or "its CREATE TABLE is not in the log that was read"
+                self._stop(mapped.table, mapped.place, reason, self.reached)
+            if known is None and self.flavor == "mariadb":
+                self._was_not_renamed(mapped)
+            return
+        self._with_rows.add(snapshot.table_id)
+        if not captured:
+            return
+        self.touched.add(snapshot.table_id)
+        if snapshot.table_id in self.quarantines:
+            return
+        try:
+            difference = mismatch(snapshot, mapped.columns, self.flavor)
+            if difference is None:
+                self.proven[snapshot.table_id] = _with_transaction(self.reached, mapped.place)
+                return
+            healed = described(snapshot, mapped.columns, self.flavor, self.catalog.next_column_id)
+        except UnsupportedEvent as error:
+            reason = f"the log's TABLE_MAP is not understood\n{error}"
+            self._stop(mapped.table, mapped.place, reason, self._known_until(snapshot.table_id))
+            return
+        since = self._known_until(snapshot.table_id)
+        if healed is None or since is None or self._is_taken(behind_event(mapped)):
+            reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
+            self._stop(mapped.table, mapped.place, reason, since)
+        else:
+            is_new = healed.primary_key != snapshot.primary_key or any(
+                snapshot.column_by_id(column.id) is None for column in healed.columns
+            )
+            self._resume(mapped, healed, since, difference, loses_rows=is_new)
+
+    def _was_not_renamed(self, mapped: TableMapped) -> None:
+        """Stops the table that the history has renamed away from a name that still has rows.
+
+        MariaDB logs RENAME TABLE of a temporary table like that of a table, and does not say which it was.
+        """
+        table_id = self._last_named(mapped.table)
+        now = next((each for each in self.catalog.tables.values() if each.table_id == table_id), None)
+        if now is not None:
+            reason = (
+                f"{mapped.table} has rows although it was renamed to {now.name}: that RENAME was of a temporary table"
+            )
+            self._stop(now.name, mapped.place, reason, None, now.table_id)
+
+    def _committed(self, item: XaCommitted) -> None:
+        settled = self._prepared.settle(item, self.catalog)
+        if settled is None:
+            return
+        self.touched.update(settled.touched)
+        for stop in settled.stops:
+            self._stop(stop.table, item.place, stop.reason, self.reached, stop.table_id)
+        self.commits.append(settled.commit)
+
+    def _is_taken(self, place: Place) -> bool:
+        """Whether a statement stands right before a TABLE_MAP in its transaction, as that of CREATE TABLE ... SELECT does."""
+        taken = any(entry.place == place for entry in self.new_entries)
+        return taken or self.history.recorded(place, self.reached.server) is not None
+
+    def _known_until(self, table_id: int) -> LogPosition | None:
+        walked = (entry.position for entry in self.new_entries for edit in entry.edits if _makes(edit, table_id))
+        known = self.proven.get(table_id) or known_until(self.history, self.store, table_id)
+        return known or next(walked, None)
+
+    def _resume(
+        self, mapped: TableMapped, healed: Snapshot, since: LogPosition, difference: str, *, loses_rows: bool
+    ) -> None:
+        """Goes on with what FULL metadata says, where a change of the table is not in the log."""
+        place = behind_event(mapped)
+        reason = f"a change of the table is not in the log; its TABLE_MAP at {_text(mapped.place)} says what it is now"
+        _log.warning("%s: %s; unknown behind %s\n%s", mapped.table, reason, since, difference)
+        edit = ResumeTable(
+            table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
+        )
+        self._record(place, (edit,), None)
+        self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
+
+    def _record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None) -> None:
+        entry = TimelineEntry(
+            number=self.number + 1,
+            place=place,
+            position=self.reached,
+            edits=edits,
+            statement=f"-- {edits[0].kind} by the TABLE_MAP at {_text(place)}" if statement is None else statement.sql,
+            database="" if statement is None else statement.context.database,
+            event_time_us=0 if statement is None else statement.event_time_us,
+            server=self.reached.server,
+        )
+        self.new_entries.append(entry)
+        self._advance(entry)
+
+    def _advance(self, entry: TimelineEntry) -> None:
+        self.catalog = apply_all(entry.edits, self.catalog)
+        self.number = entry.number
+
+    def _stop(self, table: TableName, place: Place, reason: str, since: LogPosition | None, table_id: int = 0) -> None:
+        if not self.captured(table):
+            return
+        if not table_id and table in self.catalog.tables:
+            table_id = self.catalog.tables[table].table_id
+        quarantine = Quarantine(place=place, reason=reason, since=since)
+        if not table_id:
+            self.store.quarantine(0, table, quarantine)
+            return
+        self.touched.add(table_id)
+        if table_id not in self.quarantines:
+            self.store.quarantine(table_id, table, quarantine)
+            self.quarantines[table_id] = quarantine
+
+
+def behind_event(item: Statement | TableMapped) -> Place:
+    """Where a version begins that holds from *item* on: a TABLE_MAP is itself read by it, a statement is not."""
+    place = item.place
+    return replace(place, ordinal=place.ordinal - 1) if isinstance(item, TableMapped) else place
+
+
+def known_until(history: History, store: Store, table_id: int) -> LogPosition | None:
+    """Up to where plans have proven the table's schema by its rows.
+
+    Without such a plan, where the history's last version of it began; None for a table that has none.
+    """
+    plan = store.last_plan()
+    while plan is not None:
+        proven = next((table.proven for table in plan.tables if table.table_id == table_id), None)
+        if proven is not None:
+            return proven
+        plan = store.plan(plan.previous)
+    versions = history.versions_of(table_id)
+    return versions[-1].entry.position if versions else None
+
+
+def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
+    """*position* and the transaction behind it, by GTID; file and offset, where that has no end yet, stay before it."""
+    if not place.gtid:
+        return position
+    before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
+    return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor
+
+
+def _makes(edit: Edit, table_id: int) -> bool:
+    return isinstance(edit, CreateTable) and edit.snapshot.table_id == table_id
+
+
+def _why_stopped(resolution: Resolution, sql: str) -> str:
+    why = "a statement was not understood"
+    if resolution.kind == "dml":
+        why = "changed by a statement, expected binlog_format=ROW in every session"
+    elif resolution.kind == "rows":
+        why = "its rows are not known any more, its schema is"
+    reason, shown = resolution.reason, _shown(sql)
+    return f"{why}: {reason}" if shown in reason else f"{why}: {reason}\n  in: {shown}"
+
+
+def _shown(sql: str) -> str:
+    return sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+
+
+def _text(place: Place) -> str:
+    return place.gtid or f"{place.file}:{place.offset}"

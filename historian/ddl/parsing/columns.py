@@ -1,0 +1,305 @@
+"""Column definitions: name, type and attributes, in any order that a server takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from historian.ddl.parsing.charsets import decoded, encoded, literal_bytes, normal_charset
+from historian.ddl.parsing.cursor import Cursor, ParseError
+from historian.ddl.parsing.lexer import BYTES, NAME, NUMBER, STRING
+from historian.ddl.parsing.statements import ColumnSpec, DefaultSpec, TypeSpec
+from historian.ddl.parsing.types import parse_type
+
+__all__ = ["parse_column", "parse_default"]
+
+_NOW = frozenset(("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"))
+_SIGNS = frozenset("+-")
+_REFERENCE_ACTIONS = frozenset(("CASCADE", "RESTRICT"))
+_ONE_WORD_OPTIONS = frozenset(("COLUMN_FORMAT", "STORAGE"))
+_STRING_OPTIONS = frozenset(("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"))
+
+
+def parse_column(cursor: Cursor, name: str | None = None) -> ColumnSpec:
+    """Takes a column definition; *name* where it has been taken already."""
+    if name is None:
+        name = cursor.column_name()
+    kind = parse_type(cursor)
+    said: dict[str, Any] = {}
+    if kind.name == "serial":
+        kind = TypeSpec(name="bigint", unsigned=True)
+        said = {"nullable": False, "auto_increment": True, "unique": True}
+    charset = kind.charset
+    while True:
+        if cursor.accept("COLLATE"):
+            charset = replace(charset, collation=cursor.collation())
+        elif not _attribute(cursor, said):
+            break
+    if cursor.context.flavor == "mariadb" and said.get("primary"):
+        said["unique"] = False  # one key for one column
+    if charset is not kind.charset:
+        kind = replace(kind, charset=charset)
+    return ColumnSpec(name=name, type=kind, **said)
+
+
+def _attribute(cursor: Cursor, said: dict[str, Any]) -> bool:
+    """Takes one attribute into *said*; False where none comes next."""
+    parse = _ATTRIBUTES.get(cursor.key)
+    if parse is not None:
+        cursor.at += 1
+        parse(cursor, said)
+        return True
+    if cursor.is_name() and cursor.key != NAME and cursor.following() == "=":  # an option of an engine of MariaDB's
+        cursor.at += 2
+        if cursor.key not in (STRING, NUMBER):
+            cursor.name()
+        else:
+            cursor.at += 1
+        return True
+    return False
+
+
+def _not(cursor: Cursor, said: dict[str, Any]) -> None:
+    if cursor.accept("NULL"):
+        said["nullable"] = False
+    elif not (cursor.accept("SECONDARY") or cursor.accept("ENFORCED")):
+        raise cursor.fail("NULL")
+
+
+def _null(_: Cursor, said: dict[str, Any]) -> None:
+    said["nullable"] = True
+
+
+def _default(cursor: Cursor, said: dict[str, Any]) -> None:
+    said["default"] = parse_default(cursor)
+
+
+def _on(cursor: Cursor, said: dict[str, Any]) -> None:
+    cursor.expect("UPDATE")
+    now = _now(cursor)
+    if now is None:
+        raise cursor.fail("CURRENT_TIMESTAMP")
+    said["on_update"] = now.fraction
+
+
+def _auto_increment(_: Cursor, said: dict[str, Any]) -> None:
+    said.update(auto_increment=True, nullable=False)  # a NULL behind it wins
+
+
+def _serial(cursor: Cursor, said: dict[str, Any]) -> None:
+    cursor.expect("DEFAULT", "VALUE")
+    said.update(nullable=False, auto_increment=True, unique=True)
+
+
+def _primary(cursor: Cursor, said: dict[str, Any]) -> None:
+    cursor.expect("KEY")
+    said["primary"] = True
+
+
+def _key(_: Cursor, said: dict[str, Any]) -> None:
+    said["primary"] = True
+
+
+def _unique(cursor: Cursor, said: dict[str, Any]) -> None:
+    cursor.accept("KEY")
+    said["unique"] = True
+
+
+def _text_option(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.accept("=")
+    cursor.string()
+
+
+def _word_option(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.name()
+
+
+def _srid(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.accept("=")
+    cursor.number()
+
+
+def _constraint(cursor: Cursor, said: dict[str, Any]) -> None:
+    if cursor.key != "CHECK":
+        cursor.name()
+    cursor.expect("CHECK")
+    _check(cursor, said)
+
+
+def _check(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.skip_parentheses()
+    if not cursor.accept("NOT", "ENFORCED"):
+        cursor.accept("ENFORCED")
+
+
+def _references(cursor: Cursor, said: dict[str, Any]) -> None:
+    said["references"] = True
+    cursor.table_name()
+    if cursor.key == "(":
+        cursor.skip_parentheses()
+    while True:
+        if cursor.accept("MATCH"):
+            cursor.name()
+        elif cursor.key == "ON" and cursor.following() in ("DELETE", "UPDATE") and cursor.following(2) not in _NOW:
+            cursor.at += 2
+            if cursor.key in ("SET", "CASCADE"):
+                said["cascades"] = True
+            if not (
+                cursor.accept("SET", "NULL")
+                or cursor.accept("SET", "DEFAULT")
+                or cursor.accept("NO", "ACTION")
+                or cursor.accept_any(_REFERENCE_ACTIONS)
+            ):
+                raise cursor.fail("an action of a foreign key")
+        else:
+            return
+
+
+def _generated(cursor: Cursor, said: dict[str, Any]) -> None:
+    cursor.expect("ALWAYS")
+    cursor.expect("AS")
+    _as(cursor, said)
+
+
+def _as(cursor: Cursor, said: dict[str, Any]) -> None:
+    if cursor.key == "ROW":
+        raise ParseError("system-versioned tables are not followed")
+    said["generation_expression"] = cursor.inside_parentheses()
+    said["generated"] = "virtual"
+    if cursor.accept("STORED") or cursor.accept("PERSISTENT"):
+        said["generated"] = "stored"
+    else:
+        cursor.accept("VIRTUAL")
+
+
+def _invisible(_: Cursor, said: dict[str, Any]) -> None:
+    said["invisible"] = True
+
+
+def _visible(_: Cursor, said: dict[str, Any]) -> None:
+    said["invisible"] = False
+
+
+def _compressed(cursor: Cursor, _: dict[str, Any]) -> None:
+    if cursor.accept("="):
+        cursor.word_or_string()
+
+
+def _with(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.expect("SYSTEM", "VERSIONING")
+    raise ParseError("system-versioned tables are not followed")
+
+
+def _without(cursor: Cursor, _: dict[str, Any]) -> None:
+    cursor.expect("SYSTEM", "VERSIONING")
+
+
+_ATTRIBUTES = {
+    "NOT": _not,
+    "NULL": _null,
+    "DEFAULT": _default,
+    "ON": _on,
+    "AUTO_INCREMENT": _auto_increment,
+    "SERIAL": _serial,
+    "PRIMARY": _primary,
+    "KEY": _key,
+    "UNIQUE": _unique,
+    "CONSTRAINT": _constraint,
+    "CHECK": _check,
+    "REFERENCES": _references,
+    "GENERATED": _generated,
+    "AS": _as,
+    "VISIBLE": _visible,
+    "INVISIBLE": _invisible,
+    "SRID": _srid,
+    "REF_SYSTEM_ID": _srid,
+    "COMPRESSED": _compressed,
+    "WITH": _with,
+    "WITHOUT": _without,
+    **dict.fromkeys(_STRING_OPTIONS, _text_option),
+    **dict.fromkeys(_ONE_WORD_OPTIONS, _word_option),
+}
+
+
+def parse_default(cursor: Cursor) -> DefaultSpec:
+    """Takes what stands behind DEFAULT."""
+    if cursor.key == "(":
+        opening = cursor.at
+        text = cursor.inside_parentheses()
+        closing, cursor.at, depth = cursor.at, opening + 1, 1
+        while cursor.key == "(":
+            cursor.at, depth = cursor.at + 1, depth + 1
+        literal = _literal(cursor)
+        whole = literal is not None and cursor.at == closing - depth
+        cursor.at = closing
+        return DefaultSpec(kind="expression", text=text, literal=literal if whole else None)
+    now = _now(cursor)
+    if now is not None:
+        return now
+    literal = _literal(cursor)
+    if literal is not None:
+        return literal
+    return _bare_expression(cursor)
+
+
+def _now(cursor: Cursor) -> DefaultSpec | None:
+    if not cursor.accept_any(_NOW):
+        return None
+    fraction = 0
+    if cursor.accept("("):
+        fraction = cursor.number() if cursor.key == NUMBER else 0
+        cursor.expect(")")
+    return DefaultSpec(kind="now", fraction=fraction)
+
+
+def _literal(cursor: Cursor) -> DefaultSpec | None:
+    key = cursor.key
+    if key == STRING:
+        text = cursor.string()
+        is_null = not text and "EMPTY_STRING_IS_NULL" in cursor.context.sql_mode
+        return DefaultSpec(kind="null") if is_null else DefaultSpec(kind="string", text=text)
+    if key == "{" and cursor.following() in ("D", "T", "TS"):
+        cursor.at += 2
+        literal = _literal(cursor)
+        cursor.expect("}")
+        return literal
+    if key == NUMBER or (key in _SIGNS and cursor.following() == NUMBER):
+        sign = "-" if cursor.accept("-") else ""
+        cursor.accept("+")
+        cursor.at += 1
+        return DefaultSpec(kind="number", text=sign + cursor.values[cursor.at - 1])
+    if key == BYTES:
+        cursor.at += 1
+        return DefaultSpec(kind="bytes", text=cursor.values[cursor.at - 1])
+    if key in ("NULL", "TRUE", "FALSE"):
+        cursor.at += 1
+        return DefaultSpec(kind="null") if key == "NULL" else DefaultSpec(kind="number", text=str(int(key == "TRUE")))
+    if cursor.following() in (STRING, BYTES) and (key in ("N", "DATE", "TIME", "TIMESTAMP") or key.startswith("_")):
+        cursor.at += 1
+        literal = _literal(cursor)
+        return _introduced(literal, key[1:].lower(), cursor) if literal is not None and key.startswith("_") else literal
+    return None
+
+
+def _introduced(literal: DefaultSpec, charset: str, cursor: Cursor) -> DefaultSpec:
+    """``_charset literal``: the bytes that the client sent, or that the digits say, are text of that character set."""
+    client = cursor.context.client_charset
+    try:
+        raw = literal_bytes(literal.text) if literal.kind == "bytes" else encoded(literal.text, client)
+        if charset == "binary":
+            return DefaultSpec(kind="bytes", text=f"0x{raw.hex()}", introduced=True)
+        return DefaultSpec(kind="string", text=decoded(raw, normal_charset(charset)), introduced=True)
+    except UnicodeError:
+        return DefaultSpec(kind="expression", text=literal.text)  # nobody here knows that character set
+
+
+def _bare_expression(cursor: Cursor) -> DefaultSpec:
+    """MariaDB takes a call, a name or NEXT VALUE FOR without parentheses."""
+    begin = cursor.tokens.spans[cursor.at][0]
+    if cursor.accept("NEXT", "VALUE", "FOR"):
+        cursor.table_name()
+    else:
+        cursor.column_name()
+        if cursor.key == "(":
+            cursor.skip_parentheses()
+    return DefaultSpec(kind="expression", text=cursor.tokens.sql[begin : cursor.tokens.spans[cursor.at - 1][1]])

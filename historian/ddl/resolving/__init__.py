@@ -1,0 +1,10 @@
+"""A statement meets a catalog and becomes edits.
+
+The grammar does not belong here (:mod:`historian.ddl.parsing`).
+"""
+
+from historian.ddl.resolving.keys import takes_part
+from historian.ddl.resolving.statement import SYSTEM_DATABASES, Resolution, resolve
+from historian.ddl.resolving.table_edits import edits_between
+
+__all__ = ["SYSTEM_DATABASES", "Resolution", "edits_between", "resolve", "takes_part"]

@@ -1,0 +1,288 @@
+"""What a DEFAULT clause means: the text that ``information_schema`` shows, and the value that rows from before get.
+
+Both are texts of one form, so that a column added by a statement and one captured from a server compare equal:
+
+- numbers as the server prints them (DECIMAL with its scale; FLOAT's default with the six digits that servers show, its
+  initial value in full);
+- DATE, TIME, DATETIME, YEAR as the server prints them, fractions with as many digits as declared;
+- TIMESTAMP: the default as written in the session's time zone, the initial value in UTC;
+- BIT as ``b'101'``; BINARY, VARBINARY, BLOBs, GEOMETRY, VECTOR as ``0x`` and hexadecimal digits;
+- ENUM and SET by their members, JSON and all other text as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timezone
+from decimal import Decimal
+from typing import NamedTuple
+
+from historian.ddl.parsing.charsets import decoded, literal_bytes
+from historian.ddl.parsing.context import StatementContext
+from historian.ddl.parsing.statements import DefaultSpec
+from historian.ddl.types.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
+from historian.ddl.types.temporal import at_microsecond, in_session, in_utc, session_zone, temporal_text, year_text
+from historian.schema.snapshots import GEOMETRIES, ColumnType
+
+__all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
+
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_INTEGERS = frozenset(_INTEGER_BITS)
+_TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
+_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_OFFSETS_SINCE = 80019
+"""MySQL from which on literals may have an offset."""
+_EVALUATED = ("expression", "now")
+_WITHOUT_DEFAULT = frozenset(
+    (
+        *("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"),
+        *GEOMETRIES,
+    )
+)
+"""Types that MySQL gives no literal default."""
+_RANGED = frozenset(("time", "year", "float", "double"))
+"""Types whose values an expression can exceed, and then the server takes the nearest one or zero."""
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+"""What MySQL takes of a text that is to be a DECIMAL."""
+_FULL_WIDTHS = {"double": 22, "float": 12}
+
+_IMPLIED = {
+    **dict.fromkeys((*_INTEGERS, "decimal", "float", "double"), "0"),
+    "bit": "b'0'",
+    "year": "0000",
+    "date": "0000-00-00",
+    "time": "00:00:00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+    "json": "null",
+    "uuid": "00000000-0000-0000-0000-000000000000",
+    "inet4": "0.0.0.0",  # noqa: S104 a value, not an address to listen on
+    "inet6": "::",
+}
+
+
+class Initial(NamedTuple):
+    """What rows from before a column was added read; ``known`` is False where only the server can tell."""
+
+    text: str | None
+    known: bool = True
+
+
+_UNKNOWN = Initial(None, known=False)
+
+
+def now_text(fraction: int) -> str:
+    """CURRENT_TIMESTAMP as ``information_schema`` of MySQL prints it."""
+    return f"CURRENT_TIMESTAMP({fraction})" if fraction else "CURRENT_TIMESTAMP"
+
+
+def default_text(default: DefaultSpec | None, kind: ColumnType, context: StatementContext) -> tuple[str | None, bool]:
+    """The default's text, and whether it is an expression."""
+    if default is None or default.kind == "null":
+        return None, False
+    if default.kind == "now":
+        return now_text(default.fraction), True
+    if default.kind == "expression":
+        if context.flavor == "mariadb" and default.literal is not None:
+            return default_text(default.literal, kind, context)  # MariaDB forgets the parentheses
+        return default.text, True
+    if context.flavor == "mysql" and kind.name in _WITHOUT_DEFAULT:
+        return None, False  # only a warning, outside of strict mode
+    text = _literal_text(default, kind, context)
+    return (default.text if text is None else text), False
+
+
+def initial_value(
+    default: DefaultSpec | None, kind: ColumnType, context: StatementContext, *, nullable: bool
+) -> Initial:
+    """What ADD COLUMN gives to the rows that are there."""
+    if default is None or (
+        default.kind not in _EVALUATED and kind.name in _WITHOUT_DEFAULT and context.flavor == "mysql"
+    ):
+        return Initial(None if nullable else implied_value(kind))
+    if default.kind == "now":
+        return _now(kind, context)
+    if default.kind == "expression":
+        return _UNKNOWN if default.literal is None else _stored(_literal_initial(default.literal, kind, context), kind)
+    return _literal_initial(default, kind, context)
+
+
+def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> Initial:
+    if default.kind == "null":
+        return Initial(None)
+    if kind.name == "float" and kind.scale is None:
+        number = _number(default)
+        return _UNKNOWN if number is None else Initial(float_text(number, single=False))
+    if kind.name in _BYTES and default.kind == "string" and not default.text.isascii():
+        return _UNKNOWN  # its bytes are those of the client's character set
+    if (
+        context.flavor == "mariadb"
+        and kind.name in _WITHOUT_DEFAULT
+        and default.introduced
+        and not default.text.isascii()
+    ):
+        return _UNKNOWN  # MariaDB keeps it as it prints it, escapes and all
+    text = _literal_text(default, kind, context)
+    if text is not None and kind.name == "timestamp":
+        text = in_utc(text, session_zone(context.time_zone))
+    return _UNKNOWN if text is None else Initial(text)
+
+
+def _stored(initial: Initial, kind: ColumnType) -> Initial:
+    """The value of an expression as a column keeps it: unlike a literal it may be too long or too large outside strict mode."""
+    text, length = initial.text, kind.length or 0
+    if text is None:
+        return initial
+    if kind.name in ("char", "varchar"):
+        return Initial(text[:length])
+    if kind.name in ("binary", "varbinary"):
+        return Initial(text[: 2 + 2 * length])
+    return initial if _is_in_range(text, kind) else _UNKNOWN
+
+
+def _is_in_range(text: str, kind: ColumnType) -> bool:
+    if kind.name in _INTEGER_BITS:
+        bits = _INTEGER_BITS[kind.name]
+        least = 0 if kind.unsigned else -(1 << bits - 1)
+        return least <= int(text) < least + (1 << bits)
+    if kind.name == "decimal":
+        return abs(Decimal(text)) < Decimal(10) ** ((kind.precision or 10) - (kind.scale or 0))
+    if kind.name == "bit":
+        return len(text) - len("b''") <= (kind.length or 1)
+    return kind.name not in _RANGED
+
+
+def implied_value(kind: ColumnType) -> str:
+    """What a NOT NULL column without a default gets."""
+    if kind.name == "enum":
+        return kind.members[0] if kind.members else ""
+    if kind.name == "binary":
+        return "0x" + "00" * (kind.length or 0)
+    if kind.name in _BYTES or kind.name.endswith(("geometry", "point", "linestring", "polygon", "collection")):
+        return "0x"
+    text = _IMPLIED.get(kind.name, "")
+    if kind.scale:
+        return fixed_text(Decimal(0), kind.scale)
+    return f"{text}.{'0' * kind.fraction}" if kind.fraction else text
+
+
+def _now(kind: ColumnType, context: StatementContext) -> Initial:
+    if not context.time_us:
+        return _UNKNOWN
+    if kind.name == "timestamp":
+        return Initial(at_microsecond(context.time_us, timezone.utc, kind.fraction))
+    zone = session_zone(context.time_zone)
+    if kind.name != "datetime" or zone is None:
+        return _UNKNOWN
+    return Initial(at_microsecond(context.time_us, zone, kind.fraction))
+
+
+def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> str | None:
+    """A literal as a value of that type; None where it does not fit what is known of the type."""
+    name = kind.name
+    if name == "decimal" and default.kind == "string" and context.flavor == "mysql":
+        begins = _NUMBER.match(default.text.strip())
+        default = replace(default, text=begins[0] if begins else "0")
+    if name in _INTEGERS or name in ("decimal", "float", "double"):
+        return _number_text(default, kind)
+    if name == "bit":
+        bits = _bit_number(default)
+        return None if bits is None else f"b'{bits:b}'"
+    if name in _BYTES:
+        return _bytes_text(default, kind)
+    if name == "year" and default.kind == "bytes":
+        default = replace(default, kind="number", text=str(_number(default)))
+    text = _as_text(default, kind.charset or "utf8mb4")
+    if text is None:
+        return None
+    return _text_of(default, text, kind, context)
+
+
+def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: StatementContext) -> str | None:
+    """A literal's characters as a value of a type that is written as text."""
+    name = kind.name
+    if name == "year":
+        return year_text(text, is_number=default.kind == "number")
+    if name in ("datetime", "timestamp") and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
+        local = in_session(text, session_zone(context.time_zone))
+        return None if local is None else temporal_text(name, local, kind.fraction, rounds=True)
+    if name in _TEMPORAL:
+        return temporal_text(name, text, kind.fraction, rounds=context.flavor == "mysql")
+    if name == "char":
+        return text.rstrip(" ")
+    if name == "varchar" and kind.length is not None:
+        return text[: kind.length]  # what is cut off is blanks
+    if name in ("enum", "set"):
+        return _members_text(text, kind)
+    return text
+
+
+def _number(default: DefaultSpec) -> Decimal | None:
+    if default.kind == "bytes":
+        digits = default.text[2:] or "0"
+        return Decimal(int(digits, 16 if default.text.startswith("0x") else 2))
+    return as_decimal(default.text)
+
+
+def _number_text(default: DefaultSpec, kind: ColumnType) -> str | None:
+    number = _number(default)
+    if number is None:
+        return None
+    if kind.scale is not None and kind.name in _FULL_WIDTHS:
+        text, width = declared_float_text(number, kind.scale, single=kind.name == "float"), kind.precision or 0
+    elif kind.scale is not None:
+        text, width = fixed_text(number, kind.scale), (kind.precision or 0) + (1 if kind.scale else 0)
+    elif kind.name in _FULL_WIDTHS:
+        text, width = float_text(number, single=kind.name == "float"), _FULL_WIDTHS[kind.name]
+    else:
+        text, width = integer_text(number), kind.length or 0
+    return text.rjust(width, "0") if kind.zerofill else text
+
+
+def _bit_number(default: DefaultSpec) -> int | None:
+    if default.kind == "string":
+        return int.from_bytes(default.text.encode(), "big")
+    number = _number(default)
+    return None if number is None else int(integer_text(number))
+
+
+def _bytes_text(default: DefaultSpec, kind: ColumnType) -> str | None:
+    text = _as_text(default, "utf8mb4") if default.kind == "number" else default.text
+    if text is None:
+        return None
+    raw = literal_bytes(text) if default.kind == "bytes" else text.encode("utf-8", "surrogateescape")
+    if kind.name == "binary":
+        raw = raw.ljust(kind.length or 0, b"\0")
+    return f"0x{raw.hex().upper()}"
+
+
+def _as_text(default: DefaultSpec, charset: str) -> str | None:
+    if default.kind == "bytes":
+        try:
+            return decoded(literal_bytes(default.text), charset)
+        except UnicodeDecodeError:
+            return None
+    if default.kind == "number":
+        text = default.text
+        if "e" in text.lower():
+            number = as_decimal(text)
+            return None if number is None else float_text(number, single=False)
+        sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+        whole, point, rest = digits.partition(".")
+        plain = (whole.lstrip("0") or "0") + (point if rest else "") + rest
+        return plain if not plain.strip("0.") else sign + plain
+    return default.text
+
+
+def _members_text(text: str, kind: ColumnType) -> str | None:
+    """Members as declared, a SET's in their order; the literal may differ in case."""
+    text = text.rstrip(" ")
+    by_lower = {member.lower(): member for member in kind.members}
+    wanted = text.split(",") if kind.name == "set" else [text]
+    if kind.name == "set" and not text:
+        return ""
+    found = {member if member in kind.members else by_lower.get(member.lower()) for member in wanted}
+    if None in found:
+        return None
+    return ",".join(member for member in kind.members if member in found)

@@ -1,0 +1,195 @@
+"""Dates and times that a DEFAULT clause writes, in the text form of the server."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from historian.ddl.types.numbers import as_decimal, integer_text
+
+__all__ = ["at_microsecond", "in_session", "in_utc", "session_zone", "temporal_text", "year_text"]
+
+_OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
+_WITH_OFFSET = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{1,2}:\d{1,2})(\.\d+)?([+-]\d{2}:\d{2})", re.ASCII)
+_PARTS = re.compile(
+    r"(\d+)[^\d\s](\d+)[^\d\s](\d+)(?:[T\s]+(\d{1,2})(?:[^\d](\d{1,2})(?:[^\d](\d{1,2})(?:\.(\d*))?)?)?)?", re.ASCII
+)
+_DIGITS = re.compile(r"(\d+)(?:\.(\d*))?", re.ASCII)
+_CLOCK = re.compile(r"(-?)(?:(\d+)\s+)?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.ASCII)
+_MICROSECONDS = 6
+_LEAST_MOMENT = 10_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def session_zone(name: str) -> tzinfo | None:
+    """The time zone that a session's ``time_zone`` names; None for SYSTEM, or one that is not known here."""
+    found = _OFFSET.fullmatch(name)
+    if found:
+        sign, hours, minutes = found.groups()
+        offset = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(-offset if sign == "-" else offset)
+    if not name or name.upper() == "SYSTEM":
+        return None
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError):  # ZoneInfoNotFoundError is neither named nor alike in all versions of Python
+        return None
+    except KeyError:
+        return None
+
+
+def at_microsecond(time_us: int, zone: tzinfo, fraction: int) -> str:
+    """``YYYY-MM-DD hh:mm:ss[.f]`` of a moment, fraction cut off."""
+    return _printed(_EPOCH + timedelta(microseconds=time_us), zone, fraction)
+
+
+def in_utc(text: str, zone: tzinfo | None) -> str | None:
+    """A TIMESTAMP of the session as UTC; None where that cannot be told."""
+    if text.startswith("0000-00-00"):
+        return text
+    if zone is None:
+        return None
+    body, _, fraction = text.partition(".")
+    try:
+        local = datetime.strptime(body, "%Y-%m-%d %H:%M:%S").replace(tzinfo=zone)
+    except ValueError:
+        return None
+    return _printed(local, timezone.utc, 0) + (f".{fraction}" if fraction else "")
+
+
+def in_session(text: str, zone: tzinfo | None) -> str | None:
+    """A literal of MySQL's with an offset behind it, such as ``2020-01-01 00:00:00+02:00``, in the session's time zone.
+
+    Any other text is given back as it is; None where the time zone is not known.
+    """
+    found = _WITH_OFFSET.fullmatch(text.strip())
+    if found is None:
+        return text
+    offset = session_zone(found[3])
+    if zone is None or offset is None:
+        return None
+    try:
+        moment = datetime.strptime(found[1].replace("T", " "), "%Y-%m-%d %H:%M:%S").replace(tzinfo=offset)
+    except ValueError:
+        return None
+    return _printed(moment, zone, 0) + (found[2] or "")
+
+
+def _printed(moment: datetime, zone: tzinfo, fraction: int) -> str:
+    local = moment.astimezone(zone)
+    text = local.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    return f"{text}.{local.microsecond:06d}"[: 20 + fraction] if fraction else text
+
+
+def year_text(text: str, *, is_number: bool) -> str | None:
+    """A YEAR's text: two digits stand for 1970 to 2069, the number 0 for the zero year.
+
+    >>> year_text("70", is_number=True), year_text("0", is_number=True), year_text("0", is_number=False)
+    ('1970', '0000', '2000')
+    """
+    number = as_decimal(text)
+    if number is None or number < 0:
+        return None
+    text = integer_text(number) if "." in text else text
+    year = int(text)
+    if len(text) == 4 or year > 99:
+        return f"{year:04d}"
+    if year == 0 and is_number:
+        return "0000"
+    return str(_full_year(year))
+
+
+def temporal_text(kind: str, text: str, fraction: int, *, rounds: bool) -> str | None:
+    """The server's text of a DATE, TIME, DATETIME or TIMESTAMP literal; None for one that is not understood.
+
+    *rounds*: MySQL rounds surplus digits of a fraction, MariaDB cuts them.
+    """
+    text = text.strip()
+    try:
+        return _clock_text(text, fraction, rounds) if kind == "time" else _date_text(kind, text, fraction, rounds)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _date_text(kind: str, text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
+    found = _PARTS.match(text)
+    if found:
+        numbers = [int(part or 0) for part in found.groups()[:6]]
+        digits = found.group(7) or ""
+        short = len(found.group(1)) == 2
+    else:
+        plain = _DIGITS.fullmatch(text)
+        if plain is None:
+            return None
+        numbers, short = _cut(plain.group(1))
+        digits = plain.group(2) or ""
+    if short:
+        numbers[0] = _full_year(numbers[0])
+    year, month, day, hour, minute, second = numbers
+    if month > 12 or day > 31 or hour > 23 or minute > 59 or second > 59 or year > 9999:
+        return None
+    more, shown = _fraction(digits, fraction, rounds)
+    if more:
+        later = datetime(year, month, day, hour, minute, second) + timedelta(seconds=1)  # noqa: DTZ001 no zone
+        year, month, day, hour, minute, second = later.timetuple()[:6]
+    if kind == "date":
+        return f"{year:04d}-{month:02d}-{day:02d}"
+    return f"{year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{second:02d}{shown}"
+
+
+def _cut(digits: str) -> tuple[list[int], bool]:
+    """Digits without separators: [YY]YYMMDD[hhmmss]; a number may have lost its leading zeros."""
+    if int(digits) == 0:
+        return [0] * 6, False
+    width = next(width for width in (6, 8, 12, 14) if len(digits) <= width or width == 14)
+    digits = digits.rjust(width, "0")
+    short = width in (6, 12)
+    year_digits = 2 if short else 4
+    pairs = [int(digits[at : at + 2]) for at in range(year_digits, width, 2)]
+    return [int(digits[:year_digits]), *pairs, *([0] * (5 - len(pairs)))], short
+
+
+def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
+    dated = _PARTS.match(text)
+    if dated and dated.group(4):
+        return _time_of_day(text, fraction, rounds)
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return None
+    sign, days, first, second, third, digits = found.groups()
+    if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
+        whole = int(first)
+        if whole >= _LEAST_MOMENT:
+            return _time_of_day(text, fraction, rounds)
+        hours, minutes, seconds = whole // 10000, whole // 100 % 100, whole % 100
+    else:
+        hours, minutes, seconds = int(days or 0) * 24 + int(first), int(second or 0), int(third or 0)
+    if minutes > 59 or seconds > 59:
+        return None
+    more, shown = _fraction(digits or "", fraction, rounds)
+    total = hours * 3600 + minutes * 60 + seconds + more
+    return f"{sign}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}{shown}"
+
+
+def _time_of_day(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
+    """The time in a date and time; rounded up it can be 24:00:00."""
+    moment = _date_text("datetime", text, _MICROSECONDS, rounds)
+    return None if moment is None else _clock_text(moment[11:], fraction, rounds)
+
+
+def _fraction(digits: str, wanted: int, rounds: bool) -> tuple[int, str]:  # noqa: FBT001 private
+    """Whole seconds to carry, and the text of the fraction with its point."""
+    digits = digits[: _MICROSECONDS + 1].ljust(_MICROSECONDS + 1, "0")
+    # MySQL reads a literal with six digits, rounded, and rounds that again to those of the column.
+    microseconds = int(digits[:_MICROSECONDS]) + (rounds and digits[_MICROSECONDS] >= "5")
+    step = 10 ** (_MICROSECONDS - wanted)
+    kept = (microseconds + (step // 2 if rounds else 0)) // step
+    carry, kept = divmod(kept, 10**wanted)
+    return carry, f".{kept:0{wanted}d}" if wanted else ""
+
+
+def _full_year(year: int) -> int:
+    if year > 99:
+        return year
+    return 2000 + year if year < 70 else 1900 + year

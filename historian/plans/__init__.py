@@ -1,0 +1,53 @@
+"""Plans: what a micro-batch reads and under which schemas, and what users decide of types, edits and shards.
+
+Reading and writing by a plan do not belong here.
+"""
+
+from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, Said, word_for
+from historian.plans.plans import (
+    LogRange,
+    Plan,
+    PlannedTable,
+    PlannedVersion,
+    PreparedRows,
+    PreparedTable,
+    Quarantine,
+    RolledBack,
+    version_in,
+)
+from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts
+from historian.plans.shards import Into, SaidInto, evolution_problems, group_problems
+from historian.plans.type_options import CHOICES, NO_TYPE_OPTIONS, TypeOptions, TypeRule, forms_of, type_options_of
+
+__all__ = [
+    "CHOICES",
+    "EVOLVE",
+    "NO_TYPE_OPTIONS",
+    "PRESETS",
+    "RULES",
+    "STOPS",
+    "Into",
+    "LogRange",
+    "Plan",
+    "PlannedTable",
+    "PlannedVersion",
+    "PreparedRows",
+    "PreparedTable",
+    "Quarantine",
+    "RolledBack",
+    "Said",
+    "SaidInto",
+    "TypeOptions",
+    "TypeRule",
+    "brings",
+    "evolution_problems",
+    "forms_of",
+    "group_problems",
+    "numbers",
+    "planned_tables",
+    "resumed_table",
+    "retracts",
+    "type_options_of",
+    "version_in",
+    "word_for",
+]

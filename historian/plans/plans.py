@@ -1,0 +1,192 @@
+"""Plans: what one micro-batch reads and under which schemas, fixed before it runs and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from historian.errors import PlanOutdated
+from historian.names import TableName
+from historian.positions import LogPosition, PreparedXa
+from historian.positions.places import Place
+from historian.schema.edits import Edit
+from historian.schema.snapshots import Snapshot
+
+__all__ = [
+    "LogRange",
+    "Plan",
+    "PlannedTable",
+    "PlannedVersion",
+    "PreparedRows",
+    "PreparedTable",
+    "Quarantine",
+    "RolledBack",
+    "version_in",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """Events whose rows were taken back in their own transaction: by ROLLBACK TO a savepoint, or by ROLLBACK at its end.
+
+    Attributes:
+        gtid: of the transaction; ``file``, ``offset``: of its first event.
+        first, last: ordinals of the events in it.
+    """
+
+    gtid: str
+    file: str
+    offset: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTable:
+    """A table with rows in a prepared XA transaction, by the ``name`` that it had then.
+
+    ``snapshot``: its schema at the PREPARE; None: the one in force at the XA COMMIT.
+    """
+
+    table_id: int
+    name: TableName
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRows:
+    """An XA transaction that was prepared before a range and is committed in it; ``tables``: those whose rows are wanted."""
+
+    xa: PreparedXa
+    tables: tuple[PreparedTable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """Events of one binlog file from ``start`` (an event bound, outside transactions) up to ``end``, in bytes.
+
+    ``start`` 4 is the first event of a file. One partition reads one range; ranges of a plan follow each
+    other in log order.
+
+    Attributes:
+        server: whose ``file`` and offsets these are (see :class:`~historian.positions.LogPosition`).
+        after, upto: GTIDs of the log before and at the end of the range; on another server, after a failover, the range
+            is the transactions of *upto* that are not in *after*. Both "" where the log has no GTIDs.
+        rolled_back: events in the range whose rows do not count.
+        prepared: XA transactions committed in the range whose rows lie before it. Those prepared in the range too are not named.
+    """
+
+    file: str
+    start: int
+    end: int
+    server: str = ""
+    after: str = ""
+    upto: str = ""
+    rolled_back: tuple[RolledBack, ...] = ()
+    prepared: tuple[PreparedRows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedVersion:
+    """A schema version in force for some rows of a plan.
+
+    Attributes:
+        version: its number in the history.
+        place: of its DDL's event; None where it was in force before the plan's first event. It holds for rows behind
+            that event.
+        edits: that led from the version before to this one, where its DDL stands inside the plan; else empty.
+        snapshot: None where the table does not exist from here on (dropped, or renamed out of what is tracked).
+        segment: that rows under this version belong to.
+        statement: the DDL's text, "" where none.
+    """
+
+    version: int
+    place: Place | None
+    edits: tuple[Edit, ...]
+    snapshot: Snapshot | None
+    segment: int
+    statement: str = ""
+    event_time_us: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """Why a table stopped: its rows at and behind ``place`` are not delivered.
+
+    Attributes:
+        since: up to where its schema is known to be the history's; None: up to ``place``.
+    """
+
+    place: Place
+    reason: str
+    since: LogPosition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTable:
+    """One captured table's part in a plan. ``versions`` in log order, at least one; only the first may lack a place.
+
+    Attributes:
+        proven: behind the last transaction whose rows were compared with the schema in force; None: none were.
+        behind: of a plan that reads a table again, the plan that its targets hold: they go on from there, though others
+            followed; 0: they begin anew, beside those that were. None: an ordinary plan. For other readers than sinks
+            such rows are no news.
+        seed: of targets that begin anew, the plan up to which they first take what those that were held; 0: nothing.
+    """
+
+    table_id: int
+    versions: tuple[PlannedVersion, ...]
+    quarantine: Quarantine | None = None
+    proven: LogPosition | None = None
+    behind: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A micro-batch: position range, tables with the schema versions they need, ranges of the log to read.
+
+    Attributes:
+        number: from 1, without holes, given by the store once and for all.
+        previous: number of the last plan before it with tables, 0: none. Plans without tables never reach a sink, so
+            this is what a sink must hold before it takes the plan.
+        connector: identity of the connector.
+        start, end: the rows behind ``start`` up to and including ``end``.
+        tables: every captured table that exists somewhere in the range, has rows or edits there.
+        version: number of the last timeline entry at or before ``end``; 0 where there is none yet.
+        system_time_us: UTC microseconds, the ``system_time`` of every changelog row of the plan.
+        revision: hash of the configuration it was made under.
+        format: of this value's JSON.
+    """
+
+    number: int
+    previous: int
+    connector: str
+    start: LogPosition
+    end: LogPosition
+    ranges: tuple[LogRange, ...]
+    tables: tuple[PlannedTable, ...]
+    version: int
+    system_time_us: int
+    revision: str
+    format: int = 1
+
+
+def version_in(tables: Iterable[PlannedTable], table_id: int, number: int) -> PlannedVersion:
+    """The version of that number that a plan holds for a table: a reader compares, and needs no lock on the schema.
+
+    Raises:
+        PlanOutdated: the plan holds other versions; a new plan holds this one, if the history does
+            (:meth:`historian.history.history.History.versions_since`).
+    """
+    planned = [version for table in tables if table.table_id == table_id for version in table.versions]
+    for version in planned:
+        if version.version == number:
+            return version
+    raise PlanOutdated(
+        "rows are of a schema version that the plan does not hold",
+        where=f"table id {table_id}",
+        expected=f"one of the versions {[version.version for version in planned]}",
+        found=number,
+        next_step="plan anew",
+    )

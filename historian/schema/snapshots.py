@@ -1,0 +1,229 @@
+"""Schemas of tables as values: column types, columns, and the snapshot of one table.
+
+Names and texts are the server's own, as ``information_schema`` prints them, so that a snapshot computed from DDL can be
+compared with one captured from a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from historian.names import TableName
+
+__all__ = [
+    "GEOMETRIES",
+    "NO_TABLES",
+    "SEQUENCE",
+    "TRIGGER",
+    "VIEW",
+    "Catalog",
+    "Column",
+    "ColumnType",
+    "Database",
+    "Snapshot",
+    "UniqueKey",
+]
+
+SEQUENCE = "it is a sequence, not a table"
+"""The reason by which :attr:`Catalog.unknown` tells MariaDB's sequences, whose row events are no rows."""
+
+VIEW = "it is a view, not a table"
+"""The same of views, whose names no table can have."""
+
+TRIGGER = "it is a trigger, not a table"
+"""The same of triggers by which pt-online-schema-change keeps its copy up to date."""
+
+NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER))
+
+
+GEOMETRIES = (
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geomcollection",
+)
+"""Types of shapes in the order of their numbers; MySQL 5.7 and MariaDB call the last one ``geometrycollection``."""
+
+_SHAPES = frozenset(("int64", "boolean", "binary", "text", "variant"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnType:
+    """A column's type, in the words of ``information_schema.columns``.
+
+    Attributes:
+        name: ``data_type`` in lower case: int, bigint, decimal, varchar, datetime, enum, json, geometry, ...
+        length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, bits of BIT, display width of integers where the
+            server still prints one (``tinyint(1)``), digits of YEAR; None where the type has none.
+        precision, scale: of DECIMAL, and of FLOAT/DOUBLE where both were declared.
+        fraction: fractional digits of TIME, DATETIME and TIMESTAMP.
+        members: of ENUM and SET, in order.
+        charset, collation: of character types (CHAR, VARCHAR, TEXTs, ENUM, SET); None for all others.
+        form: how values are carried, in plans alone and where the user chose it (:mod:`historian.plans.type_options`): words of which
+            the first may be a shape; others are policies (:mod:`historian.values.policies`). "" by default.
+    """
+
+    name: str
+    unsigned: bool = False
+    zerofill: bool = False
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    fraction: int = 0
+    members: tuple[str, ...] = ()
+    charset: str | None = None
+    collation: str | None = None
+    form: str = ""
+
+    @property
+    def shape(self) -> str:
+        """The shape that values have instead of the default one; "" where they have that.
+
+        >>> ColumnType(name="date", form="text").shape, ColumnType(name="date", form="error").shape
+        ('text', '')
+        """
+        first = self.form.partition(" ")[0]
+        return first if first in _SHAPES else ""
+
+    def __str__(self) -> str:
+        if self.members:
+            quoted = ",".join("'" + member.replace("'", "''") + "'" for member in self.members)
+            text = f"{self.name}({quoted})"
+        elif self.precision is not None and self.scale is not None:
+            text = f"{self.name}({self.precision},{self.scale})"
+        elif self.length is not None:
+            text = f"{self.name}({self.length})"
+        elif self.fraction:
+            text = f"{self.name}({self.fraction})"
+        else:
+            text = self.name
+        return text + (" unsigned" if self.unsigned else "") + (" zerofill" if self.zerofill else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a snapshot.
+
+    Attributes:
+        id: never reused in a connector; a rename keeps it, drop and re-add gives a new one.
+        default: the default's text as ``information_schema.column_default`` prints it; None: no default, or NULL.
+        default_is_expression: ``default`` is an expression (CURRENT_TIMESTAMP included), not a literal.
+        generated: "virtual", "stored", or None for an ordinary column. A virtual column is in the row image too.
+        display_width: of an integer type, where it is neither the type's own nor part of the type and the server prints it.
+        initial: what rows written before the column was added read, as the server's text; None: NULL. Set by ADD
+            COLUMN.
+        initial_known: False where the server computed that value (expression default, AUTO_INCREMENT), so that only the
+            server knows it.
+        sources: of a generated column: ids of the columns that its expression names, which a rename leaves as they are; empty
+            where it names none, or nobody looked (:func:`historian.schema.generated_columns.with_sources`).
+    """
+
+    id: int
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: str | None = None
+    default_is_expression: bool = False
+    on_update: str | None = None
+    auto_increment: bool = False
+    generated: str | None = None
+    generation_expression: str | None = None
+    invisible: bool = False
+    initial: str | None = None
+    initial_known: bool = True
+    display_width: int | None = None
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueKey:
+    """A key: its name and the ids of its columns in key order.
+
+    Attributes:
+        columns: 0 stands for a part that is an expression; never in a unique key of a snapshot's ``unique_keys``.
+        prefixes: for each column how many characters or bytes of it the key takes, 0 for all; empty where it takes all of each.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    prefixes: tuple[int, ...] = ()
+
+    def without(self, column_id: int) -> UniqueKey | None:
+        """The key when that column is dropped; None where nothing is left of it."""
+        if column_id not in self.columns:
+            return self
+        prefixes = self.prefixes or (0,) * len(self.columns)
+        kept = [(column, prefix) for column, prefix in zip(self.columns, prefixes, strict=True) if column != column_id]
+        if not kept:
+            return None
+        left = tuple(prefix for _, prefix in kept)
+        return UniqueKey(
+            name=self.name, columns=tuple(column for column, _ in kept), prefixes=left if any(left) else ()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The schema of one table between two edits.
+
+    Attributes:
+        table_id: ours, never reused; survives RENAME TABLE; a table dropped and created again gets a new one.
+        primary_key: column ids in key order; empty where there is none.
+        unique_keys: in the order in which they were made, as far as it is known: without a primary key the first that is
+            over whole columns which cannot be NULL stands for it.
+        other_keys: keys that are not unique, or not over columns alone. They decide what an unnamed unique key is
+            called, and so which key a later DROP INDEX means.
+        charset, collation: the table's defaults, inherited by columns added later.
+    """
+
+    table_id: int
+    name: TableName
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...] = ()
+    unique_keys: tuple[UniqueKey, ...] = ()
+    other_keys: tuple[UniqueKey, ...] = ()
+    charset: str
+    collation: str
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, compared as the server does, without regard to letter case."""
+        wanted = name.lower()
+        return next((column for column in self.columns if column.name.lower() == wanted), None)
+
+    def column_by_id(self, column_id: int) -> Column | None:
+        """The column with that id, or None."""
+        return next((column for column in self.columns if column.id == column_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A database's defaults for tables created in it."""
+
+    name: str
+    charset: str
+    collation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """All tracked tables and database defaults at one place of the timeline.
+
+    Attributes:
+        tables: by exact name. Treat as immutable: ``apply`` returns a new catalog.
+        unknown: tables whose schema is not known since a statement that was not understood, with the reason.
+        charset, collation: what the server gives to a database created without its own.
+        next_table_id, next_column_id: the counters ids are taken from; column ids are unique over all tables.
+    """
+
+    tables: Mapping[TableName, Snapshot] = field(default_factory=dict)
+    databases: Mapping[str, Database] = field(default_factory=dict)
+    unknown: Mapping[TableName, str] = field(default_factory=dict)
+    charset: str = "utf8mb4"
+    collation: str = "utf8mb4_0900_ai_ci"
+    next_table_id: int = 1
+    next_column_id: int = 1

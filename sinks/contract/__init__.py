@@ -1,0 +1,7 @@
+"""What a pipeline knows of a sink, and what all sinks are made of: parts of a plan, chunks, locations of tables.
+
+One sink's files and tables do not belong here.
+
+Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``local_chunks``, ``locations``, ``parts``,
+``shard_edits``, ``spark_chunks``, ``storage``, ``tables``.
+"""

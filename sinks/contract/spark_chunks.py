@@ -1,0 +1,75 @@
+"""Chunks of a plan on Spark's executors, as rows of a DataFrame."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from historian.changelog.chunks import Chunk, chunks_of
+from sinks.contract.chunks import ChunkHead, are_small
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkChunks"]
+
+_Result = TypeVar("_Result")
+_RESULT = "result binary"
+
+
+class SparkChunks:
+    """Chunks as :data:`historian.changelog.chunks.CHUNK_STREAM`; implements :class:`sinks.contract.chunks.Chunks`.
+
+    Args:
+        frame: persisted by the caller, since it is gone through more than once.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+        self._heads: tuple[ChunkHead, ...] | None = None
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows."""
+        return self._frame
+
+    @property
+    def heads(self) -> tuple[ChunkHead, ...]:
+        """See :class:`sinks.contract.chunks.Chunks`."""
+        if self._heads is None:
+            from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+            names = [name for name in ChunkHead.__dataclass_fields__ if name != "size_bytes"]
+            told = self._frame.select(*names, F.length("rows").alias("size_bytes")).collect()
+            heads = (ChunkHead(**{**row.asDict(), "lacks": tuple(row.lacks)}) for row in told)
+            self._heads = tuple(sorted(heads, key=lambda head: head.sequence))
+        return self._heads
+
+    @property
+    def is_small(self) -> bool:
+        """See :class:`sinks.contract.chunks.Chunks`."""
+        return are_small(self.heads)
+
+    def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
+        """See :class:`sinks.contract.chunks.Chunks`."""
+        frame = self._frame.where("stopped = ''")
+        if self.is_small:
+            frame = frame.coalesce(1)
+        elif by_table:
+            frame = frame.repartition("table_id")
+        if by_table:
+            frame = frame.sortWithinPartitions("table_id", "sequence")
+        return [pickle.loads(row.result) for row in frame.mapInArrow(_pickled(task), _RESULT).collect()]  # noqa: S301 made here
+
+
+def _pickled(
+    task: Callable[[Iterator[Chunk]], Iterable[_Result]],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for result in task(chunk for batch in batches for chunk in chunks_of(batch)):
+            yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+
+    return run

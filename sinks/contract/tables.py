@@ -1,0 +1,292 @@
+"""Which directories of a sink a table's rows go to. Directories follow table ids and are never moved or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from historian.history.prefix import covers
+from historian.names import TableName
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.schema.edits import DropTable
+from historian.schema.gaps import ResumeTable
+from historian.schema.snapshots import Snapshot
+from sinks.contract.decisions import Decisions
+from sinks.contract.locations import Homes, TableLocation, location_holding
+
+__all__ = [
+    "SinkNames",
+    "TargetNames",
+    "assign",
+    "is_name",
+    "occupants",
+    "stopped_locations",
+    "target_name",
+    "tells_apart",
+]
+
+
+class TargetNames(Protocol):
+    """How a table's targets are called, with ``{database}`` and ``{table}``; None: there are none of that kind."""
+
+    @property
+    def shape(self) -> str:
+        """What the targets keep for good, besides their names; see :attr:`TableLocation.shape`."""
+
+    @property
+    def changelog(self) -> str | None:
+        """Name of a changelog."""
+
+    @property
+    def mirror(self) -> str | None:
+        """Name of a mirror."""
+
+    @property
+    def history(self) -> str | None:
+        """Name of a history."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns that tell rows apart in place of a primary key; none: the primary key does."""
+
+    @property
+    def keyless(self) -> str:
+        """What a table without a key has: "changelog" alone, or a mirror by whole "rows" too."""
+
+
+class SinkNames(Protocol):
+    """How a sink calls the targets of each table."""
+
+    def for_table(self, name: TableName) -> TargetNames:
+        """What holds for the table that came into the sink under *name*."""
+
+
+NO_TARGET = "a table without a key has neither mirror nor history, and this lake keeps no changelogs"
+
+_Decide = Callable[[TableLocation, Snapshot | None, PlannedVersion], TableLocation]
+"""The home of a table after a version, with what is decided about its edits; None: the table was not there before."""
+
+
+def assign(homes: Homes, plan: Plan, names: SinkNames, decide: _Decide = lambda home, before, version: home) -> Homes:  # noqa: ARG005
+    """The homes after *plan*; pure, and the same when it is asked again.
+
+    A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
+    own. Mirror and history of one that goes on behind a stretch that nobody read are left as they were before. A table
+    that begins anew gets fresh directories, ending in ``__r`` and the plan; those that it had stay as a home under a
+    negative id.
+    Where another table has a directory already, the newcomer's end in ``__t`` and its id.
+    """
+    after = _replayed(homes, plan, names)
+    in_force: dict[int, Snapshot | None] = {}
+    for _, _, table, version in sorted(_events(plan, homes), key=lambda event: event[:2]):
+        known = after.get(table.table_id)
+        if known is None and version.snapshot is not None:
+            after[table.table_id] = decide(_newcomer(after, version.snapshot, plan.number, names), None, version)
+        elif known is not None and not known.dropped and not known.stopped:
+            gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
+            name = known.name if version.snapshot is None else str(version.snapshot.name)
+            known = replace(known, name=name, dropped=plan.number if gone else 0)
+            after[table.table_id] = decide(_behind_gap(known, version, plan), in_force.get(table.table_id), version)
+        in_force[table.table_id] = version.snapshot
+    for table in plan.tables:
+        known = after.get(table.table_id)
+        if known is not None:
+            reason = "" if table.quarantine is None else table.quarantine.reason
+            after[table.table_id] = replace(known, quarantined=reason)
+    return after
+
+
+def _replayed(homes: Homes, plan: Plan, sink: SinkNames) -> dict[int, TableLocation]:
+    """The homes in which tables that *plan* reads again are written again."""
+    after = dict(homes)
+    for table in plan.tables:
+        home = after.get(table.table_id)
+        if table.behind is None or home is None or plan.number in (home.since, home.stopped_in):
+            continue
+        if table.behind:
+            evolved = _undecided(home, table) if home.stopped else home.evolved
+            after[table.table_id] = replace(home, stopped="", stopped_in=0, evolved=evolved)
+            continue
+        name = next((v.snapshot.name for v in reversed(table.versions) if v.snapshot is not None), None)
+        if name is None:
+            continue
+        retired = min(0, *after) - 1
+        why = home.stopped or home.former_why or "the table was read again"
+        after[retired] = replace(
+            home,
+            table_id=retired,
+            dropped=plan.number,
+            stopped=f"replaced in plan {plan.number}: {why}",
+            # Where it stopped before, it holds nothing from there on.
+            stopped_in=home.stopped_in or plan.number,
+        )
+        fresh = _fresh(home, name, plan.number, sink.for_table(home.came_as))
+        source = location_holding(homes, table.table_id, table.seed) if table.seed else None
+        after[table.table_id] = fresh if source is None else replace(fresh, evolved=_undecided(source, table))
+    return after
+
+
+def _fresh(home: TableLocation, name: TableName, plan: int, names: TargetNames) -> TableLocation:
+    """*home* with fresh directories for what it has, or had before a gap."""
+
+    def fresh(pattern: str | None, held: str) -> str:
+        return f"{_directory(pattern, name)}__r{plan}" if held else ""
+
+    return replace(
+        home,
+        name=str(name),
+        changelog=fresh(names.changelog, home.changelog),
+        mirror=fresh(names.mirror, home.mirror or home.former_mirror),
+        history=fresh(names.history, home.history or home.former_history),
+        since=plan,
+        stopped="",
+        stopped_in=0,
+        former_mirror="",
+        former_history="",
+        former_why="",
+        evolved="",
+    )
+
+
+def _undecided(home: TableLocation, table: PlannedTable) -> str:
+    """What was decided about the edits that the targets of *home* hold; about those of *table* it is decided anew."""
+    first = table.versions[0]
+    return Decisions.parse(home.evolved).until(first.version if first.place is None else first.version - 1).text()
+
+
+def stopped_locations(homes: Homes, stops: Mapping[int, str], plan: int) -> Homes:
+    """The homes with the tables in *stops*, by id, stopped in that plan for the reasons there; pure, and safe to repeat."""
+    stopped = {
+        table_id: replace(homes[table_id], stopped=reason, stopped_in=plan)
+        for table_id, reason in stops.items()
+        if not homes[table_id].stopped
+    }
+    return {**homes, **stopped}
+
+
+def occupants(plan: Plan, homes: Homes) -> list[list[PlannedTable]]:
+    """The tables of *plan* by home; tables that have one home after each other stand in their order."""
+    groups: dict[tuple[str, ...], list[PlannedTable]] = {}
+    for table in sorted(plan.tables, key=lambda t: t.versions[0].version):
+        home = homes.get(table.table_id)
+        if home is not None:
+            groups.setdefault(home.directories[:1], []).append(table)
+    return list(groups.values())
+
+
+def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, PlannedVersion]]:
+    for table in plan.tables:
+        known = table.table_id in homes
+        for version in table.versions:
+            yield (version.version if version.place else 0), (0 if known else 1), table, version
+            known = True
+
+
+def _behind_gap(home: TableLocation, version: PlannedVersion, plan: Plan) -> TableLocation:
+    """The home after *version*, whose rows may not go into a mirror or a history that lacks some from before.
+
+    They end with the plan before, so they lack what this one has of earlier versions too.
+    """
+    for edit in version.edits:
+        if isinstance(edit, ResumeTable) and edit.loses_rows and (home.mirror or home.history):
+            known = edit.unknown_since
+            since = known if known is not None and covers(plan.start, known) else plan.start
+            kinds = " and ".join(kind for kind in ("mirror", "history") if getattr(home, kind))
+            stays = "stand as they were; they lack" if home.mirror and home.history else "stands as it was; it lacks"
+            changed = f"behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
+            return replace(
+                home,
+                mirror="",
+                history="",
+                former_mirror=home.mirror,
+                former_history=home.history,
+                former_why=f"the {kinds} {stays} what changed {changed}",
+            )
+    return home
+
+
+_NEXT = "Next: replicate the table anew into another lake; its changelog here goes on, with that gap"
+
+
+def _where(version: PlannedVersion) -> str:
+    place = version.place
+    return "" if place is None else place.gtid or f"{place.file}:{place.offset}"
+
+
+def _newcomer(homes: Mapping[int, TableLocation], snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:
+    name, names = str(snapshot.name), sink.for_table(snapshot.name)
+    columns = [snapshot.column(column) for column in names.key]
+    key = tuple(column.id for column in columns if column is not None)
+    by_key = bool(key or snapshot.primary_key)
+    wanted = TableLocation(
+        table_id=snapshot.table_id,
+        name=name,
+        changelog=_directory(names.changelog, snapshot.name),
+        mirror=_directory(names.mirror, snapshot.name) if by_key or names.keyless == "rows" else "",
+        history=_directory(names.history, snapshot.name) if by_key else "",
+        since=plan,
+        came_database=snapshot.name.database,
+        came_table=snapshot.name.table,
+        shape=names.shape,
+        key=",".join(map(str, key)),
+    )
+    if None in columns:
+        lacks = ", ".join(column for column, found in zip(names.key, columns, strict=True) if found is None)
+        return replace(wanted, stopped=f"the configured key names columns that {name} lacks: {lacks}", stopped_in=plan)
+    if not wanted.directories:
+        return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
+    lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}
+    before = [
+        h
+        for h in homes.values()
+        if h.name == name
+        and h.dropped
+        and h.shape == wanted.shape
+        and not h.is_archive
+        and not Decisions.parse(h.evolved).stops
+        and not lived_in.intersection(h.directories)
+    ]
+    taken = {d for home in homes.values() for d in (*home.directories, *home.former)}
+    if before:
+        heir = max(before, key=lambda h: (h.dropped, h.table_id))
+        taken -= set(heir.directories)
+        mirror = (heir.mirror or wanted.mirror) if wanted.mirror else ""
+        history = (heir.history or wanted.history) if wanted.history else ""
+        wanted = replace(wanted, changelog=heir.changelog, mirror=mirror, history=history)
+    if taken.intersection(wanted.directories):
+        wanted = replace(
+            wanted,
+            changelog=_suffixed(wanted.changelog, wanted.table_id),
+            mirror=_suffixed(wanted.mirror, wanted.table_id),
+            history=_suffixed(wanted.history, wanted.table_id),
+        )
+    return wanted
+
+
+def target_name(pattern: str, name: TableName) -> str:
+    """The directory that *pattern* gives to a table; characters that no path should hold become ``_``."""
+    plain = pattern.format(database=name.database, table=name.table)
+    return "".join(c if c.isalnum() or c in "_-.$" else "_" for c in plain)
+
+
+def is_name(pattern: str) -> bool:
+    """Whether *pattern* gives a table a name, be it the same for all."""
+    try:
+        return bool(target_name(pattern, TableName("a", "b")))
+    except (KeyError, IndexError, ValueError):
+        return False
+
+
+def tells_apart(pattern: str) -> bool:
+    """Whether *pattern* is one that gives two tables of a database two names."""
+    names = (TableName("a", "b"), TableName("a", "c"))
+    return is_name(pattern) and len({target_name(pattern, name) for name in names}) > 1
+
+
+def _directory(pattern: str | None, name: TableName) -> str:
+    return "" if pattern is None else target_name(pattern, name)
+
+
+def _suffixed(directory: str, table_id: int) -> str:
+    return f"{directory}__t{table_id}" if directory else ""

@@ -1,0 +1,6 @@
+"""A lake for those who read it: consistent cuts, and where the targets of a table stand.
+
+Anything that writes does not belong here.
+
+Open to other rooms: ``cuts``, ``target_status``.
+"""

@@ -1,0 +1,159 @@
+"""Fresh targets begin with what former ones held up to a plan: the same rows, offsets, columns and keys.
+
+A target is made with its next offset, and gets its rows in one commit, which carries the identifier of the step before the
+plan's first; what holds that is passed by when the plan comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from historian.changelog.operations import physical_name
+from historian.errors import PositionExpired, TableStopped
+from sinks.contract.parts import STEPS, Part
+from sinks.delta import faults
+from sinks.delta.lake.state import LakeState
+from sinks.delta.log.columns import DeltaSchema
+from sinks.delta.log.commits import Commit, DataFile
+from sinks.delta.log.target import Target
+from sinks.delta.reseeding.previous_targets import PreviousTarget, find_previous_targets
+from sinks.delta.reseeding.seed_rows import few_rows_of, rows_of
+from sinks.delta.rewrite.files import FILES, FileWriter, file_rows, files_of
+from sinks.delta.rewrite.spark_writer import put
+from sinks.delta.schema.decisions import evolved
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.targets.changelog import ChangelogPart, changelog_domains, held_keys, next_offset
+from sinks.delta.targets.history import history_domains, next_history_offset
+from sinks.delta.targets.retract import folded
+from sinks.rows.shapes import in_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["seed"]
+
+_TYPE_CHANGES = "delta.typeChanges"
+"""What Delta notes of a column whose older files have a narrower type; fresh targets have no such files."""
+
+
+def seed(spark: SparkSession, state: LakeState, settings: DeltaSettings, part: Part, number: int) -> None:
+    """Fills the targets of *part*'s table with what former ones held up to plan *number*.
+
+    Args:
+        state: of the lake, with the plan's homes.
+        part: the first one that its plan has for the table.
+
+    Raises:
+        PositionExpired: what they held is not kept any more.
+        TableStopped: what the mirror held does not follow from the changelog.
+    """
+    home = state.homes[part.home.table_id]
+    said = settings.for_table(home.came_as)
+    version = part.plan * STEPS
+    targets = {
+        kind: state.target(home, directory)
+        for kind in ("changelog", "mirror", "history")
+        if (directory := getattr(home, kind))
+    }
+    for target in targets.values():
+        target.refresh()
+    if all(target.held >= version for target in targets.values()):
+        return
+    key = part.base.primary_key if said.cluster and part.base is not None else ()
+    formers = {former.kind: former for former in find_previous_targets(state, home.table_id, number)}
+    if lacking := sorted(set(targets).difference(formers)):
+        raise PositionExpired("a table had no such targets to begin with", where=home.name, expected=", ".join(lacking))
+    for kind, target in targets.items():
+        former = formers[kind]
+        if target.held >= version:
+            continue
+        schema = _own(former.view.schema())
+        if not target.exists:
+            target.create(schema, _domains(former), key if kind == "mirror" else ())
+            faults.reached("seed_made", target.path)
+        _fill(spark, state, target, schema, _files(spark, state, target, former, schema, part), version)
+
+
+def _files(
+    spark: SparkSession, state: LakeState, target: Target, former: PreviousTarget, schema: DeltaSchema, part: Part
+) -> Sequence[DataFile]:
+    """Files of the fresh target with the rows of the former one."""
+    few = few_rows_of(former, schema.arrow())
+    if few is not None:
+        writer = FileWriter(target.path, schema.arrow())
+        writer.write_table(few)
+        return writer.close()
+    if former.rows is not None:
+        rows = rows_of(spark, former, schema)
+    else:
+        home = state.homes[part.home.table_id]
+        changelog = state.target(home, home.changelog)
+        changelog.refresh()
+        rows = _amounting(spark, changelog, part, schema)
+    written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()
+    return [row.file for row in files_of(written)]
+
+
+def _own(schema: DeltaSchema) -> DeltaSchema:
+    fields = (
+        replace(f, metadata={key: value for key, value in f.metadata.items() if key != _TYPE_CHANGES})
+        for f in schema.fields
+    )
+    return replace(schema, fields=tuple(fields))
+
+
+def _domains(former: PreviousTarget) -> dict[str, str]:
+    if former.kind == "changelog":
+        return changelog_domains(next_offset(former.view), held_keys(former.view) or frozenset())
+    return history_domains(next_history_offset(former.view)) if former.kind == "history" else {}
+
+
+def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: DeltaSchema) -> DataFrame:
+    """The rows of a mirror that the changelog, which has all up to the plan, amounts to."""
+    shown = evolved(part, soft=False).part
+    work = ChangelogPart(
+        part=shown,
+        target=changelog,
+        schema=changelog.view.schema(),
+        first_offset=next_offset(changelog.view),
+        keys=held_keys(changelog.view) or frozenset(),
+    )
+    wanted = {f.physical for f in schema.fields}
+    known = set() if shown.base is None else {physical_name(column.id) for column in shown.base.columns}
+    if shown.base is None or wanted != known:
+        raise TableStopped(
+            "what a mirror held is not kept, and its changelog amounts to other columns",
+            where=part.home.name,
+            expected=sorted(wanted),
+            found=sorted(known),
+            next_step="give a later position to `historian replay`, or replicate the table anew into another lake",
+        )
+    return folded(spark, work, shown.base)
+
+
+def _fill(
+    spark: SparkSession, state: LakeState, target: Target, schema: DeltaSchema, files: Sequence[DataFile], version: int
+) -> None:
+    faults.reached("seed_written", target.path)
+    if target.by_spark and files:
+        target.run(version, spark, put(spark, target, schema, files))
+        state.kernel.delete_files([file.path for file in files])
+    else:
+        target.commit(version, Commit(files=files))
+    faults.reached("seed_committed", target.path)
+
+
+def _writer(directory: str, schema: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    return partial(_written, directory, schema)
+
+
+def _written(directory: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    writer = FileWriter(directory, schema)
+    for batch in batches:
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        writer.write(in_schema(columns, schema, batch.num_rows))
+    yield from file_rows((0, 0), "seed", writer.close())

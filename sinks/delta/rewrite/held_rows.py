@@ -1,0 +1,56 @@
+"""Rows of a table's files, read under the schema that the table has now, whatever they were written under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from historian.values.arrow_types import MAX_DECIMAL_DIGITS
+from sinks.contract.storage import located, reading
+from sinks.rows.variant import fitted
+
+__all__ = ["SMALL_BYTES", "groups", "read"]
+
+SMALL_BYTES = 8 << 20
+"""Up to this size files are worked on where the sink runs, without a Spark job."""
+
+
+def read(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
+    """The rows of a file in *schema*; columns that they lack read *defaults*, or NULL."""
+    return pa.concat_tables([schema.empty_table(), *groups(path, schema, defaults or {})])
+
+
+def groups(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> Iterator[pa.Table]:
+    """The same, one row group of the file after the other."""
+    system, place = located(path)
+    with reading(path):
+        stream = system.open_input_file(place)
+        file = pq.ParquetFile(stream)
+    with stream:
+        held = [name for name in schema.names if name in file.schema_arrow.names]
+        for number in range(file.num_row_groups):
+            with reading(path):
+                rows = file.read_row_group(number, held)
+            yield _fitted(rows, schema, defaults)
+
+
+def _fitted(rows: pa.Table, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> pa.Table:
+    return pa.table([_column(rows, field, defaults) for field in schema], schema=schema)
+
+
+def _column(table: pa.Table, field: pa.Field, defaults: Mapping[str, pa.Scalar]) -> pa.Array | pa.ChunkedArray:
+    if field.name in table.schema.names:
+        return _widened(table.column(field.name), field.type)
+    if field.name in defaults:
+        return fitted(pa.repeat(defaults[field.name], table.num_rows), field.type)
+    return fitted(pa.nulls(table.num_rows), field.type)
+
+
+def _widened(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_integer(values.type) and pa.types.is_decimal(kind):
+        # Arrow asks for room for every integer of the type, not for those that are there.
+        values = pc.cast(values, pa.decimal128(MAX_DECIMAL_DIGITS, 0))
+    return fitted(values, kind)

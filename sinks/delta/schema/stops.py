@@ -1,0 +1,114 @@
+"""What stops a table: changes of its schema that its targets cannot follow without a wrong value."""
+
+from __future__ import annotations
+
+from historian.changelog.missing_columns import WHOLE_IMAGES
+from historian.errors import TableStopped, ValueUnrepresentable
+from historian.plans.evolution import STOPS
+from historian.plans.plans import PlannedVersion
+from historian.schema.edits import AddColumn
+from historian.values.texts import initial_scalar
+from historian.values.variant import encoded
+from sinks.contract.decisions import Decisions
+from sinks.contract.parts import Part
+from sinks.delta.schema.changes import Change, changes
+from sinks.rows.variant import is_variant
+
+__all__ = ["check", "check_whole"]
+
+
+def check(part: Part) -> None:
+    """Raises :class:`TableStopped`, naming the statement, where it was decided that an edit of *part* stops the table.
+
+    Args:
+        part: as planned.
+    """
+    made = Decisions.parse(part.home.evolved)
+    before = part.base
+    for version in part.versions:
+        if before is not None and version.place is not None:
+            for change in changes(before, version):
+                word = made.word(version.version, change.noted, change.column_id)
+                if word in STOPS:
+                    raise _stopped(part, version, change, word)
+        for edit in version.edits:
+            if isinstance(edit, AddColumn):
+                _check_initial(part, version, edit, made)
+        before = version.snapshot
+    after = part.last
+    lost = [key for key in part.home.key_columns if after is not None and after.column_by_id(key) is None]
+    if lost:
+        held = None if part.base is None else part.base.column_by_id(lost[0])
+        column = "" if held is None else held.name
+        raise _stop(part, part.versions[-1], "a column of the configured key is dropped", where=column)
+
+
+def check_whole(part: Part, whose: str) -> None:
+    """Raises :class:`TableStopped` where rows of *part* have absent columns, which *whose* table cannot do without."""
+    if part.partial:
+        raise TableStopped(
+            "rows have columns that the log does not tell",
+            where=part.home.name,
+            expected=f"for {whose} {WHOLE_IMAGES}",
+            next_step="replicate the table anew under that setting, or into a lake without it or those columns",
+        )
+
+
+def _stopped(part: Part, version: PlannedVersion, change: Change, word: str) -> TableStopped:
+    whose = "a mirrored table" if part.home.mirror else "a table with a history"
+    what = {
+        "change_type": "a column's values are rewritten by the server"
+        if change.rewritten
+        else "a column gets a type that Delta does not widen to",
+        "computed_values": "the server computes a column's values in rows that are there already",
+        "change_key": f"the primary key of {whose if part.home.mirror or part.home.history else 'a table'} changes",
+    }.get(change.edit, "an edit stops its table")
+    return _stop(
+        part,
+        version,
+        what,
+        where=change.column,
+        expected=change.expected,
+        found=change.found,
+        next_step=f"{_ANEW}; its evolution says {word} of {change.edit} (docs/explanation/evolution.md)",
+    )
+
+
+def _check_initial(part: Part, version: PlannedVersion, edit: AddColumn, made: Decisions) -> None:
+    if made.word(version.version, "add_column", edit.column.id) != "apply":
+        return  # Nobody reads it.
+    try:
+        value = initial_scalar(edit.column).as_py()
+        if is_variant(edit.column.type) and value is not None:
+            encoded(value)
+    except ValueUnrepresentable as error:
+        raise _stop(
+            part,
+            version,
+            error.what,
+            where=edit.column.name,
+            expected=error.expected or edit.column.type,
+            found=error.found,
+        ) from error
+
+
+def _stop(
+    part: Part,
+    version: PlannedVersion,
+    what: str,
+    *,
+    where: str = "",
+    expected: object = None,
+    found: object = None,
+    next_step: str = "",
+) -> TableStopped:
+    return TableStopped(
+        what,
+        where=f"{part.home.name}{'.' + where if where else ''}: {version.statement}",
+        expected=expected,
+        found=found,
+        next_step=next_step or _ANEW,
+    )
+
+
+_ANEW = "rebuild the table's targets from a new start"

@@ -1,0 +1,6 @@
+"""The sink: writes plans, round by round, and says beforehand what it would do.
+
+How one target takes its part does not belong here (:mod:`sinks.delta.targets`).
+
+Open to other rooms: ``dry_run``, ``sink``.
+"""

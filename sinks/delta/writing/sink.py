@@ -1,0 +1,242 @@
+"""The Delta sink: plans become commits of changelogs, mirrors and histories, each exactly once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from historian.errors import ChainBroken, PositionExpired, TableStopped
+from historian.history.timeline import TimelineEntry
+from historian.plans.plans import Plan
+from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.chain import check_connector, check_follows
+from sinks.contract.chunks import Chunks
+from sinks.contract.locations import Homes
+from sinks.contract.parts import STEPS, Part, check_planned, count_rows, parts_of
+from sinks.contract.tables import stopped_locations
+from sinks.delta import faults
+from sinks.delta.lake.catalog import CatalogTables, catalog_names
+from sinks.delta.lake.dead_letters import DEAD_LETTERS, record_dead_letters
+from sinks.delta.lake.deferral import late_targets, waiting
+from sinks.delta.lake.state import LakeState
+from sinks.delta.lake.state_rows import operation_counts
+from sinks.delta.log.kernel import Kernel
+from sinks.delta.log.target import Target, signature
+from sinks.delta.reseeding.seeding import seed
+from sinks.delta.rewrite.compaction import Compactor
+from sinks.delta.rewrite.spark_writer import writer_of
+from sinks.delta.settings import DeltaSettings
+from sinks.delta.writing.catching_up import Pacing, stands_of
+from sinks.delta.writing.rounds import PlanWriter
+from sinks.shaping.plans import Shaped, Shaper
+from sinks.shards.chunks import grouped_chunks
+from sinks.shards.plans import grouped_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DeltaSink"]
+
+_log = logging.getLogger(__name__)
+
+_PLANS = 100
+"""So many are written between two looks at the files that they are recorded in."""
+
+
+class DeltaSink:
+    """Writes changelogs, mirrors and histories into a directory of Delta tables; implements :class:`sinks.contract.base.Sink`.
+
+    A table whose target cannot take its rows is stopped, and says why in :meth:`status`; the others go on.
+    """
+
+    def __init__(self, spark: SparkSession, settings: DeltaSettings) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._catalog = CatalogTables(spark, settings.catalog) if settings.catalog else None
+        if self._catalog is not None:
+            self._root = self._catalog.root
+        else:
+            self._root = settings.path if "://" in settings.path else str(Path(settings.path).absolute())
+        self._state: LakeState | None = None
+        self._targets: dict[str, Target] = {}
+        self._compactor = Compactor(spark, settings)
+        self._shaper = Shaper(spark, settings.rules_of)
+        self._pacing: Pacing | None = None
+
+    def recover(self) -> Recovered | None:
+        """See :class:`sinks.contract.base.Sink`."""
+        return self._lake("").recover()
+
+    def open(self, connector: str) -> int:
+        """See :class:`sinks.contract.base.Sink`."""
+        self._targets = {}
+        state = self._state = self._lake(connector)
+        state.claim()
+        self._align(state)
+        self._pacing = Pacing(self._spark, state, self._settings, self._shaper)
+        if state.last is None:
+            return 0
+        if not state.holds_last():
+            return state.last.previous
+        state.advance()
+        return state.last.number
+
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:
+        """See :class:`sinks.contract.base.Sink`."""
+        state = self._opened(plan)
+        held = 0 if state.last is None else state.last.number
+        if plan.number < held:
+            state.check_earlier(plan)
+            return
+        homes = state.assigned(plan)
+        grouped = grouped_plan(state.homes, plan, self._settings.for_table)
+        grouped.check(first=state.last is None)
+        chunks = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
+        shaped = self._shaper.shaped(grouped.plan, homes, chunks, first=state.last is None)
+        shaped = replace(shaped, stops={**shaped.stops, **grouped.stops})
+        try:
+            self._write(state, shaped, plan, homes, timeline)
+        finally:
+            shaped.release()
+
+    def _write(
+        self,
+        state: LakeState,
+        shaped: Shaped,
+        plan: Plan,
+        homes: Homes,
+        timeline: Callable[[int], Sequence[TimelineEntry]],
+    ) -> None:
+        held = 0 if state.last is None else state.last.number
+        chunks = shaped.chunks
+        rows, stops, partial = count_rows(chunks)
+        check_planned(shaped.plan, rows)
+        stops = {**shaped.stops, **stops}
+        homes = stopped_locations(homes, stops, plan.number)
+        if stops:
+            # Before the plan, which tells a replay that its tables hold it: what is not written is known then.
+            state.record_locations(homes, plan.number)
+        parts = [part for part in parts_of(shaped.plan, homes, rows, partial) if part.home.table_id not in stops]
+        assert self._pacing is not None  # noqa: S101 opened
+        turn = self._pacing.turn(shaped.plan, parts, homes, stops, rows)
+        if plan.number == held:
+            state.check_last(plan, rows)
+        else:
+            state.record_changes(plan, [e for e in timeline(state.recorded_version) if e.number <= plan.version])
+            faults.reached("schema_changes_recorded")
+            state.record_plan(plan, rows, turn.links(), operation_counts(chunks.heads, homes))
+            faults.reached("plan_recorded")
+        state.record_locations(homes, plan.number)
+        faults.reached("tables_recorded")
+        record_dead_letters(state.kernel, state.path(DEAD_LETTERS), shaped.source, chunks)
+        faults.reached("letters_recorded")
+        unseeded = self._seeded(state, plan, parts)
+        turn = replace(turn, own=tuple(part for part in turn.own if part.home.table_id not in unseeded))
+        closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
+        writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
+        self._pacing.take_up(turn.before, plan, writer, first=True)
+        writer.write(turn.own, chunks)
+        self._pacing.take_up(turn.after, plan, writer, first=False)
+        self._align(state)
+        state.advance()
+        faults.reached("plan_written")
+        self._compactor.tidy(self._targets, state.homes, plan.number)
+        if plan.number % _PLANS == 0:
+            state.compact()
+
+    def _seeded(self, state: LakeState, plan: Plan, parts: Sequence[Part]) -> set[int]:
+        """Fresh targets begin with what former ones held, where *plan* says so; ids of tables that cannot, which are stopped."""
+        failed = set()
+        for table in plan.tables:
+            part = next((part for part in parts if part.home.table_id == table.table_id), None)
+            if not table.seed or part is None:
+                continue
+            try:
+                seed(self._spark, state, self._settings, part, table.seed)
+            except (PositionExpired, TableStopped, ChainBroken) as error:
+                _log.error("table %s is stopped: %s", part.home.name, error)
+                state.stop(table.table_id, str(error), plan.number)
+                failed.add(table.table_id)
+        return failed
+
+    def stopped(self) -> Mapping[str, str]:
+        """See :class:`sinks.contract.base.Sink`."""
+        homes = () if self._state is None else [h for h in self._state.homes.values() if not h.is_replaced]
+        reasons = ((home.name, home.stopped or (home.former_why if not home.dropped else "")) for home in homes)
+        return {name: reason for name, reason in reasons if reason}
+
+    def due_us(self) -> Mapping[int, int]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return {} if self._pacing is None else self._pacing.due_us()
+
+    def held(self) -> int:
+        """See :class:`sinks.contract.base.Sink`."""
+        state = self._read_state()
+        # The last one may be half written.
+        return 0 if state is None or state.last is None else state.last.previous
+
+    def status(self) -> Sequence[TargetStatus]:
+        """See :class:`sinks.contract.base.Sink`."""
+        state = self._read_state()
+        return () if state is None else tuple(self._statuses(state))
+
+    def reading(self) -> LakeState | None:
+        """What the lake has recorded, whoever's it is; None where there is no lake. Reads only."""
+        state = self._lake("")
+        return state if state.load() else None
+
+    def _read_state(self) -> LakeState | None:
+        return self.reading() if self._state is None else self._state
+
+    def _align(self, state: LakeState) -> None:
+        if self._catalog is not None:
+            names = catalog_names(state.homes, self._settings)
+            self._catalog.align(names, lambda directory: state.kernel.view(state.path(directory)) is not None)
+
+    def _lake(self, connector: str) -> LakeState:
+        return LakeState(Kernel(self._spark, signature(connector)), self._settings, self._root, connector)
+
+    def _opened(self, plan: Plan) -> LakeState:
+        state = self._state
+        check_connector(plan, None if state is None else state.connector, self._root)
+        assert state is not None  # noqa: S101 checked with its connector
+        held = 0 if state.last is None else state.last.number
+        wanted = held if state.complete or state.last is None else state.last.previous
+        if plan.number > held:
+            check_follows(plan, wanted, self._root, holder="the lake", elsewhere="start a new lake")
+        return state
+
+    def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
+        links = {**state.links, **state.last_links}
+        homes = [home for home in state.homes.values() if not home.is_replaced]
+        targets = {d: home for home in homes for d in home.directories}
+        former = {d: home for home in homes for d in home.former}
+        waits = waiting(stands_of(state), state.homes)
+        first = {d: stand.first for stand in waits.values() for d in late_targets(state.homes[stand.table_id])}
+        plans: dict[int, tuple[str, int]] = {0: ("", 0)}
+        for directory, home in (targets | former).items():
+            view = state.kernel.view(state.path(directory))
+            held = 0 if view is None else view.transaction(f"{state.connector}/{directory}")
+            wanted = self._settings.for_table(home.came_as).writer
+            number = held // STEPS
+            is_written = directory not in former and home.why_stopped is None
+            if state.last is not None and held >= links.get(directory, 0) and is_written:
+                # Where rows wait, all up to the first plan with some is there.
+                lacking = state.plan(first[directory]) if directory in first else None
+                number = state.last.number if lacking is None else lacking.previous
+            if number not in plans:
+                plan = state.plan(number)
+                plans[number] = ("", 0) if plan is None else (str(plan.end), plan.system_time_us)
+            yield TargetStatus(
+                table=home.name,
+                target=directory,
+                kind=home.kind(directory),
+                plan=number,
+                position=plans[number][0],
+                made_us=plans[number][1],
+                writer=wanted if view is None else writer_of(view, home.kind(directory), wanted),
+                stopped=home.former_why if directory in former else home.why_stopped,
+            )

@@ -1,0 +1,6 @@
+"""Rows of chunks in the shape of a target: a changelog's, a mirror's, a history's.
+
+How a target is written does not belong here.
+
+Open to other rooms: ``intervals``, ``key_ranges``, ``shapes``, ``variant``.
+"""

@@ -1,0 +1,51 @@
+"""A plan's chunks are the same wherever they are decoded."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.config import load_config
+from connectors.pipeline.decoding import PlannedLog, decoded
+from connectors.tracking.sources import make_tracker
+from historian.changelog.chunks import Chunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+    from sinks.contract.chunks import ChunkHead
+
+SHOP = Path(__file__).parents[3] / "examples" / "shop"
+
+
+def test_threads_and_executors_give_the_same_chunks(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    source = f"{{type: binlog-files, directory: {SHOP / 'binlog'}, tables: ['shop.*']}}"
+    file.write_text(f"name: shop\nsource: {source}\nhistory: {{store: 'sqlite://'}}\nsinks: [{{type: console}}]\n")
+    with closing(make_tracker(load_config(file), range_bytes=100_000)) as tracker:
+        plan = tracker.plan_after(0)
+        assert plan is not None
+        assert len(plan.ranges) > 2
+        planned = PlannedLog.of(plan, tracker.reader)
+
+        with decoded(planned, tracker.reader, spark, executors=False) as here:
+            expected, heads = here.map(list), here.heads
+        with decoded(planned, tracker.reader, spark, executors=True) as there:
+            assert _sized_alike(there.heads) == _sized_alike(heads)
+            assert _by_sequence(there.map(list)) == expected
+            counts = there.map(lambda chunks: [sum(chunk.rows.num_rows for chunk in chunks)], by_table=True)
+
+    assert sum(counts) == sum(head.row_count for head in heads) > 1000
+
+
+def _sized_alike(heads: Iterable[ChunkHead]) -> list[ChunkHead]:
+    """Heads without sizes: as rows of a DataFrame they have those of their IPC streams."""
+    return [replace(head, size_bytes=0) for head in heads]
+
+
+def _by_sequence(chunks: Iterable[Chunk]) -> list[Chunk]:
+    return sorted(chunks, key=lambda chunk: chunk.sequence)

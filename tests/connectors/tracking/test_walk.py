@@ -1,0 +1,110 @@
+"""What a walk over scanned statements records, and what stops a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connectors.readers.base import Bound, Statement, TableMapped
+from connectors.tracking.walk import Walk
+from historian.ddl import StatementContext
+from historian.history.history import History
+from historian.history.timeline import TimelineEntry
+from historian.names import TableName
+from historian.positions.places import Place
+from historian.schema.edits import CreateTable
+from historian.schema.gaps import ResumeTable
+from historian.store import Store
+from models.timelines import FILE, A, B, capture, create, position
+
+INSERT = "INSERT INTO shop.t VALUES (1, 1)"
+
+
+def _statement(number: int, sql: str, *, file: str = FILE, offset: int = 0) -> Statement:
+    place = Place(gtid=f"{A}:{number}", file=file, offset=offset or 1000 * number, ordinal=2)
+    return Statement(place=place, event_time_us=0, sql=sql, context=StatementContext(database="shop", version=80400))
+
+
+def _walk(store: Store, *entries: TimelineEntry, server: str = A) -> Walk:
+    history = History.of(entries, resolved=position(f"{A}:1-99", 99_000))
+    reached = replace(position(), server=server)
+    return Walk(history, 1, store, lambda _: True, "mysql", reached)
+
+
+def test_the_first_statement_that_stops_a_table_says_where() -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
+    first, second = _statement(2, INSERT), _statement(3, INSERT)
+    walk.take(first)
+    walk.take(second)
+
+    assert (first.place, first.place) == (walk.quarantines[1].place, store.quarantines()[1].place)
+    assert first.place == _walk(store, capture(create(1, "t", "a", "b", key=(1,)))).quarantines[1].place
+
+
+def test_a_statement_recorded_before_is_known_again_on_another_server() -> None:
+    """After a failover the same transaction stands at another place of another file."""
+    store = Store.open("sqlite://")
+    start = capture(create(1, "t", "a", "b", key=(1,)))
+    alter = "ALTER TABLE shop.t ADD c INT"
+    walk = _walk(store, start)
+    walk.take(_statement(2, alter))
+    (recorded,) = walk.new_entries
+
+    again = _walk(store, start, recorded, server=B)
+    again.take(_statement(2, alter, file="other.000007", offset=4711))
+
+    assert ([], 2) == (again.new_entries, again.number)
+    assert ["a", "b", "c"] == [c.name for c in again.catalog.tables[TableName("shop", "t")].columns]
+
+
+def test_a_table_made_of_a_partition_stops_with_it_and_its_schema_is_recorded() -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
+    walk.take(_statement(2, "ALTER TABLE t CONVERT PARTITION p TO TABLE u"))
+
+    assert {1, 2} == set(walk.quarantines)
+    assert {"shop.t", "shop.u"} == {str(name) for name in walk.catalog.tables}
+    assert "CONVERT PARTITION moves rows without row events" in walk.quarantines[2].reason
+
+
+def test_what_was_captured_or_said_between_plans_is_taken_before_the_log_goes_on() -> None:
+    """A capture stands for no statement; what is said of a statement stands behind it in the timeline."""
+    store = Store.open("sqlite://")
+    start = capture(create(1, "t", "a", key=(1,)))
+    walk = _walk(store, start)
+    walk.take(_statement(2, "ALTER TABLE shop.t FROBNICATE"))
+    (forgot,) = walk.new_entries
+    (held,) = (edit.snapshot for edit in start.edits if isinstance(edit, CreateTable))
+    again = ResumeTable(table=held.name, snapshot=held, unknown_since=None, loses_rows=False, reason="said")
+    said = replace(forgot, number=3, edits=(again,), corrects=True)
+    taken = replace(capture(create(2, "u", "x", first=9), number=4), position=position(f"{A}:1-5", 5000))
+
+    history = History.of((start, forgot, said, taken), resolved=position(f"{A}:1-99", 99_000))
+    behind = Walk(history, 2, store, lambda _: True, "mysql", replace(position(f"{A}:1-5", 5000), server=A))
+    before = Walk(history, 2, store, lambda _: True, "mysql", replace(position(f"{A}:1-2", 2500), server=A))
+
+    assert (4, {"t", "u"}) == (behind.number, {name.table for name in behind.catalog.tables})
+    assert (3, {"t"}) == (before.number, {name.table for name in before.catalog.tables})
+    before.take(Bound(position=replace(position(f"{A}:1-6", 6000), server=A), event_time_us=0))
+    assert before.number == 4
+
+
+def test_rows_of_a_sequence_stop_nothing() -> None:
+    store = Store.open("sqlite://")
+    walk = _walk(store, capture(create(1, "t", "a", "b", key=(1,))))
+    mariadb = StatementContext(flavor="mariadb", database="shop", version=110800)
+    statements = {
+        "CREATE SEQUENCE q": "q",
+        "RENAME TABLE q TO r": "r",
+        "DROP TABLE r": "",
+        "CREATE SEQUENCE s": "s",
+        "DROP SEQUENCE s": "",
+    }
+    for number, (sql, name) in enumerate(statements.items(), 2):
+        walk.take(replace(_statement(number, sql), context=mariadb))
+        if name:
+            place = _statement(number, sql).place
+            walk.take(TableMapped(place=place, table=TableName("shop", name), columns=()))
+
+    assert store.stopped() == ()
+    assert set(walk.catalog.tables) == {TableName("shop", "t")}

@@ -1,0 +1,94 @@
+"""Spark's settings of S3 are Arrow's too, on the driver and in Python workers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.fs as pafs
+import pytest
+
+from historian.errors import SinkError
+from sinks.contract import storage
+from sinks.contract.storage import is_local, located, reading, share_settings, writing
+
+SECRETS = {"access.key": "key", "secret.key": "secret"}
+OF_SECRETS = {"access_key": "key", "secret_key": "secret"}
+
+
+@pytest.mark.parametrize(
+    "said, expected",
+    [
+        ({}, {}),
+        (SECRETS | {"session.token": "token"}, OF_SECRETS | {"session_token": "token"}),
+        ({"endpoint.region": "eu-north-1"}, {"region": "eu-north-1"}),
+        ({"assumed.role.arn": "arn:aws:iam::1:role/r"}, {"role_arn": "arn:aws:iam::1:role/r"}),
+        (
+            {"endpoint": "http://127.0.0.1:9000/", "path.style.access": "true", "connection.ssl.enabled": "true"},
+            {
+                "endpoint_override": "127.0.0.1:9000",
+                "region": "us-east-1",
+                "force_virtual_addressing": False,
+                "scheme": "http",
+            },
+        ),
+        (
+            {"endpoint": "https://s3.example.com", "path.style.access": "false"},
+            {"endpoint_override": "s3.example.com", "region": "us-east-1", "force_virtual_addressing": True},
+        ),
+        (
+            {"endpoint": "minio:9000", "connection.ssl.enabled": "false", "endpoint.region": "here"},
+            {
+                "endpoint_override": "minio:9000",
+                "region": "here",
+                "force_virtual_addressing": False,
+                "scheme": "http",
+            },
+        ),
+    ],
+)
+def test_what_hadoop_is_told_arrow_is_told(said: dict[str, str], expected: dict[str, Any]) -> None:
+    assert storage._arguments(said) == expected
+
+
+def test_settings_of_a_bucket_go_before_those_of_all_and_workers_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HISTORIAN_S3A", '{"other": {"access.key": "else"}}')
+    said = {"fs.s3a.access.key": "all", "fs.s3a.bucket.b.access.key": "own", "fs.s3a.secret.key": "secret"}
+    hadoop = SimpleNamespace(getTrimmed=said.get)
+    context = SimpleNamespace(environment={}, _jsc=SimpleNamespace(hadoopConfiguration=lambda: hadoop))
+    spark: Any = SimpleNamespace(sparkContext=context)
+
+    share_settings(spark, "s3a://b/lake")
+    assert json.loads(context.environment["HISTORIAN_S3A"]) == {
+        "b": {"access.key": "own", "secret.key": "secret"},
+        "other": {"access.key": "else"},
+    }
+    system, place = located("s3a://b/lake/shop t/part.parquet")
+    assert isinstance(system, pafs.S3FileSystem)
+    assert place == "b/lake/shop t/part.parquet"
+
+
+def test_a_path_on_a_disk_needs_no_settings(tmp_path: Path) -> None:
+    spark: Any = None
+    share_settings(spark, str(tmp_path))
+    system, place = located(str(tmp_path / "a b"))
+    assert isinstance(system, pafs.LocalFileSystem)
+    assert place == str(tmp_path / "a b")
+
+
+@pytest.mark.parametrize("access,what", [(writing, "written"), (reading, "read")])
+def test_a_path_that_cannot_be_reached_is_said(tmp_path: Path, access: Any, what: str) -> None:
+    (tmp_path / "file").write_text("")
+    path = str(tmp_path / "file" / "part.parquet")
+    system, place = located(path)
+
+    said = f"a file cannot be {what} .*{path}.*expected a path .*Next: mend the path"
+    with pytest.raises(SinkError, match=said), access(path):
+        (system.open_output_stream if access is writing else system.open_input_file)(place)
+
+
+def test_paths_without_a_scheme_and_of_files_are_on_this_machine() -> None:
+    assert all(map(is_local, ("/a b", "/a:b/c#d?e", "file:/x", "file:///x")))
+    assert not any(map(is_local, ("s3a://b/x", "hdfs://n/x", "dbfs:/x", "abfss://c@a/x")))

@@ -1,0 +1,148 @@
+"""Directories follow table ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from historian.schema.gaps import ResumeTable
+from lakes.sink_lab import INT, Lab
+from sinks.contract.locations import Homes, location_holding
+from sinks.contract.tables import assign, stopped_locations
+from sinks.delta import DeltaSettings
+from sinks.delta.lake.catalog import catalog_names
+
+SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
+
+
+def _assigned(lab: Lab, homes: Homes | None = None) -> Homes:
+    return assign(homes or {}, lab.cut(), SETTINGS)
+
+
+def test_assigning_again_changes_nothing() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    lab.rename(("shop.a", "shop.b"))
+    lab.create("shop.a", {"id": INT})
+    lab.drop("shop.b")
+    lab.create("shop.b", {"id": INT})
+    once = _assigned(lab)
+
+    assert once == assign(once, lab.plans[-1], SETTINGS)
+    assert ["shop_a", "shop_a__t2", "shop_a"] == [once[i].mirror for i in (1, 2, 3)]
+    assert ["shop.b", "shop.a", "shop.b"] == [once[i].name for i in (1, 2, 3)]
+    assert [1, 0, 0] == [once[i].dropped for i in (1, 2, 3)]
+
+
+def test_names_that_give_one_directory_are_kept_apart() -> None:
+    lab = Lab()
+    lab.create("a_b.c", {"id": INT})
+    lab.create("a.b_c", {"id": INT})
+
+    assert ["a_b_c", "a_b_c__t2"] == [home.mirror for home in _assigned(lab).values()]
+
+
+def test_a_table_without_a_key_has_no_mirror_and_gets_one_when_created_with_a_key() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT}, key=())
+    homes = _assigned(lab)
+    lab.drop("shop.a")
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab, homes)
+
+    assert [("shop_a_changes", ""), ("shop_a_changes", "shop_a")] == [(h.changelog, h.mirror) for h in homes.values()]
+
+
+def test_a_table_that_has_no_target_says_so() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT}, key=())
+
+    (home,) = assign({}, lab.cut(), replace(SETTINGS, changelog=None)).values()
+
+    assert "without a key has neither mirror nor history" in home.stopped
+
+
+def test_a_mirror_and_a_history_that_lack_rows_are_left_and_their_places_are_nobody_elses() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab)
+    (table,) = lab.plans[-1].tables
+    (version,) = table.versions
+    assert version.snapshot is not None
+    since = lab.plans[-1].start
+    resume = ResumeTable(table=version.snapshot.name, snapshot=version.snapshot, unknown_since=since, reason="lost")
+    resumed = replace(table, versions=(replace(version, edits=(resume,)),))
+    after = assign(homes, replace(lab.plans[-1], number=2, tables=(resumed,)), SETTINGS)
+    explained = replace(table, versions=(replace(version, edits=(replace(resume, loses_rows=False),)),))
+
+    assert assign(homes, replace(lab.plans[-1], number=2, tables=(explained,)), SETTINGS) == homes
+    late = replace(resume, unknown_since=lab.plans[-1].end)
+    inside = replace(table, versions=(replace(version, edits=(late,)),))
+    (home,) = assign(homes, replace(lab.plans[-1], number=2, tables=(inside,)), SETTINGS).values()
+    assert f"behind {lab.plans[-1].start} and up to" in home.former_why, "what the plan has from before the gap too"
+    (home,) = after.values()
+    assert ("shop_a_changes", "", "shop_a") == (home.changelog, home.mirror, home.former_mirror)
+    assert ("", "shop_a_history") == (home.history, home.former_history)
+    assert home.former_why.startswith("the mirror and history stand as they were; they lack what changed behind")
+    assert f"behind {since} and up to" in home.former_why
+    lab.drop("shop.a")
+    lab.create("shop.a", {"id": INT})
+    again = assign(after, lab.cut(), SETTINGS)
+    assert [home.mirror for home in again.values()] == ["", "shop_a__t2"]
+    assert [home.history for home in again.values()] == ["", "shop_a_history__t2"]
+
+
+def test_a_table_that_is_read_again_has_fresh_directories_and_keeps_them() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    homes = stopped_locations(_assigned(lab), {1: "someone wrote to it"}, 1)
+    lab.rename(("shop.a", "shop.b"))
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab, homes)
+    plan = replace(lab.plans[-1], number=7)
+    (table,) = (table for table in plan.tables if table.table_id == 1)
+    again = replace(plan, tables=(replace(table, behind=0),))
+
+    after = assign(homes, again, SETTINGS)
+
+    assert after == assign(after, again, SETTINGS), "asked again it is the same"
+    assert ("shop_b__r7", "shop_b_changes__r7", "shop_b_history__r7") == (
+        after[1].mirror,
+        after[1].changelog,
+        after[1].history,
+    )
+    assert ("shop.b", 7, "", 0) == (after[1].name, after[1].since, after[1].stopped, after[1].dropped)
+    assert after[-1].is_replaced
+    assert ("shop_a", "replaced in plan 7: someone wrote to it") == (after[-1].mirror, after[-1].stopped)
+    assert "shop_a__t2" == after[2].mirror, "what was there stays, and is nobody else's"
+    names = catalog_names(after, SETTINGS)
+    assert ("shop_b", "shop_a", "shop_a__replaced1") == tuple(
+        names[directory] for directory in ("shop_b__r7", "shop_a__t2", "shop_a")
+    )
+    stopped = stopped_locations(after, {1: "again"}, 7)
+    assert stopped == assign(stopped, again, SETTINGS), "and stays stopped where it stops again"
+
+
+def test_a_plan_is_held_where_its_table_was_written_then() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    homes = _assigned(lab)
+    (table,) = lab.plans[-1].tables
+    again = [replace(lab.plans[-1], number=n, tables=(replace(table, behind=0),)) for n in (5, 9)]
+    homes = stopped_locations(assign(homes, again[0], SETTINGS), {1: "a value"}, 8)
+    homes = assign(homes, again[1], SETTINGS)
+    held = {number: location_holding(homes, 1, number) for number in (0, 1, 4, 5, 7, 8, 9)}
+    first, second, third = homes[-1], homes[-2], homes[1]
+    assert held == {0: None, 1: first, 4: first, 5: second, 7: second, 8: None, 9: third}
+    assert location_holding(homes, 2, 9) is None
+
+
+def test_a_table_that_goes_on_is_written_again_where_it_was() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    first = _assigned(lab)
+    homes = stopped_locations(first, {1: "a value"}, 3)
+    onward = replace(lab.plans[-1], number=5, tables=(replace(lab.plans[-1].tables[0], behind=2),))
+
+    assert first == assign(homes, onward, SETTINGS)
+    stopped = stopped_locations(assign(homes, onward, SETTINGS), {1: "a value"}, 5)
+    assert stopped == assign(stopped, onward, SETTINGS)

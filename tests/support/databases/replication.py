@@ -1,0 +1,37 @@
+"""Replication between two test servers."""
+
+from __future__ import annotations
+
+from databases.servers import Server
+from logs.binlog_lab import run
+
+__all__ = ["follow", "promote", "wait_for"]
+
+
+def follow(replica: Server, primary: Server) -> None:
+    """Makes *replica* take its transactions from *primary*, by GTID."""
+    word = "MASTER" if replica.flavor == "mariadb" else "SOURCE"
+    settings = {
+        "HOST": f"'{primary.host}'",
+        "PORT": primary.port,
+        "USER": f"'{primary.user}'",
+        "PASSWORD": f"'{primary.password}'",
+    }
+    settings |= {"USE_GTID": "slave_pos"} if replica.flavor == "mariadb" else {"AUTO_POSITION": 1, "SSL": 1}
+    options = ", ".join(f"{word}_{name}={value}" for name, value in settings.items())
+    if replica.flavor == "mariadb":
+        run(replica, f"CHANGE MASTER TO {options}", "START SLAVE")
+    else:
+        run(replica, f"CHANGE REPLICATION SOURCE TO {options}", "START REPLICA")
+
+
+def wait_for(replica: Server, gtids: str) -> None:
+    """Waits until *replica* has executed *gtids*."""
+    question = "MASTER_GTID_WAIT(%s, 30)" if replica.flavor == "mariadb" else "WAIT_FOR_EXECUTED_GTID_SET(%s, 30)"
+    assert replica.sql(f"SELECT {question}", gtids) == ((0,),)
+
+
+def promote(replica: Server) -> None:
+    """Ends the replication, so that *replica* goes on by itself."""
+    word = "SLAVE" if replica.flavor == "mariadb" else "REPLICA"
+    run(replica, f"STOP {word}", f"RESET {word} ALL")

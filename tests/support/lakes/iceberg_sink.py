@@ -1,0 +1,201 @@
+"""A sink of changelogs in Apache Iceberg, which shows that :class:`sinks.contract.base.Sink` needs nothing more for it.
+
+Tables stand in a catalog in SQLite beside them. A table of plans is written last: a plan in it is held by every target.
+It has no mirrors, no histories and no absent columns, folds what TRUNCATE takes back in this process, and reaches local disks only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+from sqlalchemy import URL
+
+from historian import codec
+from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
+from historian.history.timeline import TimelineEntry
+from historian.plans.plans import Plan
+from iceberg_changelog import MADE_WITH, NAMESPACE, Changelog, write_chunks
+from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.chain import check_connector, check_follows
+from sinks.contract.chunks import Chunks
+from sinks.contract.locations import TableLocation
+from sinks.contract.parts import Part, check_planned, count_rows, parts_of
+from sinks.contract.tables import assign, stopped_locations
+from sinks.parquet.ledger import HeldPlan
+from sinks.parquet.settings import ParquetSettings
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+__all__ = ["IcebergSink", "open_catalog"]
+
+_CATALOG = "catalog.db"
+_LEDGER = (NAMESPACE, "_plans")
+_CONNECTOR, _LAST = "historian.connector", "historian.plan"
+_PLANS = Schema(
+    NestedField(field_id=1, name="number", field_type=LongType(), required=True),
+    NestedField(field_id=2, name="held", field_type=StringType(), required=True, doc="JSON of HeldPlan"),
+)
+
+
+@contextmanager
+def open_catalog(path: Path) -> Iterator[Catalog]:
+    """The catalog of the sink at *path*, made where there is none; its connections end with the context."""
+    path.mkdir(parents=True, exist_ok=True)
+    uri = URL.create("sqlite", database=str(path / _CATALOG)).render_as_string()
+    with SqlCatalog("historian", uri=uri, warehouse=str(path)) as catalog:
+        yield catalog
+
+
+class IcebergSink:
+    """Implements :class:`sinks.contract.base.Sink`. It keeps no connection between calls: nobody tells a sink that it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._names = ParquetSettings(path=str(self._path))
+        self._connector: str | None = None
+        self._held: HeldPlan | None = None
+
+    def recover(self) -> Recovered | None:
+        """See :class:`sinks.contract.base.Sink`."""
+        held = self._read()
+        if not held:
+            return None
+        return Recovered(
+            connector=held[-1].plan.connector,
+            timeline=tuple(entry for one in held for entry in one.changes),
+            plans=tuple(one.plan for one in held),
+        )
+
+    def open(self, connector: str) -> int:
+        """See :class:`sinks.contract.base.Sink`."""
+        with open_catalog(self._path) as catalog:
+            if not catalog.table_exists(_LEDGER):
+                catalog.create_namespace_if_not_exists(NAMESPACE)
+                catalog.create_table(_LEDGER, _PLANS, properties={**MADE_WITH, _CONNECTOR: connector})
+            ledger = catalog.load_table(_LEDGER)
+            claimed = ledger.properties[_CONNECTOR]
+            if claimed != connector:
+                raise SinkError(
+                    "the tables are another connector's", where=str(self._path), expected=connector, found=claimed
+                )
+            self._connector, self._held = connector, _last(ledger)
+        return self.held()
+
+    def write(self, plan: Plan, timeline: Callable[[int], Sequence[TimelineEntry]], chunks: Chunks) -> None:
+        """See :class:`sinks.contract.base.Sink`."""
+        where = str(self._path)
+        check_connector(plan, self._connector, where)
+        with open_catalog(self._path) as catalog, _alone(where):
+            ledger = catalog.load_table(_LEDGER)
+            # Read again: a commit that failed for its caller may have been made.
+            held = self._held = _last(ledger)
+            number = 0 if held is None else held.plan.number
+            if plan.number <= number:
+                if _plans(ledger, f"number = {plan.number}")[0].plan != plan:
+                    raise ChainBroken("another plan is held under a plan's number", where=f"{where}, {plan.number}")
+                return
+            check_follows(plan, number, where, holder="the tables", elsewhere="choose another path")
+            rows, stops, partial = count_rows(chunks)
+            check_planned(plan, rows)
+            homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._names)
+            homes = stopped_locations(homes, stops, plan.number)
+            after = _write_parts(catalog, plan, dict(homes), parts_of(plan, homes, rows, partial), chunks)
+            recorded = 0 if held is None else held.plan.version
+            changes = tuple(entry for entry in timeline(recorded) if entry.number <= plan.version)
+            news = HeldPlan(plan=plan, changes=changes, homes=after)
+            _record(ledger, news)
+        self._held = news
+
+    def due_us(self) -> Mapping[int, int]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return {}
+
+    def held(self) -> int:
+        """See :class:`sinks.contract.base.Sink`."""
+        held = self._newest()
+        return 0 if held is None else held.plan.number
+
+    def stopped(self) -> Mapping[str, str]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return {} if self._held is None else self._held.stopped
+
+    def status(self) -> Sequence[TargetStatus]:
+        """See :class:`sinks.contract.base.Sink`."""
+        held = self._newest()
+        return () if held is None else held.status()
+
+    def _newest(self) -> HeldPlan | None:
+        return self._held or next(reversed(self._read()), None)
+
+    def _read(self) -> list[HeldPlan]:
+        if not (self._path / _CATALOG).exists():
+            return []
+        with open_catalog(self._path) as catalog:
+            return _plans(catalog.load_table(_LEDGER)) if catalog.table_exists(_LEDGER) else []
+
+
+def _write_parts(
+    catalog: Catalog, plan: Plan, homes: dict[int, TableLocation], parts: Sequence[Part], chunks: Chunks
+) -> tuple[TableLocation, ...]:
+    """Writes *parts*: the n-th part of every table at once, then a commit a table; the homes, some of them stopped."""
+    identity = hashlib.sha256(codec.dump(Plan, plan).encode()).hexdigest()
+    logs = {d: Changelog(catalog, d, plan, identity) for d in sorted({part.home.changelog for part in parts})}
+    for log in logs.values():
+        if log.holds:
+            homes = dict(stopped_locations(homes, log.standing.stops, plan.number))
+    for index in sorted({part.index for part in parts}):
+        works, prepared = {}, {}
+        for part in (part for part in parts if part.index == index):
+            table_id, log = part.home.table_id, logs[part.home.changelog]
+            if log.holds or homes[table_id].stopped:
+                continue
+            try:
+                works[table_id, part.segment] = log.prepare(part)
+                prepared[table_id, part.segment] = part
+            except (TableStopped, ValueUnrepresentable) as error:
+                homes[table_id] = replace(homes[table_id], stopped=str(error), stopped_in=plan.number)
+                log.stop(table_id, str(error))
+        wanted = any(part.rows for part in prepared.values())
+        files = dict(chunks.map(write_chunks(works), by_table=True)) if wanted else {}
+        for at, part in prepared.items():
+            logs[part.home.changelog].append(part, files.get(at, []))
+    for log in logs.values():
+        log.commit()
+    return tuple(homes.values())
+
+
+@contextmanager
+def _alone(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (CommitFailedException, TableAlreadyExistsError) as error:
+        raise ChainBroken("somebody else writes the tables", where=where, found=str(error)) from error
+
+
+def _record(ledger: Table, held: HeldPlan) -> None:
+    row = {"number": [held.plan.number], "held": [codec.dump(HeldPlan, held)]}
+    with ledger.transaction() as transaction:
+        transaction.append(pa.table(row, schema=_PLANS.as_arrow()))
+        transaction.set_properties({_LAST: str(held.plan.number)})
+
+
+def _last(ledger: Table) -> HeldPlan | None:
+    number = int(ledger.properties.get(_LAST, 0))
+    return _plans(ledger, f"number = {number}")[0] if number else None
+
+
+def _plans(ledger: Table, wanted: str = "true") -> list[HeldPlan]:
+    texts = ledger.scan(row_filter=wanted).to_arrow().sort_by("number").column("held").to_pylist()
+    return [codec.load(HeldPlan, text) for text in texts]
