@@ -1,4 +1,4 @@
-"""A batch of changes taken up by a mirror: against a MERGE by hand, as the mirror grows, and as rows come in live.
+"""A batch of changes applied by a mirror: against a MERGE by hand, as the mirror grows, and as rows come in live.
 
 ``mirror_vs_bare_merge``: seconds from a changelog batch to the mirror's commit, by those of one ``DeltaTable.merge`` of the same net
 rows, which lie in Parquet, into a table of the same rows that Spark wrote; both tables must be equal then.

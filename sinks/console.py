@@ -109,8 +109,8 @@ def _rows(chunk: Chunk, name: str, version: PlannedVersion) -> Iterator[dict[str
         chunk.rows.columns[len(CHUNK_COLUMNS) :][: len(columns)], names=[str(at) for at, _ in enumerate(columns)]
     )
     heads = zip(chunk.rows.column("op").to_pylist(), chunk.rows.column("event_time").to_pylist(), strict=True)
-    absence = missing_names(chunk.rows, [column.name for column in columns])
-    for (op, event_time), row, lists in zip(heads, data.to_pylist(), absence, strict=True):
+    missing = missing_names(chunk.rows, [column.name for column in columns])
+    for (op, event_time), row, lists in zip(heads, data.to_pylist(), missing, strict=True):
         yield {
             "table": name,
             "op": Op(op).sign,

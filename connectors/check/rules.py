@@ -68,9 +68,9 @@ def _misfits(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) ->
 
 def _unused(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
     """A misspelt name would let through what it should hide; but a rule may be there before its column."""
-    for pattern, said in config.tables:
+    for pattern, chosen in config.tables:
         found = [snapshot for snapshot in tables if matches(pattern.split(".", 1), snapshot.name)]
-        for key, names in said:
+        for key, names in chosen:
             listed = _names(names) if key in _BY_NAME else ()
             lacking = [name for name in listed if not any(snapshot.column(name) for snapshot in found)]
             if found and lacking:

@@ -29,9 +29,9 @@ def shard_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Ite
 def _groups(settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
     groups: dict[Into, list[Snapshot]] = {}
     for snapshot in tables:
-        said = settings.for_table(snapshot.name).into
-        if said is not None:
-            groups.setdefault(Into.of(said), []).append(snapshot)
+        into_settings = settings.for_table(snapshot.name).into
+        if into_settings is not None:
+            groups.setdefault(Into.of(into_settings), []).append(snapshot)
     for into, shards in groups.items():
         one, wrong = Reconciler(into, None), False
         for snapshot in sorted(shards, key=lambda shard: shard.table_id):

@@ -71,7 +71,7 @@ def _is_held(tracker: Tracker, letters: DeadLetterColumn) -> bool:
     """Whether the column's present form holds every value of its type."""
     from historian.values.policies import holds_all
 
-    versions = tracker.choices.applied(tracker.history.versions_of(letters.table_id))
+    versions = tracker.type_options.applied(tracker.history.versions_of(letters.table_id))
     columns = (v.snapshot.column_by_id(letters.column_id) for v in reversed(versions) if v.snapshot is not None)
     column = next((column for column in columns if column is not None), None)
     return column is not None and holds_all(column.type, letters.choice)

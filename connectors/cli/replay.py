@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.positions import LogPosition
     from sinks.delta import DeltaSettings
-    from sinks.delta.reading.target_status import Standing
+    from sinks.delta.reading.target_status import TableStatus
     from sinks.delta.reseeding.previous_targets import Boundary
 
 __all__ = ["lake_of", "replay"]
@@ -55,14 +55,18 @@ def replay(
     with held_tracker(config) as (settings, tracker):
         lake = lake_of(settings)
         with session(f"replay {settings.name}", settings.sink_paths) as spark:
-            standing = _standing(spark, lake, str(wanted))
+            table_status = _table_status(spark, lake, str(wanted))
             if start is None:
-                (position, behind), seed = _stopped_at(standing, table), None
+                (position, behind), seed = _stopped_at(table_status, table), None
             else:
                 behind = 0
-                position, seed = _begin(tracker, spark, lake, standing.table_id, _position(tracker, start))
+                position, seed = _begin(tracker, spark, lake, table_status.table_id, _position(tracker, start))
         done = replaying.replay(
-            tracker, standing.table_id, position, behind=behind, seed=None if seed is None else (seed.plan, seed.table)
+            tracker,
+            table_status.table_id,
+            position,
+            behind=behind,
+            seed=None if seed is None else (seed.plan, seed.table),
         )
     if seed is not None:
         typer.echo(
@@ -88,10 +92,10 @@ def lake_of(config: PipelineConfig) -> DeltaSettings:
     return DeltaSettings(**asdict(sinks[0]))
 
 
-def _standing(spark: SparkSession, lake: DeltaSettings, table: str) -> Standing:
-    from sinks.delta.reading.target_status import standing
+def _table_status(spark: SparkSession, lake: DeltaSettings, table: str) -> TableStatus:
+    from sinks.delta.reading.target_status import table_status
 
-    return standing(spark, lake, table)
+    return table_status(spark, lake, table)
 
 
 def _begin(
@@ -114,21 +118,21 @@ def _begin(
     return (position, None) if seed is None else (seed.plan.end, seed)
 
 
-def _stopped_at(standing: Standing, table: str) -> tuple[LogPosition, int]:
-    if not standing.stopped:
+def _stopped_at(table_status: TableStatus, table: str) -> tuple[LogPosition, int]:
+    if not table_status.stopped:
         raise SourceError(
             "the lake has not stopped that table",
             where=table,
             next_step="give --from POS to build fresh targets",
         )
-    if standing.unclear or standing.stopped_in is None:
+    if table_status.unclear or table_status.stopped_in is None:
         raise SourceError(
             "the table's targets do not stand where they can go on",
             where=table,
-            found=standing.unclear,
+            found=table_status.unclear,
             next_step="give --from POS to build fresh targets; older rows come from these as they were",
         )
-    return standing.stopped_in.start, standing.stopped_in.number - 1
+    return table_status.stopped_in.start, table_status.stopped_in.number - 1
 
 
 def _position(tracker: Tracker, text: str) -> LogPosition:

@@ -28,9 +28,9 @@ class CompactDocument(Model):
     target: _Bytes = Field(default=128_000_000, description="Size of the joined files, such as `128 MB`.")
 
 
-def compaction_of(said: object) -> tuple[int, int] | None:
+def compaction_of(chosen: object) -> tuple[int, int] | None:
     """So many files, and of what size in bytes, of a document or its keys; None: small files stay."""
-    if said is None:
+    if chosen is None:
         return None
-    document = CompactDocument.model_validate(said)
+    document = CompactDocument.model_validate(chosen)
     return document.files, document.target

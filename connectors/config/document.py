@@ -18,7 +18,7 @@ from pydantic import (
 
 from connectors.config import settings, values
 from connectors.config.compaction import compaction_of
-from connectors.config.evolution import said_of
+from connectors.config.evolution import evolution_settings
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Model
 from connectors.config.shards import refuse_shards, refuse_shared
@@ -290,31 +290,31 @@ class DeltaDocument(TargetsDocument):
 
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
-        for pattern, said in self._said().items():
-            kinds = (said.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
+        for pattern, chosen in self._chosen().items():
+            kinds = (chosen.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
             names = [name for name in kinds if name is not None]
-            if not (is_exact(pattern) or said.get("into") or all("{table" in name for name in names)):
+            if not (is_exact(pattern) or chosen.get("into") or all("{table" in name for name in names)):
                 raise ValueError(f"{NOT_ONE_EACH} (of tables {pattern})")
             if not names or len(set(names)) < len(names):
                 where = f" (of tables {pattern})" if pattern else ""
                 raise ValueError(
                     f"expected different names for changelog, mirror and history, at least one of them{where}"
                 )
-            if said.get("mirror_every_us", self.mirror_every) and said.get("changelog", self.changelog) is None:
+            if chosen.get("mirror_every_us", self.mirror_every) and chosen.get("changelog", self.changelog) is None:
                 where = f" (of tables {pattern})" if pattern else ""
                 raise ValueError(
-                    f"expected a changelog, from which rows are taken up, where mirror_every is said{where}"
+                    f"expected a changelog, from which rows are applied, where mirror_every is said{where}"
                 )
-            refuse_shards(pattern, said)
-        refuse_shared({pattern: said["into"] for pattern, said in self._said().items() if said.get("into")})
+            refuse_shards(pattern, chosen)
+        refuse_shared({pattern: chosen["into"] for pattern, chosen in self._chosen().items() if chosen.get("into")})
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self
 
-    def _said(self) -> dict[str, dict[str, Any]]:
+    def _chosen(self) -> dict[str, dict[str, Any]]:
         """What each pattern says, and "" for what holds for all tables."""
-        own = {"evolution": said_of(self.evolution.model_dump())}
-        return {"": own, **{pattern: {**own, **dict(said.said())} for pattern, said in self.tables.items()}}
+        own = {"evolution": evolution_settings(self.evolution.model_dump())}
+        return {"": own, **{pattern: {**own, **dict(chosen.chosen())} for pattern, chosen in self.tables.items()}}
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
@@ -332,10 +332,10 @@ class DeltaDocument(TargetsDocument):
             mirror_every_us=self.mirror_every,
             cluster=self.cluster,
             table_properties=properties(self.table_properties),
-            evolution=said_of(self.evolution.model_dump()),
+            evolution=evolution_settings(self.evolution.model_dump()),
             compact=compaction_of(self.compact),
             writer=self.writer,
-            tables=tuple((pattern, said.said()) for pattern, said in self.tables.items()),
+            tables=tuple((pattern, chosen.chosen()) for pattern, chosen in self.tables.items()),
         )
 
 
@@ -421,7 +421,7 @@ class Document(Model):
     def _keeps_letters(self) -> Document:
         chosen = (self.types, *self.types.columns.values())
         for key in REASONS:
-            wanted = any(getattr(choices, key) == DEAD_LETTER for choices in chosen)
+            wanted = any(getattr(type_options, key) == DEAD_LETTER for type_options in chosen)
             if wanted and any(sink.type == "parquet" for sink in self.sinks):
                 raise ValueError(
                     f"types.{key}: dead_letter needs sinks that keep dead letters, and type: parquet does not"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from connectors.config.model import Model
-from historian.plans.evolution import PRESETS, RULES, Said
+from historian.plans.evolution import PRESETS, RULES, EvolutionSettings
 
-__all__ = ["EvolutionText", "said_of"]
+__all__ = ["EvolutionText", "evolution_settings"]
 
 _LITERAL = cast("Any", Literal)
 
 _FIELDS: dict[str, Any] = {
-    rule.edit: (_LITERAL[rule.words] | None, Field(default=None, description=rule.what)) for rule in RULES.values()
+    rule.edit: (_LITERAL[rule.actions] | None, Field(default=None, description=rule.what)) for rule in RULES.values()
 }
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def _preset(value: object) -> object:
     return {"preset": value} if isinstance(value, str) else value
 
 
-def said_of(values: Mapping[str, str | None]) -> Said:
+def evolution_settings(values: Mapping[str, str | None]) -> EvolutionSettings:
     """The document's values, as :mod:`historian.plans.evolution` takes them."""
     return tuple((key, word) for key, word in values.items() if word is not None)
 
 
 def _schema() -> dict[str, Any]:
-    choices = {rule.edit: {"enum": list(rule.words), "description": rule.what} for rule in RULES.values()}
+    choices = {rule.edit: {"enum": list(rule.actions), "description": rule.what} for rule in RULES.values()}
     whole = {
         "type": "object",
         "additionalProperties": False,

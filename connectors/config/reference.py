@@ -51,10 +51,10 @@ _SECTIONS = (
     _Section("`sinks[]` with `type: parquet`", "ParquetDocument"),
     _Section("`sinks[]` with `type: console`", "ConsoleDocument"),
     _Section("`types`", "TypesDocument"),
-    _Section("`types.columns.PATTERN`", "ChoicesDocument"),
+    _Section("`types.columns.PATTERN`", "TypeOptionsDocument"),
     _Section("`run`", "RunDocument"),
 )
-_ALSO = {"TableDocument": "DeltaDocument", "ChoicesDocument": "TypesDocument"}
+_ALSO = {"TableDocument": "DeltaDocument", "TypeOptionsDocument": "TypesDocument"}
 
 
 def configuration_page() -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
-from historian.plans.evolution import EVOLVE, Said
+from historian.plans.evolution import EVOLVE, EvolutionSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
@@ -128,7 +128,7 @@ class DeltaSinkConfig:
     mirror_every_us: int = 0
     cluster: bool = False
     table_properties: tuple[tuple[str, str | None], ...] = ()
-    evolution: Said = EVOLVE
+    evolution: EvolutionSettings = EVOLVE
     compact: tuple[int, int] | None = (50, 128_000_000)
     writer: Literal["native", "spark"] = "native"
     tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()

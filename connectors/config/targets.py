@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJson
 
 from connectors.config import values
 from connectors.config.compaction import CompactDocument, compaction_of
-from connectors.config.evolution import EvolutionDocument, EvolutionText, said_of
+from connectors.config.evolution import EvolutionDocument, EvolutionText, evolution_settings
 from connectors.config.model import Model
 from historian.secret import Secret
 
@@ -69,9 +69,11 @@ def _duration_us(value: object) -> int:
 _Duration = Annotated[int, BeforeValidator(_duration_us), WithJsonSchema({"type": ["string", "integer"]})]
 
 
-def properties(said: _Properties) -> tuple[tuple[str, str | None], ...]:
+def properties(chosen: _Properties) -> tuple[tuple[str, str | None], ...]:
     """Delta's properties as the texts that they are."""
-    return tuple((name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in said.items())
+    return tuple(
+        (name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in chosen.items()
+    )
 
 
 class TargetsDocument(Model):
@@ -130,16 +132,18 @@ class TargetsDocument(Model):
 
     def plain_values(self) -> tuple[tuple[str, Any], ...]:
         """What was said of a table, as plain values."""
-        said = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
+        chosen = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
         plain: dict[str, Callable[[Any], object]] = {
             "table_properties": properties,
             "key": tuple,
             "changelog_columns": tuple,
-            "evolution": said_of,
+            "evolution": evolution_settings,
             "compact": compaction_of,
         }
         names = {"mirror_every": "mirror_every_us"}
-        return tuple((names.get(key, key), plain[key](value) if key in plain else value) for key, value in said.items())
+        return tuple(
+            (names.get(key, key), plain[key](value) if key in plain else value) for key, value in chosen.items()
+        )
 
 
 class HashDocument(Model):
@@ -200,14 +204,14 @@ class TableDocument(TargetsDocument):
                 raise ValueError(f"expected one thing to be done to {', '.join(both)}, not hash and {key}")
         return self
 
-    def said(self) -> tuple[tuple[str, Any], ...]:
+    def chosen(self) -> tuple[tuple[str, Any], ...]:
         """What is said, as the plain value."""
         values = dict(self.plain_values())
         for key in ("mask", "truncate", "compute"):
             if key in self.model_fields_set:
                 values[key] = tuple(getattr(self, key).items())
         if self.hash:
-            values["hash"] = tuple((name, Secret(said.salt.get_secret_value())) for name, said in self.hash.items())
+            values["hash"] = tuple((name, Secret(chosen.salt.get_secret_value())) for name, chosen in self.hash.items())
         if "into" in self.model_fields_set:
             into = self.into
             values["into"] = None if into is None else (into.name, tuple(into.shard_columns.items()))

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from connectors.config.model import Model
 from historian.plans.type_options import TypeOptions, TypeRule
 
-__all__ = ["ChoicesDocument", "TypesDocument"]
+__all__ = ["TypeOptionsDocument", "TypesDocument"]
 
 
 def _no_null(value: object) -> object:
@@ -35,7 +35,7 @@ def _policy(what: str) -> Any:
     )
 
 
-class ChoicesDocument(Model):
+class TypeOptionsDocument(Model):
     """How values of some columns are carried."""
 
     bigint_unsigned: Literal["decimal", "int64", "text"] | None = Field(
@@ -75,14 +75,14 @@ class ChoicesDocument(Model):
         return TypeRule(pattern=pattern, values=tuple(sorted(made.items())))
 
 
-class TypesDocument(ChoicesDocument):
+class TypesDocument(TypeOptionsDocument):
     """How values are carried where there is a choice, of all columns and of some."""
 
-    columns: dict[Annotated[str, AfterValidator(_column_pattern)], ChoicesDocument] = Field(
+    columns: dict[Annotated[str, AfterValidator(_column_pattern)], TypeOptionsDocument] = Field(
         default={}, description="Choices for some columns, by a pattern on `DATABASE.TABLE` or `DATABASE.TABLE.COLUMN`."
     )
 
     def plain(self) -> TypeOptions:
         """The plain value."""
-        rules = [self.rule(""), *(choices.rule(pattern) for pattern, choices in self.columns.items())]
+        rules = [self.rule(""), *(type_options.rule(pattern) for pattern, type_options in self.columns.items())]
         return TypeOptions(tuple(rule for rule in rules if rule.values))

@@ -1,4 +1,4 @@
-"""Plans without any log: with them targets take up rows that they left to a later plan, where the log brings none."""
+"""Plans without any log: with them targets apply rows that they left to a later plan, where the log brings none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def idle_plan(tracker: Tracker, number: int, tables: Collection[int]) -> Plan | 
         return None
     last = tracker.stored(number)
     if last.start == last.end:
-        return None  # With that one everything was taken up.
+        return None  # With that one everything was applied.
     known = planned_tables(
         tracker.history,
         base=last.version,
@@ -38,7 +38,7 @@ def idle_plan(tracker: Tracker, number: int, tables: Collection[int]) -> Plan | 
         quarantines=store.quarantines(),
         start=last.end,
         sets_aside=tracker.online_changes.sets_aside,
-        choices=tracker.choices,
+        type_options=tracker.type_options,
     )
     planned = tuple(table for table in known if table.table_id in tables) or known[:1]
     if not planned:

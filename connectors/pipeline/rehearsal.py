@@ -45,7 +45,7 @@ class Rehearsal:
 
     def __init__(self, config: PipelineConfig, start: Catalog) -> None:
         self._captured = config.source.tables
-        self._choices = config.types
+        self._type_options = config.types
         self._flavor = config.source.flavor
         self._sinks = [
             (_place(settings, at), _DRY_RUNS[type(settings)](settings))
@@ -101,7 +101,7 @@ class Rehearsal:
             captured=self._captured,
             touched=(),
             quarantines={},
-            choices=self._choices,
+            type_options=self._type_options,
         )
         return Plan(
             number=number,

@@ -204,7 +204,7 @@ class Pipeline:
             if plan is not None:
                 yield PlannedLog.of(plan, tracker.reader)
                 number = plan.number
-                # Sinks hear nothing of a plan without tables, so none of them takes up rows with it.
+                # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
                 late = None if plan.tables else self._late_plan(number)
                 if late is not None:
                     yield PlannedLog.of(late, tracker.reader)
@@ -224,7 +224,7 @@ class Pipeline:
         tracker, history = self._tracker, self._tracker.history
         tables = history.catalog_at(history.first_number).tables
         return [
-            tracker.choices.in_forms(snapshot, history.versions_of(snapshot.table_id))
+            tracker.type_options.with_type_options(snapshot, history.versions_of(snapshot.table_id))
             for name, snapshot in sorted(tables.items())
             if tracker.captured(name)
         ]
@@ -234,7 +234,7 @@ class Pipeline:
         return self._tracker.reader.waiting_bytes(plan.end) >= self._config.run.batch_bytes
 
     def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:
-        """A plan behind that one with which sinks take up what they left to later ones, where it is time, or *at_end*."""
+        """A plan behind that one with which sinks apply what they left to later ones, where it is time, or *at_end*."""
         due = [item for sink in self._sinks for item in sink.due_us().items()]
         if not due or not (at_end or min(time_us for _, time_us in due) <= self._tracker.clock_us()):
             return None
@@ -247,9 +247,9 @@ class Pipeline:
             with decoded(planned, self._tracker.reader, self._spark) as chunks:
                 for sink in self._sinks:
                     sink.write(plan, self._timeline(plan), chunks)
-                amounts = _nulled(chunks.heads)
-            if amounts:
-                self._store.count_nulled(plan.number, amounts)
+                nulled_counts = _nulled(chunks.heads)
+            if nulled_counts:
+                self._store.count_nulled(plan.number, nulled_counts)
         self._tracker.done_with(_STREAM, plan.number)
         self._report(plan, self.stopped())
 
@@ -268,12 +268,12 @@ def _is_full(plan: Plan, limit_bytes: int) -> bool:
 
 def _nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
     """How many values became NULL that cannot be represented, by table id and column id."""
-    amounts: dict[tuple[int, int], int] = {}
+    nulled_counts: dict[tuple[int, int], int] = {}
     for head in heads:
         for name, count in json.loads(head.nulled or "{}").items():
             key = (head.table_id, column_id(name))
-            amounts[key] = amounts.get(key, 0) + count
-    return amounts
+            nulled_counts[key] = nulled_counts.get(key, 0) + count
+    return nulled_counts
 
 
 def _session(config: PipelineConfig, name: str) -> SparkSession:

@@ -15,7 +15,7 @@ from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.recovery.healing import Healed, stops_of
 from connectors.tracking.prepared_transactions import Commit, attached, prepared_table
 from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.type_options import check_forms, ranges_in_forms
+from connectors.tracking.type_options import check_forms, ranges_with_type_options
 from connectors.tracking.walk import behind_event
 from historian.ddl import StatementContext, resolve
 from historian.errors import ConfigError, SourceError, StoreError, UnknownTable
@@ -165,7 +165,7 @@ class _Rereading:
             if held.name != self.name:
                 resumed += (RenameTable(table=held.name, table_id=self.table_id, new=self.name),)
         catalog = self._catalog(resumed)
-        edits = _said(self.sql, context, catalog, self.name)
+        edits = _resolved_edits(self.sql, context, catalog, self.name)
         self._record(item, (*resumed, *edits), self.sql)
         if self.own is None:
             raise ConfigError(
@@ -261,7 +261,7 @@ class _Rereading:
         )
 
 
-def _said(sql: str, context: StatementContext, catalog: Catalog, name: TableName) -> tuple[Edit, ...]:
+def _resolved_edits(sql: str, context: StatementContext, catalog: Catalog, name: TableName) -> tuple[Edit, ...]:
     """The edits of the user's statement, which must be understood and on that table alone."""
     if not sql.strip():
         return ()
@@ -302,7 +302,7 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
     """The plan that brings the table's rows from its stop to the end of the last plan."""
     history = tracker.history
     new = {entry.number for entry in rereading.entries}
-    versions = tracker.choices.applied(history.versions_of(rereading.table_id))
+    versions = tracker.type_options.applied(history.versions_of(rereading.table_id))
     prefix = Prefix(rereading.before)
     held = [v for v in versions if v.number not in new and v.snapshot is not None and prefix.holds(v.entry)]
     chain = [*held[-1:], *(v for v in versions if v.number in new)]
@@ -315,13 +315,13 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
         connector=tracker.connector,
         start=rereading.before,
         end=last.end,
-        ranges=ranges_in_forms(
+        ranges=ranges_with_type_options(
             attached(
                 cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
                 rereading.rolled_back,
                 rereading.commits,
             ),
-            tracker.choices,
+            tracker.type_options,
             history,
         ),
         tables=(table,),

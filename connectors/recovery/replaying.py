@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from connectors.tracking.prepared_transactions import attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.type_options import check_forms, ranges_in_forms
+from connectors.tracking.type_options import check_forms, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import PositionUnknown, SourceError, StoreError, UnknownTable
 from historian.history.prefix import Prefix, covers
@@ -107,9 +107,9 @@ def replay(
         connector=tracker.connector,
         start=start,
         end=last.end,
-        ranges=ranges_in_forms(
+        ranges=ranges_with_type_options(
             attached(cut_ranges(start, bounds, tracker.range_bytes), walk.rolled_back, walk.commits),
-            tracker.choices,
+            tracker.type_options,
             tracker.history,
         ),
         tables=(replace(table, behind=behind, seed=seed[0].number if seed else 0),),
@@ -226,7 +226,7 @@ def _planned(
         quarantines=walk.quarantines,
         start=start,
         sets_aside=tracker.online_changes.sets_aside,
-        choices=tracker.choices,
+        type_options=tracker.type_options,
     )
     found = next((table for table in tables if table.table_id == table_id), None)
     stop = walk.quarantines.get(table_id) if found is None else found.quarantine

@@ -98,7 +98,7 @@ class _SourceSettings:
     end: str | None
     until: str | None
     after_plan: int
-    absence: bool
+    missing: bool
 
     def reader(self) -> Reader:
         """A reader of the configured log."""
@@ -134,7 +134,7 @@ class _SourceSettings:
                 schema_at=self.schema_at,
                 name=self.name,
                 limit_bytes=self.batch_bytes(),
-                absence=self.absence,
+                missing=self.missing,
             )
         finally:
             tracker.close()
@@ -167,7 +167,7 @@ def _settings(options: Mapping[str, str], *, streaming: bool = False) -> _Source
         end=given.get("to"),
         until=given.get("until"),
         after_plan=int(after_plan),
-        absence=absent == "true",
+        missing=absent == "true",
     )
 
 

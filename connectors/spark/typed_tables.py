@@ -36,19 +36,19 @@ TYPED_COLUMNS = (
 )
 """Columns of a typed row before its data."""
 
-_ABSENCE_FIELDS = tuple(pa.field(name, NAMES_TYPE) for name in MISSING_COLUMNS)
+_MISSING_FIELDS = tuple(pa.field(name, NAMES_TYPE) for name in MISSING_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
     """A table and the snapshot that its rows are projected to.
 
-    *absence*: whether rows have columns that name their absent ones (:mod:`historian.changelog.missing_columns`), behind
+    *missing*: whether rows have columns that name their absent ones (:mod:`historian.changelog.missing_columns`), behind
     :data:`TYPED_COLUMNS`.
     """
 
     snapshot: Snapshot
-    absence: bool = False
+    missing: bool = False
 
     @classmethod
     def find(
@@ -59,7 +59,7 @@ class TypedTable:
         schema_at: str | None,
         name: str | None,
         limit_bytes: int,
-        absence: bool = False,
+        missing: bool = False,
     ) -> TypedTable:
         """The table's schema: remembered under the stream's *name*, else the one at *schema_at* or at the start.
 
@@ -74,7 +74,7 @@ class TypedTable:
             raise ConfigError("not a table name", problems=(f'expected DATABASE.TABLE @ $.table (got "{table}")',))
         remembered = None if name is None else tracker.store.stream(name)
         if remembered is not None:
-            return cls(codec.load(Snapshot, remembered), absence)
+            return cls(codec.load(Snapshot, remembered), missing)
         snapshot = tracker.snapshot_of(TableName(database, plain), schema_at, limit_bytes=limit_bytes)
         if snapshot is None:
             raise UnknownTable(
@@ -82,20 +82,20 @@ class TypedTable:
                 where=table,
                 next_step="check the name, and that source.tables captures it",
             )
-        system = {field.name for field in (*TYPED_COLUMNS, *(_ABSENCE_FIELDS if absence else ()))}
+        system = {field.name for field in (*TYPED_COLUMNS, *(_MISSING_FIELDS if missing else ()))}
         taken = system & {column.name.lower() for column in snapshot.columns}
         if taken:
             problems = tuple(f"a data column has the name of a system column @ {table}.{column}" for column in taken)
             raise ConfigError("typed rows of this table cannot be told apart", problems=problems)
         if name is not None:
             tracker.store.remember_stream(name, codec.dump(Snapshot, snapshot))
-        return cls(snapshot, absence)
+        return cls(snapshot, missing)
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows: :data:`TYPED_COLUMNS`, then the table's columns by name."""
         data = [pa.field(column.name, arrow_type(column.type)) for column in self.snapshot.columns]
-        return pa.schema([*TYPED_COLUMNS, *(_ABSENCE_FIELDS if self.absence else ()), *data])
+        return pa.schema([*TYPED_COLUMNS, *(_MISSING_FIELDS if self.missing else ()), *data])
 
     def wanted(self, tables: Sequence[PlannedTable]) -> tuple[PlannedTable, ...]:
         """This table's part of a plan.
@@ -118,7 +118,7 @@ class TypedTable:
             PlanOutdated: *tables* lack its version.
             TableStopped: rows have absent columns, and nothing in the schema tells which.
         """
-        if ABSENT in chunk.rows.schema.names and not self.absence:
+        if ABSENT in chunk.rows.schema.names and not self.missing:
             raise TableStopped(
                 "row images that lack columns",
                 where=f"{self.snapshot.name}, behind {chunk.first_position}",
@@ -136,16 +136,16 @@ class TypedTable:
             pa.repeat(pa.scalar(chunk.version, pa.int64()), count),
             positions(chunk),
             projected.column("ordinal"),
-            *self._absence(projected),
+            *self._missing(projected),
             *(projected.column(physical_name(column.id)) for column in self.snapshot.columns),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _absence(self, rows: pa.RecordBatch) -> list[pa.Array]:
+    def _missing(self, rows: pa.RecordBatch) -> list[pa.Array]:
         names = [column.name for column in self.snapshot.columns]
         return [
             name_lists(rows.column(f.name), names) if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type)
-            for f in (_ABSENCE_FIELDS if self.absence else ())
+            for f in (_MISSING_FIELDS if self.missing else ())
         ]
 
     def _check(self, version: PlannedVersion) -> None:

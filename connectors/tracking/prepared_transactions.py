@@ -158,8 +158,8 @@ class PreparedSchemas:
                     why = why or "its schema changed since in a way that its rows cannot follow"
                     stops.append(Stop(table=now.name, reason=why, table_id=now.table_id))
         commit = Commit(place=item.place, rows=PreparedRows(xa=xa, tables=tuple(tables)))
-        said = tuple(replace(stop, reason=f"{stop.reason}\n  for {xa}") for stop in stops)
-        return Settled(commit=commit, touched=frozenset(touched), stops=said)
+        named_stops = tuple(replace(stop, reason=f"{stop.reason}\n  for {xa}") for stop in stops)
+        return Settled(commit=commit, touched=frozenset(touched), stops=named_stops)
 
     def _is_forgotten(self, table_id: int, version: int) -> bool:
         first = self._history.first_number

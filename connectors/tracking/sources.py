@@ -62,7 +62,7 @@ def make_tracker(
         capture=_capture(source) if isinstance(source, ServerSource) else None,
         schema=_schema(source),
         online_changes=source.tables.online_changes,
-        choices=config.types,
+        type_options=config.types,
         accept_cascades=source.accept_cascades if isinstance(source, ServerSource) else (),
         **settings,
     )

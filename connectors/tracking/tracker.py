@@ -18,7 +18,7 @@ from connectors.tracking.first_schema import first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.type_options import check_forms, ranges_in_forms
+from connectors.tracking.type_options import check_forms, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import StoreError
 from historian.history.history import History
@@ -55,7 +55,7 @@ class Tracker:
         schema: catalog given by hand for tables whose CREATE is not in the log.
         range_bytes: a plan's log is cut into ranges of at least this size, so that executors share it.
         online_changes: tools whose swaps of two tables are changes of one.
-        choices: how values are carried.
+        type_options: how values are carried.
         accept_cascades: names of tables whose rows may change by cascades that the log does not show.
     """
 
@@ -72,7 +72,7 @@ class Tracker:
         schema: Catalog | None = None,
         range_bytes: int = 32 << 20,
         online_changes: OnlineChanges = NO_TOOLS,
-        choices: TypeOptions = NO_TYPE_OPTIONS,
+        type_options: TypeOptions = NO_TYPE_OPTIONS,
         accept_cascades: Collection[str] = (),
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
@@ -86,7 +86,7 @@ class Tracker:
         self._schema = schema
         self.range_bytes = range_bytes
         self.online_changes = online_changes
-        self.choices = choices
+        self.type_options = type_options
         self.accept_cascades = accept_cascades
         self.clock_us = clock_us
         self._history: History | None = None
@@ -205,7 +205,7 @@ class Tracker:
 
     def _in_force(self, version: Version) -> Snapshot | None:
         """The schema of a version as plans have it."""
-        chain = self.choices.applied(self.history.versions_of(version.table_id))
+        chain = self.type_options.applied(self.history.versions_of(version.table_id))
         return next((each.snapshot for each in chain if each.number == version.number), version.snapshot)
 
     def done_with(self, stream: str, number: int) -> None:
@@ -261,7 +261,7 @@ class Tracker:
             quarantines=walk.quarantines,
             start=start,
             sets_aside=self.online_changes.sets_aside,
-            choices=self.choices,
+            type_options=self.type_options,
         )
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
         plan = Plan(
@@ -270,9 +270,9 @@ class Tracker:
             connector=self.connector,
             start=start,
             end=bounds[-1].position,
-            ranges=ranges_in_forms(
+            ranges=ranges_with_type_options(
                 attached(cut_ranges(start, bounds, self.range_bytes), walk.rolled_back, walk.commits),
-                self.choices,
+                self.type_options,
                 history,
             )
             if tables

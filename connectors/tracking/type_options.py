@@ -13,17 +13,19 @@ from historian.plans.type_options import CHOICES, TypeOptions, forms_of
 if TYPE_CHECKING:
     from historian.history.history import History
 
-__all__ = ["check_forms", "ranges_in_forms"]
+__all__ = ["check_forms", "ranges_with_type_options"]
 
 
-def ranges_in_forms(ranges: Sequence[LogRange], choices: TypeOptions, history: History) -> tuple[LogRange, ...]:
+def ranges_with_type_options(
+    ranges: Sequence[LogRange], type_options: TypeOptions, history: History
+) -> tuple[LogRange, ...]:
     """*ranges* with the forms of columns in the schemas of rows that were prepared before them."""
 
     def table(prepared: PreparedTable) -> PreparedTable:
         if prepared.snapshot is None:
             return prepared
         versions = history.versions_of(prepared.table_id)
-        return replace(prepared, snapshot=choices.in_forms(prepared.snapshot, versions))
+        return replace(prepared, snapshot=type_options.with_type_options(prepared.snapshot, versions))
 
     def rows(prepared: PreparedRows) -> PreparedRows:
         return replace(prepared, tables=tuple(map(table, prepared.tables)))

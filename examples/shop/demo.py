@@ -51,7 +51,7 @@ class Lake:
         self._spark = spark
         self._path = path
         self._read: dict[str, pa.Table] = {}
-        self.homes = sorted(self.table("historian_tables").to_pylist(), key=lambda home: home["table_id"])
+        self.locations = sorted(self.table("historian_tables").to_pylist(), key=lambda location: location["table_id"])
 
     def table(self, directory: str) -> pa.Table:
         """A Delta table, whole, as Spark reads it."""
@@ -59,16 +59,16 @@ class Lake:
             self._read[directory] = self._spark.read.format("delta").load(str(self._path / directory)).toArrow()
         return self._read[directory]
 
-    def changelog(self, home: dict[str, Any]) -> pa.Table:
+    def changelog(self, location: dict[str, Any]) -> pa.Table:
         """A table's changelog in order."""
-        return self.table(home["changelog"]).sort_by("offset")
+        return self.table(location["changelog"]).sort_by("offset")
 
-    def rows(self, home: dict[str, Any], history: History) -> pa.Table:
+    def rows(self, location: dict[str, Any], history: History) -> pa.Table:
         """A table's final rows: its mirror, or without a key its changelog folded."""
-        if home["mirror"]:
-            return self.table(home["mirror"])
-        changelog, names = self.changelog(home), []
-        versions = [version for version in history.versions_of(home["table_id"]) if version.snapshot is not None]
+        if location["mirror"]:
+            return self.table(location["mirror"])
+        changelog, names = self.changelog(location), []
+        versions = [version for version in history.versions_of(location["table_id"]) if version.snapshot is not None]
         for column in versions[-1].snapshot.columns:
             # Rows from before a column was added read the default it was added with.
             added = next(v.number for v in versions if v.snapshot.column_by_id(column.id) is not None)
@@ -134,13 +134,13 @@ def replay(console: Console, config: PipelineConfig) -> SparkSession:
 def show_tables(console: Console, lake: Lake) -> None:
     """The tables that the log held."""
     shown = Table("table", "changelog", "rows", "mirror", "rows", title="Tables found")
-    for home in lake.homes:
-        mirror = home["mirror"]
-        note = " (dropped)" if home["dropped"] else ""
+    for location in lake.locations:
+        mirror = location["mirror"]
+        note = " (dropped)" if location["dropped"] else ""
         shown.add_row(
-            home["name"] + note,
-            home["changelog"],
-            f"{lake.table(home['changelog']).num_rows:,}",
+            location["name"] + note,
+            location["changelog"],
+            f"{lake.table(location['changelog']).num_rows:,}",
             mirror or "none: no key",
             f"{lake.table(mirror).num_rows:,}" if mirror else "",
         )
@@ -149,9 +149,9 @@ def show_tables(console: Console, lake: Lake) -> None:
 
 def versions_of(lake: Lake, history: History) -> Iterator[tuple[dict[str, Any], Version]]:
     """Each captured table's versions, oldest first."""
-    for home in lake.homes:
-        for version in history.versions_of(home["table_id"]):
-            yield home, version
+    for location in lake.locations:
+        for version in history.versions_of(location["table_id"]):
+            yield location, version
 
 
 def show_versions(console: Console, lake: Lake, history: History) -> None:
@@ -165,10 +165,10 @@ def show_versions(console: Console, lake: Lake, history: History) -> None:
 def show_edges(console: Console, lake: Lake, history: History) -> None:
     """The last changelog rows before each DDL and the first behind it."""
     console.rule("Changelog rows around each DDL")
-    for home in lake.homes:
-        changelog = lake.changelog(home)
+    for location in lake.locations:
+        changelog = lake.changelog(location)
         numbers = changelog.column("schema_version").to_pylist()
-        for version in history.versions_of(home["table_id"])[1:]:
+        for version in history.versions_of(location["table_id"])[1:]:
             console.print(
                 f"[bold]{version.name}[/] [magenta]{one_line(version.entry.statement)}[/] at {position(version)}"
             )
@@ -189,11 +189,13 @@ def show_row(console: Console, row: dict[str, Any]) -> None:
 
 def show_rows(console: Console, lake: Lake, history: History) -> None:
     """The first rows of each table at the end."""
-    for home in lake.homes:
-        if home["dropped"]:
+    for location in lake.locations:
+        if location["dropped"]:
             continue
-        rows = lake.rows(home, history)
-        title = f"{home['name']}: {rows.num_rows:,} rows in the end" + ("" if home["mirror"] else " (changelog folded)")
+        rows = lake.rows(location, history)
+        title = f"{location['name']}: {rows.num_rows:,} rows in the end" + (
+            "" if location["mirror"] else " (changelog folded)"
+        )
         shown = Table(*rows.column_names, title=title)
         for row in rows.slice(0, SHOWN_ROWS).to_pylist():
             shown.add_row(*(short(value) for value in row.values()))
@@ -203,7 +205,7 @@ def show_rows(console: Console, lake: Lake, history: History) -> None:
 def show_verdicts(console: Console, lake: Lake, history: History) -> bool:
     """Compares each table with what the server held; whether all are equal."""
     console.rule("Compared with what the server held at the end of the recording")
-    by_name = {home["name"]: home for home in lake.homes if not home["dropped"]}
+    by_name = {location["name"]: location for location in lake.locations if not location["dropped"]}
     finals = final_tables(HERE)
     verdicts = [compare_table(lake, history, by_name.get(f"shop.{final.name}"), final) for final in finals]
     for verdict in verdicts:
@@ -218,10 +220,10 @@ def show_verdicts(console: Console, lake: Lake, history: History) -> bool:
     return equal
 
 
-def compare_table(lake: Lake, history: History, home: dict[str, Any] | None, final: FinalTable) -> Verdict:
+def compare_table(lake: Lake, history: History, location: dict[str, Any] | None, final: FinalTable) -> Verdict:
     """One table's verdict; one that was not replicated differs in every row."""
-    if home is None or home["stopped"]:
-        reason = "was not replicated" if home is None else f"stopped: {home['stopped']}"
+    if location is None or location["stopped"]:
+        reason = "was not replicated" if location is None else f"stopped: {location['stopped']}"
         return Verdict(
             table=final.name,
             rows=final.rows.num_rows,
@@ -229,7 +231,7 @@ def compare_table(lake: Lake, history: History, home: dict[str, Any] | None, fin
             different_rows=final.rows.num_rows or 1,
             differences=(reason,),
         )
-    return compare(lake.rows(home, history), final)
+    return compare(lake.rows(location, history), final)
 
 
 def position(version: Version) -> str:

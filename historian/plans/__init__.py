@@ -3,7 +3,7 @@
 Reading and writing by a plan do not belong here.
 """
 
-from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, Said, word_for
+from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
 from historian.plans.plans import (
     LogRange,
     Plan,
@@ -16,7 +16,7 @@ from historian.plans.plans import (
     version_in,
 )
 from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts
-from historian.plans.shards import Into, SaidInto, evolution_problems, group_problems
+from historian.plans.shards import Into, IntoSettings, evolution_problems, group_problems
 from historian.plans.type_options import CHOICES, NO_TYPE_OPTIONS, TypeOptions, TypeRule, forms_of, type_options_of
 
 __all__ = [
@@ -26,7 +26,9 @@ __all__ = [
     "PRESETS",
     "RULES",
     "STOPS",
+    "EvolutionSettings",
     "Into",
+    "IntoSettings",
     "LogRange",
     "Plan",
     "PlannedTable",
@@ -35,10 +37,9 @@ __all__ = [
     "PreparedTable",
     "Quarantine",
     "RolledBack",
-    "Said",
-    "SaidInto",
     "TypeOptions",
     "TypeRule",
+    "action_for",
     "brings",
     "evolution_problems",
     "forms_of",
@@ -49,5 +50,4 @@ __all__ = [
     "retracts",
     "type_options_of",
     "version_in",
-    "word_for",
 ]

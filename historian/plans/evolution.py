@@ -9,9 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-__all__ = ["EVOLVE", "PRESETS", "RULES", "STOPS", "TARGETS", "Rule", "Said", "Word", "problems", "word_for"]
+__all__ = [
+    "EVOLVE",
+    "PRESETS",
+    "RULES",
+    "STOPS",
+    "TARGETS",
+    "Action",
+    "EvolutionSettings",
+    "Rule",
+    "action_for",
+    "problems",
+]
 
-Word = Literal["apply", "keep", "new_column", "ignore", "quarantine", "fail"]
+Action = Literal["apply", "keep", "new_column", "ignore", "quarantine", "fail"]
 """What a target does about an edit."""
 
 TARGETS = ("changelog", "mirror", "history")
@@ -20,10 +31,10 @@ TARGETS = ("changelog", "mirror", "history")
 PRESETS = ("strict", "evolve", "lenient")
 """Words for all kinds of edits at once, in the order of :attr:`Rule.presets`."""
 
-Said = tuple[tuple[str, str], ...]
+EvolutionSettings = tuple[tuple[str, str], ...]
 """What a configuration says of a table: pairs of ``preset`` or a kind of edit, and a word."""
 
-EVOLVE: Said = (("preset", "evolve"),)
+EVOLVE: EvolutionSettings = (("preset", "evolve"),)
 """What holds where nothing is said."""
 
 STOPS = ("fail", "quarantine")
@@ -52,14 +63,14 @@ class Rule:
     presets: tuple[str, ...]
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def actions(self) -> tuple[str, ...]:
         """The words that can be said of the edit."""
         return tuple(self.meanings)
 
 
 def _rule(edit: str, what: str, presets: str, *, strict: bool = True, **meanings: str | tuple[str, str, str]) -> Rule:
     """*presets*: three words; *strict*: whether the edit can stop a table."""
-    said = {word: (text,) * 3 if isinstance(text, str) else text for word, text in meanings.items()}
+    said = {action: (text,) * 3 if isinstance(text, str) else text for action, text in meanings.items()}
     meanings_of = {**said, **(_STOPS if strict else {})}
     return Rule(edit=edit, what=what, meanings=meanings_of, presets=tuple(presets.split()))
 
@@ -189,7 +200,7 @@ RULES: Mapping[str, Rule] = {
 """Kind of edit to its rule."""
 
 
-def word_for(said: Said, edit: str) -> Word:
+def action_for(said: EvolutionSettings, edit: str) -> Action:
     """What a table's targets do about an edit of kind *edit*.
 
     Args:
@@ -197,17 +208,17 @@ def word_for(said: Said, edit: str) -> Word:
     """
     chosen = dict(said)
     preset = RULES[edit].presets[PRESETS.index(chosen.get("preset", "evolve"))]
-    return cast("Word", chosen.get(edit) or preset)
+    return cast("Action", chosen.get(edit) or preset)
 
 
-def problems(said: Said) -> list[tuple[str, str]]:
+def problems(said: EvolutionSettings) -> list[tuple[str, str]]:
     """What of *said* is no rule: the key, and what was expected there."""
     found = []
-    for key, word in said:
+    for key, action in said:
         if key != "preset" and key not in RULES:
             found.append((key, f"expected one of preset, {', '.join(RULES)}"))
             continue
-        allowed = PRESETS if key == "preset" else RULES[key].words
-        if word not in allowed:
+        allowed = PRESETS if key == "preset" else RULES[key].actions
+        if action not in allowed:
             found.append((key, f"expected {' or '.join(allowed)}"))
     return found

@@ -84,7 +84,7 @@ def planned_tables(  # noqa: PLR0913 each by name, and each is wanted
     quarantines: Mapping[int, Quarantine],
     start: LogPosition | None = None,
     sets_aside: _Aside = lambda _table, _new: False,
-    choices: TypeOptions = NO_TYPE_OPTIONS,
+    type_options: TypeOptions = NO_TYPE_OPTIONS,
 ) -> tuple[PlannedTable, ...]:
     """The captured tables of a plan with the versions they need, by table id.
 
@@ -97,7 +97,7 @@ def planned_tables(  # noqa: PLR0913 each by name, and each is wanted
         quarantines: by table id; a table stopped at or before *start* has left and is not planned.
         start: where the plan starts.
         sets_aside: whether a captured table of the first name is still one under the second, for a moment.
-        choices: how values are carried.
+        type_options: how values are carried.
     """
     edited = {version.table_id for number in range(base + 1, last + 1) for version in history.versions_by(number)}
     tables = []
@@ -105,7 +105,7 @@ def planned_tables(  # noqa: PLR0913 each by name, and each is wanted
         stop = quarantines.get(table_id)
         if stop is not None and start is not None and _is_behind(start, stop.place):
             continue
-        chain = [version for version in choices.applied(history.versions_of(table_id)) if version.number <= last]
+        chain = [version for version in type_options.applied(history.versions_of(table_id)) if version.number <= last]
         planned = _planned(chain, base, _wanted(chain, captured, sets_aside), stop)
         if planned is not None:
             tables.append(planned)

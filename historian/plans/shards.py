@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from historian.changelog.operations import RESERVED_COLUMNS
 from historian.names import TableName
-from historian.plans.evolution import RULES, STOPS, Said, word_for
+from historian.plans.evolution import RULES, STOPS, EvolutionSettings, action_for
 from historian.schema.snapshots import Column, ColumnType
 
-__all__ = ["SHARD_IDS", "Into", "SaidInto", "evolution_problems", "group_problems"]
+__all__ = ["SHARD_IDS", "Into", "IntoSettings", "evolution_problems", "group_problems"]
 
 SHARD_IDS = 1_950_000_000
 """Ids of shard columns are above, those of the source's columns below, and those of computed columns above theirs."""
 
-SaidInto = tuple[str, tuple[tuple[str, str], ...]]
+IntoSettings = tuple[str, tuple[tuple[str, str], ...]]
 """What a configuration says: ``database.table`` of the one table, and shard columns with their patterns."""
 
 _TEXT = ColumnType(name="varchar", length=255, charset="utf8mb4", collation="utf8mb4_bin")
@@ -35,10 +35,10 @@ class Into:
     columns: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, said: SaidInto) -> Into:
-        """What *said* means."""
-        database, _, table = said[0].partition(".")
-        return cls(name=TableName(database, table), columns=tuple(said[1]))
+    def of(cls, settings: IntoSettings) -> Into:
+        """What *settings* means."""
+        database, _, table = settings[0].partition(".")
+        return cls(name=TableName(database, table), columns=tuple(settings[1]))
 
     @property
     def shape(self) -> str:
@@ -58,9 +58,9 @@ class Into:
         return tuple(pattern.format(database=name.database, table=name.table) for _, pattern in self.columns)
 
 
-def group_problems(glob: str, said: SaidInto) -> Iterator[str]:
-    """What of *said*, for tables that match *glob*, cannot work; each with the key that it stands under."""
-    name, columns = said
+def group_problems(glob: str, settings: IntoSettings) -> Iterator[str]:
+    """What of *settings*, for tables that match *glob*, cannot work; each with the key that it stands under."""
+    name, columns = settings
     if not all(name.partition(".")[::2]):
         yield f"expected DATABASE.TABLE @ $.into.name (got {name!r})"
     if not columns:
@@ -87,10 +87,10 @@ def group_problems(glob: str, said: SaidInto) -> Iterator[str]:
             )
 
 
-def evolution_problems(said: Said) -> Iterator[str]:
-    """Words of *said* that one table of many cannot follow."""
+def evolution_problems(settings: EvolutionSettings) -> Iterator[str]:
+    """Words of *settings* that one table of many cannot follow."""
     allowed = ("apply", *STOPS)
-    wrong = [f"{word} of {edit}" for edit in RULES if (word := word_for(said, edit)) not in allowed]
+    wrong = [f"{action} of {edit}" for edit in RULES if (action := action_for(settings, edit)) not in allowed]
     if wrong:
         yield f"expected {', '.join(allowed)}, where into is said @ $.evolution (got {', '.join(wrong)})"
 

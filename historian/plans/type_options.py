@@ -128,7 +128,7 @@ class TypeOptions:
             for version in versions
         ]
 
-    def in_forms(self, snapshot: Snapshot, versions: Sequence[Version]) -> Snapshot:
+    def with_type_options(self, snapshot: Snapshot, versions: Sequence[Version]) -> Snapshot:
         """*snapshot*, of the table of *versions*, with the forms of its columns."""
         return _snapshot(snapshot, self._formed(versions)) if self.rules else snapshot
 

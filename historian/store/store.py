@@ -334,12 +334,12 @@ class Store:
         """What :meth:`remember_log` kept last."""
         return self._transactions.read(lambda connection: fact(connection, "log"))
 
-    def count_nulled(self, plan: int, amounts: Mapping[tuple[int, int], int]) -> None:
+    def count_nulled(self, plan: int, nulled_counts: Mapping[tuple[int, int], int]) -> None:
         """Notes how many values became NULL in a plan that cannot be represented, by table id and column id. A plan run again replaces its counts."""
 
         def work(connection: Connection) -> None:
             connection.execute(delete(counts).where(counts.c.plan == plan))
-            for (table_id, column_id), amount in amounts.items():
+            for (table_id, column_id), amount in nulled_counts.items():
                 row = {"plan": plan, "table_id": table_id, "column_id": column_id, "amount": amount}
                 connection.execute(insert(counts).values(**row))
 

@@ -94,7 +94,7 @@ class Sink(Protocol):
         """
 
     def due_us(self) -> Mapping[int, int]:
-        """Ids of tables with targets that are to take up rows later than the plan which brought them, and when at the latest.
+        """Ids of tables with targets that are to apply rows later than the plan which brought them, and when at the latest.
 
         UTC microseconds. A plan without any log, which names them, makes them all do so. Of the opened sink, as of its last
         plan. Cheap; reads nothing.

@@ -1,4 +1,4 @@
-"""What a sink once decided about edits of a table, kept with the table's home, so that a replay decides nothing anew."""
+"""What a sink once decided about edits of a table, kept with the table's location, so that a replay decides nothing anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from historian.plans.evolution import STOPS
 from historian.schema.snapshots import Snapshot
 
-__all__ = ["GENERATION", "Decision", "Decisions", "Following"]
+__all__ = ["GENERATION", "Decision", "Decisions", "VersionChange"]
 
 GENERATION = 100_000_000
 """A column that is set aside leaves its place to one with an id that is higher by this; ids of a history lie below."""
@@ -22,14 +22,14 @@ class Decision:
     Attributes:
         version: that the edit leads to.
         column_id: of the history; 0 where it is about no column.
-        edit, word: see :mod:`historian.plans.evolution`. ``add_column`` with ``new_column``: the column is added, and what rows from
+        edit, action: see :mod:`historian.plans.evolution`. ``add_column`` with ``new_column``: the column is added, and what rows from
             before read in it is not known.
     """
 
     version: int
     column_id: int
     edit: str
-    word: str
+    action: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,28 +55,28 @@ class Decisions:
         """As JSON; "" where nothing was decided about yet."""
         if not self.upto:
             return ""
-        made = [[d.version, d.column_id, d.edit, d.word] for d in self.made]
+        made = [[d.version, d.column_id, d.edit, d.action] for d in self.made]
         return json.dumps({"upto": self.upto, "made": made}, separators=(",", ":"))
 
     @property
     def stops(self) -> bool:
         """Whether one of them is that the table is not written any more."""
-        return any(decision.word in STOPS for decision in self.made)
+        return any(decision.action in STOPS for decision in self.made)
 
     def until(self, version: int) -> Decisions:
         """What was decided about edits up to the one that leads to *version*."""
         return Decisions(upto=min(self.upto, version), made=tuple(self._upto(version)))
 
-    def word(self, version: int, edit: str, column_id: int = 0) -> str:
+    def action(self, version: int, edit: str, column_id: int = 0) -> str:
         """What was decided about an edit."""
         for made in self.made:
             if (made.version, made.column_id, made.edit) == (version, column_id, edit):
-                return made.word
+                return made.action
         return "apply"
 
-    def says(self, edit: str, *words: str, before: int | None = None) -> bool:
-        """Whether one of *words* was decided about an edit of that kind, before a version."""
-        return any(d.edit == edit and d.word in words and (before is None or d.version < before) for d in self.made)
+    def is_one_of(self, edit: str, *actions: str, before: int | None = None) -> bool:
+        """Whether one of *actions* was decided about an edit of that kind, before a version."""
+        return any(d.edit == edit and d.action in actions and (before is None or d.version < before) for d in self.made)
 
     def left_out(self, version: int) -> frozenset[int]:
         """Ids of the history's columns that targets do not have at *version*."""
@@ -111,12 +111,12 @@ class Decisions:
         key = tuple(self.shown_id(column_id, version) for column_id in snapshot.primary_key)
         return replace(snapshot, columns=tuple(columns), primary_key=key)
 
-    def _upto(self, version: int, word: str = "") -> Iterator[Decision]:
-        return (d for d in self.made if d.word == (word or d.word) and d.version <= version)
+    def _upto(self, version: int, action: str = "") -> Iterator[Decision]:
+        return (d for d in self.made if d.action == (action or d.action) and d.version <= version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
+class VersionChange:
     """How a target goes from one version of a table to the next where something was decided about the table.
 
     Attributes:

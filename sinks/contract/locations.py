@@ -1,4 +1,4 @@
-"""A table's home in a sink: its directories, and how it stands."""
+"""A table's location in a sink: its directories, and how it stands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 from sinks.contract.decisions import Decisions
 
-__all__ = ["Homes", "TableLocation", "location_holding"]
+__all__ = ["TableLocation", "TableLocations", "location_holding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class TableLocation:
         return tuple(map(int, self.key.split(","))) if self.key else ()
 
     def keyed(self, snapshot: Snapshot | None) -> Snapshot | None:
-        """*snapshot* with the key that tells rows apart in this home."""
+        """*snapshot* with the key that tells rows apart in this location."""
         return snapshot if snapshot is None or not self.key else replace(snapshot, primary_key=self.key_columns)
 
     @property
@@ -75,7 +75,7 @@ class TableLocation:
     @property
     def is_archive(self) -> bool:
         """Whether its directories stay as they are when another table comes under its name."""
-        return bool(self.evolved) and Decisions.parse(self.evolved).says("drop_table", "keep", "ignore")
+        return bool(self.evolved) and Decisions.parse(self.evolved).is_one_of("drop_table", "keep", "ignore")
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class TableLocation:
         return self.table_id < 0
 
     @property
-    def former(self) -> tuple[str, ...]:
+    def previous(self) -> tuple[str, ...]:
         """The directories that it had before a gap in its rows."""
         return tuple(filter(None, (self.former_mirror, self.former_history)))
 
@@ -104,20 +104,20 @@ class TableLocation:
         return self.stopped or (f"quarantined: {self.quarantined}" if self.quarantined else None)
 
 
-Homes = Mapping[int, TableLocation]
-"""Table id to home."""
+TableLocations = Mapping[int, TableLocation]
+"""Table id to location."""
 
 
-def location_holding(homes: Homes, table_id: int, plan: int) -> TableLocation | None:
-    """The home of a table that has its rows up to *plan*, though others may have taken its place; None where none has.
+def location_holding(locations: TableLocations, table_id: int, plan: int) -> TableLocation | None:
+    """The location of a table that has its rows up to *plan*, though others may have taken its place; None where none has.
 
     Args:
-        homes: the present ones.
+        locations: the present ones.
         plan: its number.
     """
-    home = homes.get(table_id)
-    while home is not None and plan < home.since:
+    location = locations.get(table_id)
+    while location is not None and plan < location.since:
         # A plan that reads a table again has no other table.
-        since = home.since
-        home = next((h for h in homes.values() if h.is_replaced and h.dropped == since), None)
-    return None if home is None or (home.stopped and home.stopped_in <= plan) else home
+        since = location.since
+        location = next((h for h in locations.values() if h.is_replaced and h.dropped == since), None)
+    return None if location is None or (location.stopped and location.stopped_in <= plan) else location

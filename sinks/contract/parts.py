@@ -12,8 +12,8 @@ from historian.plans.segments import retracts
 from historian.schema.snapshots import Column, Snapshot
 from historian.schema.type_compatibility import retyped
 from sinks.contract.chunks import Chunks
-from sinks.contract.decisions import Following
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.decisions import VersionChange
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.shard_edits import ClearShard
 from sinks.contract.tables import occupants
 
@@ -40,19 +40,19 @@ class Part:
     """One segment of one table in a plan.
 
     Attributes:
-        home: where it goes.
-        index: its place among the parts of the same home, from 0.
+        location: where it goes.
+        index: its place among the parts of the same location, from 0.
         versions: that belong to the segment, in order; a version without place is the one in force before the plan.
         base: the snapshot in force before the part; None where the table was not there.
         base_version: the number of that version.
         chunks: sequence of each chunk of rows to its row count, in order.
         partial: whether some of its rows have absent columns (:mod:`historian.changelog.missing_columns`).
-        following: version to how targets go to it, where something was decided about the table.
+        version_changes: version to how targets go to it, where something was decided about the table.
         set_aside: ids of columns of targets whose place another one has before the part; rows from before hold values there.
     """
 
     plan: int
-    home: TableLocation
+    location: TableLocation
     segment: int
     index: int
     versions: tuple[PlannedVersion, ...]
@@ -60,7 +60,7 @@ class Part:
     base_version: int
     chunks: Mapping[int, int]
     partial: bool = False
-    following: Mapping[int, Following] = field(default_factory=dict)
+    version_changes: Mapping[int, VersionChange] = field(default_factory=dict)
     set_aside: tuple[int, ...] = ()
 
     @property
@@ -112,7 +112,7 @@ class Part:
     def touches(self) -> bool:
         """Whether the part commits to its targets."""
         news = any(version.place is not None for version in self.versions)
-        return self.rows > 0 or news or (self.home.since == self.plan and self.segment == 0)
+        return self.rows > 0 or news or (self.location.since == self.plan and self.segment == 0)
 
     @property
     def added(self) -> tuple[tuple[Column, int], ...]:
@@ -147,35 +147,35 @@ def links_of(parts: list[Part]) -> dict[str, int]:
     """Directory to the transaction version that its table has when it holds the plan of *parts*."""
     links: dict[str, int] = {}
     for part in parts:
-        for directory in part.home.directories:
+        for directory in part.location.directories:
             links[directory] = max(links.get(directory, 0), part.transaction(Step.ROWS))
     return links
 
 
 def parts_of(
-    plan: Plan, homes: Homes, rows: ChunkRows, partial: Collection[tuple[int, int]] = frozenset()
+    plan: Plan, locations: TableLocations, rows: ChunkRows, partial: Collection[tuple[int, int]] = frozenset()
 ) -> list[Part]:
-    """The parts of *plan* that touch a target, those of one home in order; tables that are stopped have none.
+    """The parts of *plan* that touch a target, those of one location in order; tables that are stopped have none.
 
     *rows* and *partial* are what :func:`count_rows` found.
     """
     parts: list[Part] = []
-    for tables in occupants(plan, homes):
+    for tables in occupants(plan, locations):
         index = 0
         for table in tables:
             base: Snapshot | None = None
             base_version = 0
             segments = {v.segment for v in table.versions}
             for segment in sorted(segments):
-                home = homes[table.table_id]
+                location = locations[table.table_id]
                 versions = tuple(
-                    replace(v, snapshot=home.keyed(v.snapshot)) for v in table.versions if v.segment == segment
+                    replace(v, snapshot=location.keyed(v.snapshot)) for v in table.versions if v.segment == segment
                 )
                 if versions[0].place is None:
                     base, base_version = versions[0].snapshot, versions[0].version
                 part = Part(
                     plan=plan.number,
-                    home=home,
+                    location=location,
                     segment=segment,
                     index=index,
                     versions=versions,
@@ -187,7 +187,7 @@ def parts_of(
                 index += 1
                 base, base_version = versions[-1].snapshot, versions[-1].version
                 # A stop takes hold behind the plan that it happened in, so that a replay does what the first try did.
-                if part.touches and part.home.directories and part.home.stopped_in in (0, plan.number):
+                if part.touches and part.location.directories and part.location.stopped_in in (0, plan.number):
                     parts.append(part)
     return parts
 

@@ -113,10 +113,10 @@ def _s3(settings: str, bucket: str) -> pafs.S3FileSystem:
     return pafs.S3FileSystem(**_arguments(json.loads(settings).get(bucket, {})))
 
 
-def _arguments(said: Mapping[str, str]) -> dict[str, Any]:
+def _arguments(values: Mapping[str, str]) -> dict[str, Any]:
     """What Arrow's constructor is told for Hadoop's settings; what nobody said is left to AWS's own defaults."""
     arguments: dict[str, Any] = {
-        ours: said[theirs]
+        ours: values[theirs]
         for theirs, ours in (
             ("access.key", "access_key"),
             ("secret.key", "secret_key"),
@@ -124,14 +124,14 @@ def _arguments(said: Mapping[str, str]) -> dict[str, Any]:
             ("endpoint.region", "region"),
             ("assumed.role.arn", "role_arn"),
         )
-        if theirs in said
+        if theirs in values
     }
-    scheme, _, host = said.get("endpoint", "").rpartition("://")
+    scheme, _, host = values.get("endpoint", "").rpartition("://")
     if host:
         arguments["endpoint_override"] = host.rstrip("/")
         # Other stores than Amazon's have no regions, but every signature names one.
         arguments.setdefault("region", "us-east-1")
-        arguments["force_virtual_addressing"] = "path.style.access" in said and said["path.style.access"] != "true"
-    if scheme == "http" or (not scheme and said.get("connection.ssl.enabled") == "false"):
+        arguments["force_virtual_addressing"] = "path.style.access" in values and values["path.style.access"] != "true"
+    if scheme == "http" or (not scheme and values.get("connection.ssl.enabled") == "false"):
         arguments["scheme"] = "http"
     return arguments

@@ -13,7 +13,7 @@ from historian.schema.edits import DropTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Snapshot
 from sinks.contract.decisions import Decisions
-from sinks.contract.locations import Homes, TableLocation, location_holding
+from sinks.contract.locations import TableLocation, TableLocations, location_holding
 
 __all__ = [
     "SinkNames",
@@ -65,21 +65,26 @@ class SinkNames(Protocol):
 NO_TARGET = "a table without a key has neither mirror nor history, and this lake keeps no changelogs"
 
 _Decide = Callable[[TableLocation, Snapshot | None, PlannedVersion], TableLocation]
-"""The home of a table after a version, with what is decided about its edits; None: the table was not there before."""
+"""The location of a table after a version, with what is decided about its edits; None: the table was not there before."""
 
 
-def assign(homes: Homes, plan: Plan, names: SinkNames, decide: _Decide = lambda home, before, version: home) -> Homes:  # noqa: ARG005
-    """The homes after *plan*; pure, and the same when it is asked again.
+def assign(
+    locations: TableLocations,
+    plan: Plan,
+    names: SinkNames,
+    decide: _Decide = lambda location, before, version: location,  # noqa: ARG005
+) -> TableLocations:
+    """The locations after *plan*; pure, and the same when it is asked again.
 
     A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
     own. Mirror and history of one that goes on behind a stretch that nobody read are left as they were before. A table
-    that begins anew gets fresh directories, ending in ``__r`` and the plan; those that it had stay as a home under a
+    that begins anew gets fresh directories, ending in ``__r`` and the plan; those that it had stay as a location under a
     negative id.
     Where another table has a directory already, the newcomer's end in ``__t`` and its id.
     """
-    after = _replayed(homes, plan, names)
+    after = _replayed(locations, plan, names)
     in_force: dict[int, Snapshot | None] = {}
-    for _, _, table, version in sorted(_events(plan, homes), key=lambda event: event[:2]):
+    for _, _, table, version in sorted(_events(plan, locations), key=lambda event: event[:2]):
         known = after.get(table.table_id)
         if known is None and version.snapshot is not None:
             after[table.table_id] = decide(_newcomer(after, version.snapshot, plan.number, names), None, version)
@@ -97,48 +102,48 @@ def assign(homes: Homes, plan: Plan, names: SinkNames, decide: _Decide = lambda 
     return after
 
 
-def _replayed(homes: Homes, plan: Plan, sink: SinkNames) -> dict[int, TableLocation]:
-    """The homes in which tables that *plan* reads again are written again."""
-    after = dict(homes)
+def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[int, TableLocation]:
+    """The locations in which tables that *plan* reads again are written again."""
+    after = dict(locations)
     for table in plan.tables:
-        home = after.get(table.table_id)
-        if table.behind is None or home is None or plan.number in (home.since, home.stopped_in):
+        location = after.get(table.table_id)
+        if table.behind is None or location is None or plan.number in (location.since, location.stopped_in):
             continue
         if table.behind:
-            evolved = _undecided(home, table) if home.stopped else home.evolved
-            after[table.table_id] = replace(home, stopped="", stopped_in=0, evolved=evolved)
+            evolved = _undecided(location, table) if location.stopped else location.evolved
+            after[table.table_id] = replace(location, stopped="", stopped_in=0, evolved=evolved)
             continue
         name = next((v.snapshot.name for v in reversed(table.versions) if v.snapshot is not None), None)
         if name is None:
             continue
         retired = min(0, *after) - 1
-        why = home.stopped or home.former_why or "the table was read again"
+        why = location.stopped or location.former_why or "the table was read again"
         after[retired] = replace(
-            home,
+            location,
             table_id=retired,
             dropped=plan.number,
             stopped=f"replaced in plan {plan.number}: {why}",
             # Where it stopped before, it holds nothing from there on.
-            stopped_in=home.stopped_in or plan.number,
+            stopped_in=location.stopped_in or plan.number,
         )
-        fresh = _fresh(home, name, plan.number, sink.for_table(home.came_as))
-        source = location_holding(homes, table.table_id, table.seed) if table.seed else None
+        fresh = _fresh(location, name, plan.number, sink.for_table(location.came_as))
+        source = location_holding(locations, table.table_id, table.seed) if table.seed else None
         after[table.table_id] = fresh if source is None else replace(fresh, evolved=_undecided(source, table))
     return after
 
 
-def _fresh(home: TableLocation, name: TableName, plan: int, names: TargetNames) -> TableLocation:
-    """*home* with fresh directories for what it has, or had before a gap."""
+def _fresh(location: TableLocation, name: TableName, plan: int, names: TargetNames) -> TableLocation:
+    """*location* with fresh directories for what it has, or had before a gap."""
 
     def fresh(pattern: str | None, held: str) -> str:
         return f"{_directory(pattern, name)}__r{plan}" if held else ""
 
     return replace(
-        home,
+        location,
         name=str(name),
-        changelog=fresh(names.changelog, home.changelog),
-        mirror=fresh(names.mirror, home.mirror or home.former_mirror),
-        history=fresh(names.history, home.history or home.former_history),
+        changelog=fresh(names.changelog, location.changelog),
+        mirror=fresh(names.mirror, location.mirror or location.former_mirror),
+        history=fresh(names.history, location.history or location.former_history),
         since=plan,
         stopped="",
         stopped_in=0,
@@ -149,61 +154,65 @@ def _fresh(home: TableLocation, name: TableName, plan: int, names: TargetNames) 
     )
 
 
-def _undecided(home: TableLocation, table: PlannedTable) -> str:
-    """What was decided about the edits that the targets of *home* hold; about those of *table* it is decided anew."""
+def _undecided(location: TableLocation, table: PlannedTable) -> str:
+    """What was decided about the edits that the targets of *location* hold; about those of *table* it is decided anew."""
     first = table.versions[0]
-    return Decisions.parse(home.evolved).until(first.version if first.place is None else first.version - 1).text()
+    return Decisions.parse(location.evolved).until(first.version if first.place is None else first.version - 1).text()
 
 
-def stopped_locations(homes: Homes, stops: Mapping[int, str], plan: int) -> Homes:
-    """The homes with the tables in *stops*, by id, stopped in that plan for the reasons there; pure, and safe to repeat."""
+def stopped_locations(locations: TableLocations, stops: Mapping[int, str], plan: int) -> TableLocations:
+    """The locations with the tables in *stops*, by id, stopped in that plan for the reasons there; pure, and safe to repeat."""
     stopped = {
-        table_id: replace(homes[table_id], stopped=reason, stopped_in=plan)
+        table_id: replace(locations[table_id], stopped=reason, stopped_in=plan)
         for table_id, reason in stops.items()
-        if not homes[table_id].stopped
+        if not locations[table_id].stopped
     }
-    return {**homes, **stopped}
+    return {**locations, **stopped}
 
 
-def occupants(plan: Plan, homes: Homes) -> list[list[PlannedTable]]:
-    """The tables of *plan* by home; tables that have one home after each other stand in their order."""
+def occupants(plan: Plan, locations: TableLocations) -> list[list[PlannedTable]]:
+    """The tables of *plan* by location; tables that have one location after each other stand in their order."""
     groups: dict[tuple[str, ...], list[PlannedTable]] = {}
     for table in sorted(plan.tables, key=lambda t: t.versions[0].version):
-        home = homes.get(table.table_id)
-        if home is not None:
-            groups.setdefault(home.directories[:1], []).append(table)
+        location = locations.get(table.table_id)
+        if location is not None:
+            groups.setdefault(location.directories[:1], []).append(table)
     return list(groups.values())
 
 
-def _events(plan: Plan, homes: Homes) -> Iterable[tuple[int, int, PlannedTable, PlannedVersion]]:
+def _events(plan: Plan, locations: TableLocations) -> Iterable[tuple[int, int, PlannedTable, PlannedVersion]]:
     for table in plan.tables:
-        known = table.table_id in homes
+        known = table.table_id in locations
         for version in table.versions:
             yield (version.version if version.place else 0), (0 if known else 1), table, version
             known = True
 
 
-def _behind_gap(home: TableLocation, version: PlannedVersion, plan: Plan) -> TableLocation:
-    """The home after *version*, whose rows may not go into a mirror or a history that lacks some from before.
+def _behind_gap(location: TableLocation, version: PlannedVersion, plan: Plan) -> TableLocation:
+    """The location after *version*, whose rows may not go into a mirror or a history that lacks some from before.
 
     They end with the plan before, so they lack what this one has of earlier versions too.
     """
     for edit in version.edits:
-        if isinstance(edit, ResumeTable) and edit.loses_rows and (home.mirror or home.history):
+        if isinstance(edit, ResumeTable) and edit.loses_rows and (location.mirror or location.history):
             known = edit.unknown_since
             since = known if known is not None and covers(plan.start, known) else plan.start
-            kinds = " and ".join(kind for kind in ("mirror", "history") if getattr(home, kind))
-            stays = "stand as they were; they lack" if home.mirror and home.history else "stands as it was; it lacks"
+            kinds = " and ".join(kind for kind in ("mirror", "history") if getattr(location, kind))
+            stays = (
+                "stand as they were; they lack"
+                if location.mirror and location.history
+                else "stands as it was; it lacks"
+            )
             changed = f"behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
             return replace(
-                home,
+                location,
                 mirror="",
                 history="",
-                former_mirror=home.mirror,
-                former_history=home.history,
+                former_mirror=location.mirror,
+                former_history=location.history,
                 former_why=f"the {kinds} {stays} what changed {changed}",
             )
-    return home
+    return location
 
 
 _NEXT = "Next: replicate the table anew into another lake; its changelog here goes on, with that gap"
@@ -214,7 +223,7 @@ def _where(version: PlannedVersion) -> str:
     return "" if place is None else place.gtid or f"{place.file}:{place.offset}"
 
 
-def _newcomer(homes: Mapping[int, TableLocation], snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:
+def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:
     name, names = str(snapshot.name), sink.for_table(snapshot.name)
     columns = [snapshot.column(column) for column in names.key]
     key = tuple(column.id for column in columns if column is not None)
@@ -236,10 +245,12 @@ def _newcomer(homes: Mapping[int, TableLocation], snapshot: Snapshot, plan: int,
         return replace(wanted, stopped=f"the configured key names columns that {name} lacks: {lacks}", stopped_in=plan)
     if not wanted.directories:
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
-    lived_in = {d for home in homes.values() if not home.dropped or home.stopped for d in home.directories}
+    lived_in = {
+        d for location in locations.values() if not location.dropped or location.stopped for d in location.directories
+    }
     before = [
         h
-        for h in homes.values()
+        for h in locations.values()
         if h.name == name
         and h.dropped
         and h.shape == wanted.shape
@@ -247,7 +258,7 @@ def _newcomer(homes: Mapping[int, TableLocation], snapshot: Snapshot, plan: int,
         and not Decisions.parse(h.evolved).stops
         and not lived_in.intersection(h.directories)
     ]
-    taken = {d for home in homes.values() for d in (*home.directories, *home.former)}
+    taken = {d for location in locations.values() for d in (*location.directories, *location.previous)}
     if before:
         heir = max(before, key=lambda h: (h.dropped, h.table_id))
         taken -= set(heir.directories)

@@ -11,8 +11,8 @@ from historian.errors import ConfigError
 from historian.globs import is_exact, matches
 from historian.names import TableName
 from historian.plans import evolution
-from historian.plans.evolution import EVOLVE, Said
-from historian.plans.shards import Into, SaidInto, group_problems
+from historian.plans.evolution import EVOLVE, EvolutionSettings
+from historian.plans.shards import Into, IntoSettings, group_problems
 from historian.plans.shards import evolution_problems as shard_words
 from historian.secret import Secret
 from sinks.contract.tables import is_name, tells_apart
@@ -93,8 +93,8 @@ class TableSettings:
     truncate: tuple[tuple[str, int], ...] = ()
     compute: tuple[tuple[str, str], ...] = ()
     where: str = ""
-    evolution: Said = EVOLVE
-    into: SaidInto | None = None
+    evolution: EvolutionSettings = EVOLVE
+    into: IntoSettings | None = None
 
     @property
     def rules(self) -> Rules:
@@ -144,7 +144,7 @@ class TableSettings:
                 problems.append(f"expected another name than the {other}'s @ $.{key} (got {pattern!r})")
         problems += self._property_problems()
         if self.mirror_every_us and self.changelog is None:
-            problems.append("expected a changelog, from which rows are taken up @ $.mirror_every (got none)")
+            problems.append("expected a changelog, from which rows are applied @ $.mirror_every (got none)")
         problems += self._column_problems()
         if not kinds:
             problems.append("expected a changelog, a mirror or a history @ $ (got none)")
@@ -158,9 +158,9 @@ class TableSettings:
             problems.append(f"expected each column once @ $.key (got {', '.join(self.key)})")
         if self.keyless == "rows" and self.mirror_deletes == "soft":
             problems.append("expected changelog, where mirror_deletes is soft @ $.keyless (got rows)")
-        said = dict(self.evolution)
+        chosen = dict(self.evolution)
         wrong = evolution.problems(self.evolution)
-        problems += [f"{expected} @ $.evolution.{key} (got {said[key]!r})" for key, expected in wrong]
+        problems += [f"{expected} @ $.evolution.{key} (got {chosen[key]!r})" for key, expected in wrong]
         if self.into is not None:
             problems += self._shard_problems(known=not wrong)
         return problems
@@ -171,7 +171,7 @@ class TableSettings:
                 yield f"expected no setting of this project's own @ $.table_properties (got {name!r})"
             known = not evolution.problems(self.evolution)
             if name == WIDENING and value != "true" and known:
-                word = evolution.word_for(self.evolution, "widen_type")
+                word = evolution.action_for(self.evolution, "widen_type")
                 if word == "apply":
                     yield f"expected new_column, quarantine or fail, without {name} @ $.evolution.widen_type (got {word!r})"
 
@@ -215,8 +215,8 @@ class DeltaSettings(TableSettings):
     @property
     def defers(self) -> bool:
         """Whether the mirror or history of some table may be behind its changelog."""
-        said = [dict(values).get("mirror_every_us") for _, values in self.tables]
-        return bool(self.mirror_every_us) or any(said)
+        chosen = [dict(values).get("mirror_every_us") for _, values in self.tables]
+        return bool(self.mirror_every_us) or any(chosen)
 
     def rules_of(self, name: TableName) -> Rules:
         """What is done to columns and rows of the table that came into the lake under *name*."""
@@ -224,14 +224,14 @@ class DeltaSettings(TableSettings):
 
     def for_table(self, name: TableName) -> TableSettings:
         """The settings of the table that came into the lake under *name*; of shards' one table what is said of the shards too."""
-        return self._with(value for glob, said in self.tables if _is_about(glob, said, name) for value in said)
+        return self._with(value for glob, chosen in self.tables if _is_about(glob, chosen, name) for value in chosen)
 
     def _group_problems(self) -> list[str]:
         """What cannot work of all that is said of tables which are one."""
         problems: list[str] = []
         globs: dict[str, str] = {}
-        for glob, said in self.tables:
-            into = dict(said).get("into")
+        for glob, chosen in self.tables:
+            into = dict(chosen).get("into")
             if into is None:
                 continue
             problems += [p.replace("@ $", f"@ $.tables[{glob!r}]") for p in group_problems(glob, into)]
@@ -245,10 +245,10 @@ class DeltaSettings(TableSettings):
         return problems
 
     def _with(self, values: Iterable[tuple[str, Any]]) -> TableSettings:
-        said = {f.name: getattr(self, f.name) for f in fields(TableSettings)}
+        chosen = {f.name: getattr(self, f.name) for f in fields(TableSettings)}
         for key, value in values:
-            said[key] = _both(said[key], value) if key in _BY_COLUMN else value
-        return TableSettings(**said)
+            chosen[key] = _both(chosen[key], value) if key in _BY_COLUMN else value
+        return TableSettings(**chosen)
 
     def __post_init__(self) -> None:
         problems = self.problems()
@@ -266,8 +266,8 @@ class DeltaSettings(TableSettings):
             )
 
 
-def _is_about(glob: str, said: Iterable[tuple[str, Any]], name: TableName) -> bool:
-    into = dict(said).get("into")
+def _is_about(glob: str, chosen: Iterable[tuple[str, Any]], name: TableName) -> bool:
+    into = dict(chosen).get("into")
     return matches(glob.split(".", 1), name) or (into is not None and into[0] == str(name))
 
 

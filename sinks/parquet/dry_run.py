@@ -8,7 +8,7 @@ from dataclasses import replace
 from historian.errors import TableStopped
 from historian.plans.plans import Plan
 from sinks.contract.base import Foreseen
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.parts import Part, parts_of
 from sinks.contract.tables import assign
 from sinks.parquet.settings import ParquetSettings
@@ -22,24 +22,27 @@ class ParquetDryRun:
 
     def __init__(self, settings: ParquetSettings) -> None:
         self._settings = settings
-        self._homes: Homes = {}
+        self._locations: TableLocations = {}
 
     def take(self, plan: Plan) -> Sequence[Foreseen]:
         """See :class:`sinks.contract.base.DryRun`."""
-        self._homes = assign(self._homes, plan, self._settings)
-        return [foreseen for part in parts_of(plan, self._homes, {}) for foreseen in self._part(part)]
+        self._locations = assign(self._locations, plan, self._settings)
+        return [foreseen for part in parts_of(plan, self._locations, {}) for foreseen in self._part(part)]
 
     def _part(self, part: Part) -> Iterator[Foreseen]:
-        home = part.home
+        location = part.location
         try:
             if part.last is not None:
                 refuse_system_names(part.last)
         except TableStopped as error:
-            self._homes = {**self._homes, home.table_id: replace(home, stopped=str(error), stopped_in=part.plan)}
-            yield Foreseen(table=home.name, target="", kind="table", stopped=str(error))
+            self._locations = {
+                **self._locations,
+                location.table_id: replace(location, stopped=str(error), stopped_in=part.plan),
+            }
+            yield Foreseen(table=location.name, target="", kind="table", stopped=str(error))
             return
         effects = ["a -R for each row that the table held"] if part.clears is not None and part.base is not None else []
         if part.last is not None:
             columns = ", ".join(f"{column.name} {column.type}" for column in part.last.columns)
             effects.append(f"files from here on have {columns}")
-        yield Foreseen(table=home.name, target=home.changelog, kind="changelog", effects=tuple(effects))
+        yield Foreseen(table=location.name, target=location.changelog, kind="changelog", effects=tuple(effects))

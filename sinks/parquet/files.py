@@ -118,21 +118,21 @@ def _writer(works: Mapping[tuple[int, int], Work]) -> Callable[[Iterable[Chunk]]
             if work is None:
                 continue
             first, snapshot = work.offsets[chunk.sequence], work.written[chunk.version]
-            absence = tuple(name for name in MISSING_COLUMNS if name in chunk.rows.schema.names)
-            if file is None or current != (chunk.table_id, chunk.segment, chunk.version, absence):
+            missing = tuple(name for name in MISSING_COLUMNS if name in chunk.rows.schema.names)
+            if file is None or current != (chunk.table_id, chunk.segment, chunk.version, missing):
                 if file is not None:
                     yield file.close()
-                current = (chunk.table_id, chunk.segment, chunk.version, absence)
-                file = _File(work.directory, first, chunk.version, _schema(snapshot, absence))
+                current = (chunk.table_id, chunk.segment, chunk.version, missing)
+                file = _File(work.directory, first, chunk.version, _schema(snapshot, missing))
             rows = changelog_rows(
                 chunk,
                 written=snapshot,
                 carried=snapshot,
-                schema=_physical(snapshot, absence),
+                schema=_physical(snapshot, missing),
                 first_offset=first,
                 system_time_us=work.system_time_us,
             )
-            file.write(pa.table(rows.columns, schema=_schema(snapshot, absence)))
+            file.write(pa.table(rows.columns, schema=_schema(snapshot, missing)))
         if file is not None:
             yield file.close()
 
@@ -178,11 +178,11 @@ def _live_rows(work: Retraction) -> pa.Table:
     else:
         fold = _Bag(names)
     for file, snapshot in files:
-        absence = [name for name in MISSING_COLUMNS if name in file.schema_arrow.names]
-        physical = _physical(snapshot, absence).names
+        missing = [name for name in MISSING_COLUMNS if name in file.schema_arrow.names]
+        physical = _physical(snapshot, missing).names
         for batch in file.iter_batches(_BATCH_ROWS):
-            lists = batch.column(ABSENT) if absence else pa.nulls(batch.num_rows)
-            rows = batch.rename_columns(physical).drop_columns(absence)
+            lists = batch.column(ABSENT) if missing else pa.nulls(batch.num_rows)
+            rows = batch.rename_columns(physical).drop_columns(missing)
             fold.add(project(rows, snapshot, work.base).append_column(_LACKS, lists.is_valid()))
     return fold.rows(names, _physical(work.base))
 
@@ -261,10 +261,10 @@ def _refuse_absent(rows: pa.RecordBatch | pa.Table) -> None:
         )
 
 
-def _schema(snapshot: Snapshot, absence: Sequence[str] = ()) -> pa.Schema:
-    """The schema of files: the version's own names, the columns' ids as field ids; *absence*: what tells of absent columns."""
+def _schema(snapshot: Snapshot, missing: Sequence[str] = ()) -> pa.Schema:
+    """The schema of files: the version's own names, the columns' ids as field ids; *missing*: what tells of absent columns."""
     system = [pa.field(name, kind, False) for name, kind in zip(SYSTEM_COLUMNS, _SYSTEM_TYPES, strict=True)]
-    system += [pa.field(name, NAMES_TYPE) for name in absence]
+    system += [pa.field(name, NAMES_TYPE) for name in missing]
     data = [
         pa.field(column.name, arrow_type(column.type), True, {"PARQUET:field_id": str(column.id)})
         for column in snapshot.columns
@@ -272,8 +272,8 @@ def _schema(snapshot: Snapshot, absence: Sequence[str] = ()) -> pa.Schema:
     return pa.schema([*system, *data], metadata={_SNAPSHOT: codec.dump(Snapshot, snapshot).encode()})
 
 
-def _physical(snapshot: Snapshot, absence: Sequence[str] = ()) -> pa.Schema:
+def _physical(snapshot: Snapshot, missing: Sequence[str] = ()) -> pa.Schema:
     """The same by physical names."""
-    schema = _schema(snapshot, absence)
-    names = [*SYSTEM_COLUMNS, *absence, *(physical_name(column.id) for column in snapshot.columns)]
+    schema = _schema(snapshot, missing)
+    names = [*SYSTEM_COLUMNS, *missing, *(physical_name(column.id) for column in snapshot.columns)]
     return pa.schema([pa.field(name, field.type) for name, field in zip(names, schema, strict=True)])

@@ -44,33 +44,33 @@ class HeldPlan:
     Attributes:
         plan: itself.
         changes: schema changes that it is the first to need.
-        homes: of every table so far.
+        locations: of every table so far.
         logs: directory to how far its changelog goes.
     """
 
     plan: Plan
     changes: tuple[TimelineEntry, ...]
-    homes: tuple[TableLocation, ...]
+    locations: tuple[TableLocation, ...]
     logs: Mapping[str, Log] = field(default_factory=dict)
 
     @property
     def stopped(self) -> dict[str, str]:
         """Table to why it was stopped."""
-        return {home.name: home.stopped for home in self.homes if home.stopped}
+        return {location.name: location.stopped for location in self.locations if location.stopped}
 
     def status(self) -> tuple[TargetStatus, ...]:
         """Of each changelog."""
         return tuple(
             TargetStatus(
-                table=home.name,
-                target=home.changelog,
+                table=location.name,
+                target=location.changelog,
                 kind="changelog",
                 plan=self.plan.number,
                 position=str(self.plan.end),
                 made_us=self.plan.system_time_us,
-                stopped=home.why_stopped,
+                stopped=location.why_stopped,
             )
-            for home in self.homes
+            for location in self.locations
         )
 
 

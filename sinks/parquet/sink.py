@@ -85,14 +85,14 @@ class ParquetSink:
         rows, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
         recorded = 0 if held is None else held.plan.version
-        homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._settings)
-        homes = stopped_locations(homes, stops, plan.number)
-        writing = _Writing(self._root, plan, dict(homes), {} if held is None else dict(held.logs))
-        writing.write(parts_of(plan, homes, rows, partial), chunks)
+        locations = assign({} if held is None else {h.table_id: h for h in held.locations}, plan, self._settings)
+        locations = stopped_locations(locations, stops, plan.number)
+        writing = _Writing(self._root, plan, dict(locations), {} if held is None else dict(held.logs))
+        writing.write(parts_of(plan, locations, rows, partial), chunks)
         self._held = HeldPlan(
             plan=plan,
             changes=tuple(entry for entry in timeline(recorded) if entry.number <= plan.version),
-            homes=tuple(writing.homes.values()),
+            locations=tuple(writing.locations.values()),
             logs=writing.logs,
         )
         self._ledger.append(self._held)
@@ -123,26 +123,28 @@ class ParquetSink:
 class _Writing:
     """The rows of one plan: round by round, the n-th part of every table at once."""
 
-    def __init__(self, root: str, plan: Plan, homes: dict[int, TableLocation], logs: dict[str, Log]) -> None:
+    def __init__(self, root: str, plan: Plan, locations: dict[int, TableLocation], logs: dict[str, Log]) -> None:
         self._root = root
         self._plan = plan
-        self.homes = homes
+        self.locations = locations
         self.logs = logs
 
     def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
-        """Writes the files of *parts*; tables that cannot go on are stopped in :attr:`homes`."""
+        """Writes the files of *parts*; tables that cannot go on are stopped in :attr:`locations`."""
         for index in sorted({part.index for part in parts}):
             works: dict[tuple[int, int], Work] = {}
             expected = 0
             for part in (part for part in parts if part.index == index):
-                if self.homes[part.home.table_id].stopped:
+                if self.locations[part.location.table_id].stopped:
                     continue
                 try:
-                    works[part.home.table_id, part.segment] = self._prepare(part)
+                    works[part.location.table_id, part.segment] = self._prepare(part)
                     expected += part.rows
                 except (TableStopped, ValueUnrepresentable) as error:
-                    home = self.homes[part.home.table_id]
-                    self.homes[home.table_id] = replace(home, stopped=str(error), stopped_in=self._plan.number)
+                    location = self.locations[part.location.table_id]
+                    self.locations[location.table_id] = replace(
+                        location, stopped=str(error), stopped_in=self._plan.number
+                    )
             written = write_chunks(chunks, works) if expected else 0
             if written != expected:
                 raise SinkError("a plan's files lack rows", where=self._root, expected=expected, found=written)
@@ -152,7 +154,7 @@ class _Writing:
         written = {v.version: v.snapshot for v in part.versions if v.snapshot is not None}
         for snapshot in written.values():
             refuse_system_names(snapshot, (*RESERVED_COLUMNS, *(MISSING_COLUMNS if part.partial else ())))
-        directory = part.home.changelog
+        directory = part.location.changelog
         log = self.logs.get(directory, Log())
         if part.clears is not None and part.base is not None:
             first = log.next_offset + write_retractions(

@@ -11,7 +11,7 @@ from historian.errors import SinkError
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable
 from historian.schema.snapshots import Column
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.shaping.rules import PLAIN, Action, Rules
 
 __all__ = ["Bindings", "bind", "check_bindings"]
@@ -30,10 +30,10 @@ class Bindings:
     came: Mapping[int, tuple[str, str]]
 
     @classmethod
-    def of(cls, home: TableLocation, rules: Rules) -> Bindings:
-        """The bindings that *home* keeps."""
+    def of(cls, location: TableLocation, rules: Rules) -> Bindings:
+        """The bindings that *location* keeps."""
         return cls(
-            rules, {int(number): (name, mark) for number, (name, mark) in json.loads(home.columns or "{}").items()}
+            rules, {int(number): (name, mark) for number, (name, mark) in json.loads(location.columns or "{}").items()}
         )
 
     @property
@@ -63,25 +63,25 @@ class Bindings:
         ]
 
 
-def bind(homes: Homes, plan: Plan, rules_of: Mapping[int, Rules]) -> Homes:
-    """The homes with the bindings of columns that come in *plan*; pure, and the same when it is asked again.
+def bind(locations: TableLocations, plan: Plan, rules_of: Mapping[int, Rules]) -> TableLocations:
+    """The locations with the bindings of columns that come in *plan*; pure, and the same when it is asked again.
 
     Raises:
         SinkError: the rules want something else of columns whose values are in the lake already.
     """
-    after = dict(homes)
+    after = dict(locations)
     for table in plan.tables:
-        home, rules = after.get(table.table_id), rules_of.get(table.table_id)
-        if home is not None and rules is not None and home.stopped_in in (0, plan.number):
-            bindings = Bindings.of(home, rules)
+        location, rules = after.get(table.table_id), rules_of.get(table.table_id)
+        if location is not None and rules is not None and location.stopped_in in (0, plan.number):
+            bindings = Bindings.of(location, rules)
             # Without bindings the table was written as it is.
-            held = _columns(table, first=True) if not home.columns and home.since < plan.number else ()
+            held = _columns(table, first=True) if not location.columns and location.since < plan.number else ()
             came = {**bindings.came, **{c.id: (c.name, "") for c in held if c.id not in bindings.came}}
             for column in _columns(table):
                 came.setdefault(column.id, (column.name, rules.action(column.name).mark))
             bound = Bindings(rules, came)
-            check_bindings(home.name, bound)
-            after[table.table_id] = replace(home, columns=bound.text)
+            check_bindings(location.name, bound)
+            after[table.table_id] = replace(location, columns=bound.text)
     return after
 
 

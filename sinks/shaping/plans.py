@@ -1,4 +1,4 @@
-"""A plan, its chunks and the homes of its tables as a lake with rules sees them."""
+"""A plan, its chunks and the locations of its tables as a lake with rules sees them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import arrow_type
 from sinks.contract.chunks import Chunks
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.shaping.bindings import Bindings, bind
 from sinks.shaping.chunks import Evaluation, ShapedChunks
 from sinks.shaping.expressions import Expressions
@@ -48,11 +48,11 @@ class Shaped:
     release: Callable[[], Any]
 
 
-def bound_locations(homes: Homes, plan: Plan, rules_of: _RulesOf) -> Homes:
+def bound_locations(locations: TableLocations, plan: Plan, rules_of: _RulesOf) -> TableLocations:
     """See :func:`sinks.shaping.bindings.bind`; *rules_of* takes the names under which tables came into the lake."""
-    concerned = (table.table_id for table in plan.tables if table.table_id in homes)
-    rules = {number: rules_of(homes[number].came_as) for number in concerned}
-    return bind(homes, plan, {n: one for n, one in rules.items() if one != NO_RULES or homes[n].columns})
+    concerned = (table.table_id for table in plan.tables if table.table_id in locations)
+    rules = {number: rules_of(locations[number].came_as) for number in concerned}
+    return bind(locations, plan, {n: one for n, one in rules.items() if one != NO_RULES or locations[n].columns})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,22 +85,22 @@ class Shaper:
         self._spark = spark
         self._expressions = None if spark is None else Expressions(spark)
 
-    def shaped(self, plan: Plan, homes: Homes, chunks: Chunks, *, first: bool) -> Shaped:
+    def shaped(self, plan: Plan, locations: TableLocations, chunks: Chunks, *, first: bool) -> Shaped:
         """What is written of *plan*.
 
         Args:
-            homes: after the plan, bound.
+            locations: after the plan, bound.
             chunks: of the plan.
             first: whether the lake is new, so that rules which do not fit a table are the configuration's mistake.
 
         Raises:
             ConfigError: with everything that does not fit, where *first*.
         """
-        seen = self.seen(plan, homes)
+        seen = self.seen(plan, locations)
         if first and seen.problems:
             raise ConfigError("a sink's tables do not fit what is said of their columns", problems=seen.problems)
         # Of a table that does not go on not even a dead letter is to be written.
-        hidden = {t.table_id for t in plan.tables if _has_rules(homes.get(t.table_id))} - set(seen.shapes)
+        hidden = {t.table_id for t in plan.tables if _has_rules(locations.get(t.table_id))} - set(seen.shapes)
         if self._spark is None or not (seen.shapes or hidden):
             return Shaped(plan=plan, source=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
         written = {
@@ -119,23 +119,23 @@ class Shaper:
             release=evaluation.close,
         )
 
-    def seen(self, plan: Plan, homes: Homes) -> Seen:
+    def seen(self, plan: Plan, locations: TableLocations) -> Seen:
         """*plan* as the lake sees it; tables that stop are as in the source."""
         tables: dict[int, PlannedTable] = {}
         shapes: dict[int, TableShape] = {}
         stops: dict[int, str] = {}
         problems: list[str] = []
         for table in plan.tables:
-            home = homes.get(table.table_id)
+            location = locations.get(table.table_id)
             # A stop takes hold behind the plan that it happened in, so that a replay counts the same rows.
-            if home is None or not home.columns or home.stopped_in not in (0, plan.number):
+            if location is None or not location.columns or location.stopped_in not in (0, plan.number):
                 continue
-            shape = self._shape(table, home)
+            shape = self._shape(table, location)
             found = list(self._misfits(table, shape))
-            problems += [_problem(home, *misfit) for misfit in found]
+            problems += [_problem(location, *misfit) for misfit in found]
             try:
                 if found:
-                    raise _stop(home, found)
+                    raise _stop(location, found)
                 tables[table.table_id] = shape_table(table, shape)
                 shapes[table.table_id] = shape
             except TableStopped as error:
@@ -147,11 +147,11 @@ class Shaper:
             problems=tuple(dict.fromkeys(problems)),
         )
 
-    def _shape(self, table: PlannedTable, home: TableLocation) -> TableShape:
-        bindings = Bindings.of(home, self._rules_of(home.came_as))
+    def _shape(self, table: PlannedTable, location: TableLocation) -> TableShape:
+        bindings = Bindings.of(location, self._rules_of(location.came_as))
         snapshot = next((v.snapshot for v in table.versions if v.snapshot is not None), None)
-        by_key = bool(home.mirror or home.history)
-        shape = TableShape(bindings=bindings, by_key=by_key, key=home.key_columns)
+        by_key = bool(location.mirror or location.history)
+        shape = TableShape(bindings=bindings, by_key=by_key, key=location.key_columns)
         if self._expressions is None or snapshot is None:
             return shape
         computed = self._expressions.computed(snapshot, bindings)
@@ -180,20 +180,20 @@ class Shaper:
             before = snapshot
 
 
-def _has_rules(home: TableLocation | None) -> bool:
-    return home is not None and bool(home.columns)
+def _has_rules(location: TableLocation | None) -> bool:
+    return location is not None and bool(location.columns)
 
 
-def _problem(home: TableLocation, version: PlannedVersion, where: str, reason: str) -> str:
-    name = home.name if version.snapshot is None else str(version.snapshot.name)
+def _problem(location: TableLocation, version: PlannedVersion, where: str, reason: str) -> str:
+    name = location.name if version.snapshot is None else str(version.snapshot.name)
     return f"{reason} @ $.tables of {name}: {where}"
 
 
-def _stop(home: TableLocation, found: list[_Misfit]) -> TableStopped:
+def _stop(location: TableLocation, found: list[_Misfit]) -> TableStopped:
     version = found[0][0]
     return TableStopped(
         "a table does not fit what the configuration says of its columns",
-        where=f"{home.name}{': ' + version.statement if version.statement else ''}",
+        where=f"{location.name}{': ' + version.statement if version.statement else ''}",
         expected="rules that fit it",
         found="; ".join(dict.fromkeys(f"{where}: {reason}" for _, where, reason in found)),
         next_step=NEXT,

@@ -39,13 +39,13 @@ class Group:
         snapshot: the schema; shard columns are its first, also of its key. Its table id is the first shard's, its columns' ids
             are those of the shards that brought them.
         members: by table id; without those that were dropped.
-        former: column id to names that it had before.
+        previous: column id to names that it had before.
     """
 
     number: int
     snapshot: Snapshot
     members: Mapping[int, Member]
-    former: Mapping[int, tuple[str, ...]]
+    previous: Mapping[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

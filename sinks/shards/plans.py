@@ -9,11 +9,11 @@ from typing import Protocol
 from historian.errors import ConfigError, SinkError, TableStopped
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion
-from historian.plans.shards import Into, SaidInto
+from historian.plans.shards import Into, IntoSettings
 from historian.positions.places import Place
 from historian.schema.edits import CreateTable, DropTable, Edit, TruncateTable
 from historian.schema.snapshots import Snapshot
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.shard_edits import ClearShard
 from sinks.shards.chunks import Route
 from sinks.shards.group import Noted
@@ -26,7 +26,7 @@ class _Settings(Protocol):
     """What holds for a table; equal where the same does."""
 
     @property
-    def into(self) -> SaidInto | None:
+    def into(self) -> IntoSettings | None:
         """The one table that it is a shard of."""
 
 
@@ -47,7 +47,7 @@ class Grouped:
         hidden: ids of shards whose group is not written any more, so that nothing is to be seen of them.
         shards: by table id, those of groups that go on: the group's table id, and the shard's name.
         stops: by the group's table id, why it stops in the plan.
-        notes: by the group's table id, what its home keeps of it.
+        notes: by the group's table id, what its location keeps of it.
     """
 
     plan: Plan
@@ -66,46 +66,48 @@ class Grouped:
             problems = tuple(f"{reason} @ $.tables of {names[at]}: into" for at, reason in self.stops.items())
             raise ConfigError("tables cannot be one as a sink's tables say", problems=problems)
 
-    def noted(self, homes: Homes) -> Homes:
-        """*homes* with what is kept of groups."""
-        changed = {at: replace(homes[at], shards=text) for at, text in self.notes.items() if at in homes}
-        return {**homes, **changed}
+    def noted(self, locations: TableLocations) -> TableLocations:
+        """*locations* with what is kept of groups."""
+        changed = {at: replace(locations[at], shards=text) for at, text in self.notes.items() if at in locations}
+        return {**locations, **changed}
 
 
-def check_shards(home: TableLocation, settings_of: _SettingsOf) -> None:
-    """Raises :class:`SinkError` where by now something else is said of shards in *home* than of their one table."""
-    members = Noted.parse(home.shards).after.members.values() if home.shards else ()
-    one = settings_of(home.came_as)
+def check_shards(location: TableLocation, settings_of: _SettingsOf) -> None:
+    """Raises :class:`SinkError` where by now something else is said of shards in *location* than of their one table."""
+    members = Noted.parse(location.shards).after.members.values() if location.shards else ()
+    one = settings_of(location.came_as)
     differing = [str(m.name) for m in members if settings_of(m.name) != one]
     if differing:
         raise SinkError(
             _DIFFERING,
-            where=home.name,
-            expected=f"what is said of {home.name}",
+            where=location.name,
+            expected=f"what is said of {location.name}",
             found=", ".join(differing),
             next_step=_SAME,
         )
 
 
-def grouped_plan(homes: Homes, plan: Plan, settings_of: _SettingsOf) -> Grouped:
+def grouped_plan(locations: TableLocations, plan: Plan, settings_of: _SettingsOf) -> Grouped:
     """*plan* with one table for the shards of each group; pure, and the same when it is asked again.
 
     Args:
-        homes: before the plan, or after it.
+        locations: before the plan, or after it.
         settings_of: what holds for a table that comes under a name, or for a group by its own.
     """
-    known = {home.table_id: home for home in homes.values() if home.shards and not home.is_replaced}
-    parted = _parted(known, homes, plan, settings_of)
+    known = {
+        location.table_id: location for location in locations.values() if location.shards and not location.is_replaced
+    }
+    parted = _parted(known, locations, plan, settings_of)
     if not parted:
         return Grouped(plan=plan)
     tables = {t.table_id: t for t in plan.tables if not any(t in members for _, members in parted.values())}
     made = Grouped(plan=plan, routes={}, shards={}, stops={}, notes={})
     hidden: set[int] = set()
-    for name, (home, members) in parted.items():
-        if home is not None and home.stopped_in not in (0, plan.number):
+    for name, (location, members) in parted.items():
+        if location is not None and location.stopped_in not in (0, plan.number):
             hidden.update(member.table_id for member in members)
             continue
-        one = _Group(plan, settings_of, name, home, members)
+        one = _Group(plan, settings_of, name, location, members)
         one.take()
         tables[one.table_id] = one.table
         if one.stop:
@@ -120,22 +122,22 @@ def grouped_plan(homes: Homes, plan: Plan, settings_of: _SettingsOf) -> Grouped:
 
 
 def _parted(
-    known: Mapping[int, TableLocation], homes: Homes, plan: Plan, settings_of: _SettingsOf
+    known: Mapping[int, TableLocation], locations: TableLocations, plan: Plan, settings_of: _SettingsOf
 ) -> dict[TableName, tuple[TableLocation | None, list[PlannedTable]]]:
-    """The shards of *plan* by their group's name, with the group's home, if it has one."""
+    """The shards of *plan* by their group's name, with the group's location, if it has one."""
     owner: dict[int, TableLocation] = {}
-    for home in known.values():
-        noted = Noted.parse(home.shards)
+    for location in known.values():
+        noted = Noted.parse(location.shards)
         groups = (noted.after,) if noted.plan != plan.number else (noted.before, noted.after)
-        owner |= {table_id: home for group in groups if group is not None for table_id in group.members}
-    by_name = {home.came_as: home for home in known.values()}
+        owner |= {table_id: location for group in groups if group is not None for table_id in group.members}
+    by_name = {location.came_as: location for location in known.values()}
     parted: dict[TableName, tuple[TableLocation | None, list[PlannedTable]]] = {}
     for table in plan.tables:
         owned = owner.get(table.table_id)
-        if owned is None and (table.table_id not in homes or table.table_id in known):
+        if owned is None and (table.table_id not in locations or table.table_id in known):
             snapshot = next((v.snapshot for v in table.versions if v.snapshot is not None), None)
-            said = None if snapshot is None else settings_of(snapshot.name).into
-            name = None if said is None else Into.of(said).name
+            into_settings = None if snapshot is None else settings_of(snapshot.name).into
+            name = None if into_settings is None else Into.of(into_settings).name
         else:
             name = None if owned is None else owned.came_as
         if name is not None:
@@ -157,17 +159,17 @@ class _Group:
         plan: Plan,
         settings_of: _SettingsOf,
         name: TableName,
-        home: TableLocation | None,
+        location: TableLocation | None,
         members: list[PlannedTable],
     ) -> None:
-        said = settings_of(name).into
-        assert said is not None  # noqa: S101 a group is found by it, and homes keep it in their shape
-        into = Into.of(said)
+        into_settings = settings_of(name).into
+        assert into_settings is not None  # noqa: S101 a group is found by it, and locations keep it in their shape
+        into = Into.of(into_settings)
         self._plan = plan
         self._members = members
         self._settings_of = settings_of
         self._into = into
-        self._noted = Noted.parse(home.shards) if home is not None else None
+        self._noted = Noted.parse(location.shards) if location is not None else None
         self._before = None if self._noted is None else self._noted.at(plan.number)
         self._one = Reconciler(into, self._before)
         self._number = 0 if self._before is None else self._before.number
@@ -193,7 +195,7 @@ class _Group:
         return PlannedTable(table_id=self.table_id, versions=tuple(versions))
 
     def note(self) -> str:
-        """What the home keeps; the same as before where the plan changes nothing."""
+        """What the location keeps; the same as before where the plan changes nothing."""
         after = self._one.group(self._number)
         noted = self._noted
         if noted is not None and noted.plan != self._plan.number and noted.after == after:
@@ -205,7 +207,7 @@ class _Group:
         try:
             self._take()
         except TableStopped as error:
-            # A stop is noted with the group's home, so that there must be one.
+            # A stop is noted with the group's location, so that there must be one.
             self._one.begin(next(v.snapshot for t in self._members for v in t.versions if v.snapshot is not None))
             self.stop = str(error)
 

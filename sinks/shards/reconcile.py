@@ -48,7 +48,7 @@ class Reconciler:
         self._shards = into.shard_columns
         self._snapshot = None if group is None else group.snapshot
         self._members = {} if group is None else dict(group.members)
-        self._former = {} if group is None else dict(group.former)
+        self._previous = {} if group is None else dict(group.previous)
         self._edits: list[Edit] = []
 
     @property
@@ -67,7 +67,7 @@ class Reconciler:
 
     def group(self, number: int) -> Group:
         """The group as it is now, by the version of that number."""
-        return Group(number=number, snapshot=self.snapshot, members=dict(self._members), former=dict(self._former))
+        return Group(number=number, snapshot=self.snapshot, members=dict(self._members), previous=dict(self._previous))
 
     def edits(self) -> tuple[Edit, ...]:
         """What happened to the group's schema since this was asked last."""
@@ -179,7 +179,7 @@ class Reconciler:
         found += [
             held
             for held in self.snapshot.columns
-            if wanted in self._former.get(held.id, ()) and held not in found and snapshot.column(held.name) is None
+            if wanted in self._previous.get(held.id, ()) and held not in found and snapshot.column(held.name) is None
         ]
         if len(found) > 1:
             raise conflict(
@@ -241,14 +241,14 @@ class Reconciler:
         held = self.snapshot.column(column.name)
         taken = set(columns.values())
         if held is None:
-            former = [c for c, names in self._former.items() if column.name.lower() in names and c not in taken]
-            if former:
+            previous = [c for c, names in self._previous.items() if column.name.lower() in names and c not in taken]
+            if previous:
                 raise conflict(
                     "a column is added by a name that one of the other shards had, which this shard lacks",
                     name,
                     statement,
                     column=column.name,
-                    found=", ".join(self._held(c).name for c in former),
+                    found=", ".join(self._held(c).name for c in previous),
                 )
         elif held.id in self._members[after.table_id].dropped:
             raise conflict(
@@ -290,7 +290,7 @@ class Reconciler:
         self._edits += [DropColumn(table=self._into.name, column_id=c.id, name=c.name) for c in gone]
         self._snapshot = replace(self.snapshot, columns=tuple(c for c in self.snapshot.columns if c.id in there))
         for column in gone:
-            self._former.pop(column.id, None)
+            self._previous.pop(column.id, None)
         for table_id, member in self._members.items():
             self._members[table_id] = replace(member, dropped=tuple(c for c in member.dropped if c in there))
 
@@ -302,7 +302,7 @@ class Reconciler:
             if old is None or old.name.lower() == column.name.lower():
                 continue
             held = self._held(columns[column.id])
-            if column.name.lower() == held.name.lower() or column.name.lower() in self._former.get(held.id, ()):
+            if column.name.lower() == held.name.lower() or column.name.lower() in self._previous.get(held.id, ()):
                 # Another shard did it before; if it went on from there, this one follows in its time.
                 if old.name.lower() != held.name.lower():
                     continue
@@ -330,7 +330,7 @@ class Reconciler:
                 )
         for column_id, name in renamed.items():
             old_name = self._held(column_id).name
-            self._former[column_id] = (*self._former.get(column_id, ()), old_name.lower())
+            self._previous[column_id] = (*self._previous.get(column_id, ()), old_name.lower())
             self._edits.append(RenameColumn(table=self._into.name, column_id=column_id, old=old_name, new=name))
         self._snapshot = replace(self.snapshot, columns=whole)
 

@@ -14,10 +14,10 @@ import yaml
 
 from connectors.cli import app
 from connectors.config import load_config
-from sinks.delta.lake.dead_letters import DEAD_LETTERS, LETTERS_SCHEMA
+from sinks.delta.lake.dead_letters import DEAD_LETTERS, DEAD_LETTERS_SCHEMA
 from sinks.delta.lake.state_rows import STATE_SCHEMAS
 
-LAKE_TABLES = {**STATE_SCHEMAS, DEAD_LETTERS: LETTERS_SCHEMA}
+LAKE_TABLES = {**STATE_SCHEMAS, DEAD_LETTERS: DEAD_LETTERS_SCHEMA}
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/**/*.yaml"))

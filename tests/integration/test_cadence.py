@@ -1,4 +1,4 @@
-"""A run whose mirrors take up rows later: at its end they are those of a run whose mirrors take them with every plan."""
+"""A run whose mirrors apply rows later: at its end they are those of a run whose mirrors take them with every plan."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ def test_a_healed_table_lacks_what_it_is_said_to_lack_and_one_that_was_explained
         (4, 1, 2, None, 20),
     ]
     (sink,) = make_sinks(replica.config, spark)
-    standing = {status.target: status.stopped for status in sink.status()}
-    assert "it lacks what changed" in (standing.pop("mend_t") or "")
-    assert standing == {"mend_s": None, "changes_mend_s": None, "changes_mend_t": None}
+    table_status = {status.target: status.stopped for status in sink.status()}
+    assert "it lacks what changed" in (table_status.pop("mend_t") or "")
+    assert table_status == {"mend_s": None, "changes_mend_s": None, "changes_mend_t": None}
 
     (tmp_path / "store.db").unlink()
     mysql9.sql("INSERT INTO mend.t VALUES (4, 4, 40)")
@@ -132,9 +132,11 @@ def test_online_schema_changes_edit_the_targets_of_one_table(
     mirror = spark.read.format("delta").load(str(replica.lake / "swapped_t"))
     assert mirror.columns == columns == ["b", "id", "c", "a", "d"]
     assert sorted(map(tuple, mirror.collect()), key=repr) == sorted(source.sql("SELECT * FROM swapped.t"), key=repr)
-    homes = spark.read.format("delta").load(str(replica.lake / "historian_tables")).collect()
-    assert [(home.name, home.stopped, home.quarantined, home.dropped) for home in homes] == [("swapped.t", "", "", 0)]
-    assert sorted(map(repr, (tuple(row.values()) for row in replica.folded(homes[0].table_id, spark)))) == sorted(
+    locations = spark.read.format("delta").load(str(replica.lake / "historian_tables")).collect()
+    assert [(location.name, location.stopped, location.quarantined, location.dropped) for location in locations] == [
+        ("swapped.t", "", "", 0)
+    ]
+    assert sorted(map(repr, (tuple(row.values()) for row in replica.folded(locations[0].table_id, spark)))) == sorted(
         map(repr, source.sql("SELECT * FROM swapped.t"))
     )
     ops = [row[0] for row in _lake(spark, replica, "changes_swapped_t", "op")]

@@ -130,8 +130,8 @@ def test_a_lost_history_comes_back_from_the_lake_and_from_a_file_and_spark_strea
     assert last.entries[:-1] == lost.entries
     assert _column(replica, spark, "historian_plans", "plan") == [*plans, plans[-1] + 1]
     tables = spark.read.format("delta").load(f"{replica.lake}/historian_tables")
-    (home,) = tables.where("name = 'kept.b' and dropped = 0").collect()
-    assert _column(replica, spark, home.mirror, "id") == [1, 2]
+    (location,) = tables.where("name = 'kept.b' and dropped = 0").collect()
+    assert _column(replica, spark, location.mirror, "id") == [1, 2]
     seen.append(_streamed(replica, spark))
 
     changes = spark.read.format("delta").load(f"{replica.lake}/historian_schema_changes")

@@ -137,8 +137,8 @@ def test_heartbeats_of_both_kinds_say_how_far_the_server_is(
     special = Dump._special
 
     def noted(dump: Dump, *, stay: bool) -> bool:
-        gatherer = dump._gatherer
-        seen.add(int(gatherer.buffer[int(gatherer.state[4]) + 4]))
+        read_buffer = dump._read_buffer
+        seen.add(int(read_buffer.buffer[int(read_buffer.state[4]) + 4]))
         return special(dump, stay=stay)
 
     monkeypatch.setattr(Dump, "_special", noted)

@@ -66,11 +66,11 @@ def test_spark_still_refuses_the_last_step(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "spark-pipeline.yml").write_text(specification)
     settings = re.sub(r"^spark\.jars\.packages .*", f"spark.jars {','.join(map(str, delta_jars()))}", _block(""))
     (tmp_path / "spark-defaults.conf").write_text(settings + QUICK)
-    home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(tmp_path)}
+    location = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(location), "SPARK_CONF_DIR": str(tmp_path)}
     environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    command = [str(home / "bin" / "spark-pipelines"), "run"]
+    command = [str(location / "bin" / "spark-pipelines"), "run"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

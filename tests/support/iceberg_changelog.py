@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Transaction
     from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["MADE_WITH", "NAMESPACE", "Changelog", "Standing", "Work", "standing_of", "write_chunks"]
+__all__ = ["MADE_WITH", "NAMESPACE", "Changelog", "TableStatus", "Work", "standing_of", "write_chunks"]
 
 NAMESPACE = "lake"
 MADE_WITH = {"commit.retry.num-retries": "0"}
@@ -55,7 +55,7 @@ At = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TableStatus:
     """What a table holds.
 
     Attributes:
@@ -77,9 +77,9 @@ class Standing:
     stops: Mapping[int, str] = field(default_factory=dict)
 
 
-def standing_of(properties: Mapping[str, str]) -> Standing | None:
+def standing_of(properties: Mapping[str, str]) -> TableStatus | None:
     """What a table with those *properties* holds; None where it is not a sink's."""
-    return codec.load(Standing, properties[_STANDING]) if _STANDING in properties else None
+    return codec.load(TableStatus, properties[_STANDING]) if _STANDING in properties else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class Changelog:
         try:
             table = catalog.load_table((NAMESPACE, name))
         except NoSuchTableError:
-            held = Standing(connector=plan.connector)
+            held = TableStatus(connector=plan.connector)
             system = _schema(zip(SYSTEM_COLUMNS, _SYSTEM_TYPES, strict=True), nullable=False)
             make = catalog.create_table_transaction
             self._transaction: Transaction = make((NAMESPACE, name), system, properties=MADE_WITH)
@@ -147,7 +147,7 @@ class Changelog:
             held = _checked(standing_of(table.properties), plan, identity, self._where)
             self._transaction = table.transaction()
         self.holds = held.plan == plan.number
-        self.standing = held if self.holds else replace(held, plan=plan.number, identity=identity, stops={})
+        self.table_status = held if self.holds else replace(held, plan=plan.number, identity=identity, stops={})
 
     def prepare(self, part: Part) -> Work:
         """Writes what the part's statement takes back, stages its columns, and gives its rows their offsets.
@@ -160,17 +160,17 @@ class Changelog:
         if part.clears is not None and part.base is not None:
             rows = self._taken_back(part.base, part.base_version, part.clears.event_time_us)
             self._files = _write_file(self._metadata, name, 0, rows)
-            behind = self.standing.next_offset + sum(batch.num_rows for batch in rows)
-            self.standing = replace(self.standing, next_offset=behind, live_from=behind, versions={})
+            behind = self.table_status.next_offset + sum(batch.num_rows for batch in rows)
+            self.table_status = replace(self.table_status, next_offset=behind, live_from=behind, versions={})
         for snapshot in part.written.values():
             self._evolve(snapshot)
-        first, sequences = self.standing.next_offset, sorted(part.chunks)
+        first, sequences = self.table_status.next_offset, sorted(part.chunks)
         offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=first)
-        versions = {**self.standing.versions, **part.written}
-        self.standing = replace(self.standing, next_offset=first + part.rows, versions=versions)
+        versions = {**self.table_status.versions, **part.written}
+        self.table_status = replace(self.table_status, next_offset=first + part.rows, versions=versions)
         return Work(
             metadata=self._metadata,
-            fields=self.standing.fields,
+            fields=self.table_status.fields,
             written=part.written,
             offsets=dict(zip(sequences, offsets, strict=False)),
             system_time_us=self._plan.system_time_us,
@@ -186,7 +186,7 @@ class Changelog:
         written = sum(file.record_count for file in files)
         if written != part.rows:
             raise SinkError("a plan's files lack rows", where=self._where, expected=part.rows, found=written)
-        told = {"plan": self._plan.number, "identity": self.standing.identity, "connector": self._plan.connector}
+        told = {"plan": self._plan.number, "identity": self.table_status.identity, "connector": self._plan.connector}
         summary = {f"historian.{word}": str(value) for word, value in told.items()}
         with self._transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
             for file in (*self._files, *files):
@@ -195,12 +195,12 @@ class Changelog:
 
     def stop(self, table_id: int, reason: str) -> None:
         """Notes that a table stops in the plan: who finds the plan held does not look at its parts again."""
-        self.standing = replace(self.standing, stops={**self.standing.stops, table_id: reason})
+        self.table_status = replace(self.table_status, stops={**self.table_status.stops, table_id: reason})
 
     def commit(self) -> None:
         """Commits what is staged, if anything is. Where it fails it may have been done all the same; the table tells."""
         if self._changed:
-            self._transaction.set_properties({_STANDING: codec.dump_short(Standing, self.standing)})
+            self._transaction.set_properties({_STANDING: codec.dump_short(TableStatus, self.table_status)})
             self._transaction.commit_transaction()
 
     @property
@@ -210,8 +210,8 @@ class Changelog:
     def _refuse(self, part: Part) -> None:
         """Raises :class:`TableStopped` where the part has what this sink, or Iceberg, does not take."""
         if part.partial:
-            raise TableStopped("rows have absent columns, which this sink does not write", where=part.home.name)
-        held = self.standing.fields.items()
+            raise TableStopped("rows have absent columns, which this sink does not write", where=part.location.name)
+        held = self.table_status.fields.items()
         types = {column_id: self._metadata.schema().find_type(field_id) for column_id, field_id in held}
         for snapshot in part.written.values():
             refuse_system_names(snapshot)
@@ -229,7 +229,7 @@ class Changelog:
 
     def _evolve(self, snapshot: Snapshot) -> None:
         """Stages the columns of *snapshot*: first names and types of those held, then new ones, then the order."""
-        schema, fields = self._metadata.schema(), self.standing.fields
+        schema, fields = self._metadata.schema(), self.table_status.fields
         held = {column_id: schema.find_field(field_id).name for column_id, field_id in fields.items()}
         names = _names(snapshot, held)
         with self._transaction.update_schema() as update:
@@ -245,15 +245,15 @@ class Changelog:
                 update.move_after((name,), (before,))
         schema = self._metadata.schema()
         fields = {column_id: schema.find_field(name).field_id for column_id, name in names.items()}
-        self.standing = replace(self.standing, fields=fields)
+        self.table_status = replace(self.table_status, fields=fields)
 
     def _taken_back(self, base: Snapshot, version: int, event_time_us: int) -> list[pa.RecordBatch]:
         """A -R for every row that is there, with the columns of *base*."""
-        schema = _physical(self._metadata.schema(), self.standing.fields)
+        schema = _physical(self._metadata.schema(), self.table_status.fields)
         net = self._net(base, schema)
         if net is None or not net.num_rows:
             return []
-        first, count = self.standing.next_offset, net.num_rows
+        first, count = self.table_status.next_offset, net.num_rows
         values = (int(Op.RETRACT), self._plan.system_time_us, event_time_us, version)
         system = (
             pa.repeat(pa.scalar(value, kind), count) for value, kind in zip(values, _SYSTEM_TYPES[1:], strict=True)
@@ -264,10 +264,10 @@ class Changelog:
 
     def _net(self, base: Snapshot, schema: pa.Schema) -> pa.Table | None:
         """The rows that the changelog amounts to with what is staged, under *base*, by physical name; None: it has none."""
-        live = f"offset >= {self.standing.live_from}"
+        live = f"offset >= {self.table_status.live_from}"
         rows = DataScan(table_metadata=self._metadata, io=PyArrowFileIO(), row_filter=live).to_arrow()
         rows = rows.sort_by("offset").rename_columns(schema.names)
-        written = sorted(self.standing.versions.items())
+        written = sorted(self.table_status.versions.items())
         # Where the key was another one, rows are told apart by all that they hold.
         key = base.primary_key if all(s.primary_key == base.primary_key for _, s in written) else ()
         net = NetRows(replace(base, primary_key=key))
@@ -279,13 +279,13 @@ class Changelog:
         return net.finish().whole if rows.num_rows else None
 
 
-def _checked(standing: Standing | None, plan: Plan, identity: str, where: str) -> Standing:
-    if standing is None or standing.connector != plan.connector:
-        found = None if standing is None else standing.connector
+def _checked(table_status: TableStatus | None, plan: Plan, identity: str, where: str) -> TableStatus:
+    if table_status is None or table_status.connector != plan.connector:
+        found = None if table_status is None else table_status.connector
         raise SinkError("a table that is not the connector's", where=where, expected=plan.connector, found=found)
-    if standing.plan > plan.number or (standing.plan == plan.number and standing.identity != identity):
-        raise ChainBroken("another plan is held", where=where, expected=plan.number, found=standing.plan)
-    return standing
+    if table_status.plan > plan.number or (table_status.plan == plan.number and table_status.identity != identity):
+        raise ChainBroken("another plan is held", where=where, expected=plan.number, found=table_status.plan)
+    return table_status
 
 
 def _names(snapshot: Snapshot, held: Mapping[int, str]) -> dict[int, str]:

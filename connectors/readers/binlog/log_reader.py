@@ -43,7 +43,7 @@ class BinlogReader(ABC):
 
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
-        self._keeper: LogCache | None = None
+        self._cache: LogCache | None = None
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -257,15 +257,15 @@ class BinlogReader(ABC):
 
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
-        keeper = self._keeper = LogCache(place.server, place.file, place.offset) if place.server else None
+        cache = self._cache = LogCache(place.server, place.file, place.offset) if place.server else None
         for window in stream.windows():
-            if keeper is not None:
-                keeper.add(window, stream.offset)
+            if cache is not None:
+                cache.add(window, stream.offset)
             yield window
 
     def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
-        return None if self._keeper is None else self._keeper.kept(planned)
+        return None if self._cache is None else self._cache.kept(planned)
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position*, see :class:`connectors.readers.base.Reader`."""

@@ -6,7 +6,7 @@ What the statement does to tables that are there does not belong here (:mod:`his
 from historian.ddl.parsing.charsets import (
     binary_collation,
     built_in_collation,
-    can_say,
+    can_encode,
     charset_of,
     collation_name,
     decoded,
@@ -104,7 +104,7 @@ __all__ = [
     "Unsupported",
     "binary_collation",
     "built_in_collation",
-    "can_say",
+    "can_encode",
     "charset_of",
     "collation_name",
     "ddl_tables",

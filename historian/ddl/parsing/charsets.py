@@ -11,7 +11,7 @@ from historian.ddl.parsing.context import StatementContext
 __all__ = [
     "binary_collation",
     "built_in_collation",
-    "can_say",
+    "can_encode",
     "charset_of",
     "collation_name",
     "decoded",
@@ -213,7 +213,7 @@ def decoded(raw: bytes, charset: str) -> str:
     return padded.decode(_CODECS.get(charset, "utf-8"))
 
 
-def can_say(text: str, charset: str) -> bool:
+def can_encode(text: str, charset: str) -> bool:
     """Whether the character set has all characters of *text*, as far as is known here. Bytes have no characters."""
     if text.isascii():
         return True

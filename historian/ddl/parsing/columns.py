@@ -25,29 +25,29 @@ def parse_column(cursor: Cursor, name: str | None = None) -> ColumnSpec:
     if name is None:
         name = cursor.column_name()
     kind = parse_type(cursor)
-    said: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     if kind.name == "serial":
         kind = TypeSpec(name="bigint", unsigned=True)
-        said = {"nullable": False, "auto_increment": True, "unique": True}
+        attributes = {"nullable": False, "auto_increment": True, "unique": True}
     charset = kind.charset
     while True:
         if cursor.accept("COLLATE"):
             charset = replace(charset, collation=cursor.collation())
-        elif not _attribute(cursor, said):
+        elif not _attribute(cursor, attributes):
             break
-    if cursor.context.flavor == "mariadb" and said.get("primary"):
-        said["unique"] = False  # one key for one column
+    if cursor.context.flavor == "mariadb" and attributes.get("primary"):
+        attributes["unique"] = False  # one key for one column
     if charset is not kind.charset:
         kind = replace(kind, charset=charset)
-    return ColumnSpec(name=name, type=kind, **said)
+    return ColumnSpec(name=name, type=kind, **attributes)
 
 
-def _attribute(cursor: Cursor, said: dict[str, Any]) -> bool:
-    """Takes one attribute into *said*; False where none comes next."""
+def _attribute(cursor: Cursor, attributes: dict[str, Any]) -> bool:
+    """Takes one attribute into *attributes*; False where none comes next."""
     parse = _ATTRIBUTES.get(cursor.key)
     if parse is not None:
         cursor.at += 1
-        parse(cursor, said)
+        parse(cursor, attributes)
         return True
     if cursor.is_name() and cursor.key != NAME and cursor.following() == "=":  # an option of an engine of MariaDB's
         cursor.at += 2
@@ -59,50 +59,50 @@ def _attribute(cursor: Cursor, said: dict[str, Any]) -> bool:
     return False
 
 
-def _not(cursor: Cursor, said: dict[str, Any]) -> None:
+def _not(cursor: Cursor, attributes: dict[str, Any]) -> None:
     if cursor.accept("NULL"):
-        said["nullable"] = False
+        attributes["nullable"] = False
     elif not (cursor.accept("SECONDARY") or cursor.accept("ENFORCED")):
         raise cursor.fail("NULL")
 
 
-def _null(_: Cursor, said: dict[str, Any]) -> None:
-    said["nullable"] = True
+def _null(_: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["nullable"] = True
 
 
-def _default(cursor: Cursor, said: dict[str, Any]) -> None:
-    said["default"] = parse_default(cursor)
+def _default(cursor: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["default"] = parse_default(cursor)
 
 
-def _on(cursor: Cursor, said: dict[str, Any]) -> None:
+def _on(cursor: Cursor, attributes: dict[str, Any]) -> None:
     cursor.expect("UPDATE")
     now = _now(cursor)
     if now is None:
         raise cursor.fail("CURRENT_TIMESTAMP")
-    said["on_update"] = now.fraction
+    attributes["on_update"] = now.fraction
 
 
-def _auto_increment(_: Cursor, said: dict[str, Any]) -> None:
-    said.update(auto_increment=True, nullable=False)  # a NULL behind it wins
+def _auto_increment(_: Cursor, attributes: dict[str, Any]) -> None:
+    attributes.update(auto_increment=True, nullable=False)  # a NULL behind it wins
 
 
-def _serial(cursor: Cursor, said: dict[str, Any]) -> None:
+def _serial(cursor: Cursor, attributes: dict[str, Any]) -> None:
     cursor.expect("DEFAULT", "VALUE")
-    said.update(nullable=False, auto_increment=True, unique=True)
+    attributes.update(nullable=False, auto_increment=True, unique=True)
 
 
-def _primary(cursor: Cursor, said: dict[str, Any]) -> None:
+def _primary(cursor: Cursor, attributes: dict[str, Any]) -> None:
     cursor.expect("KEY")
-    said["primary"] = True
+    attributes["primary"] = True
 
 
-def _key(_: Cursor, said: dict[str, Any]) -> None:
-    said["primary"] = True
+def _key(_: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["primary"] = True
 
 
-def _unique(cursor: Cursor, said: dict[str, Any]) -> None:
+def _unique(cursor: Cursor, attributes: dict[str, Any]) -> None:
     cursor.accept("KEY")
-    said["unique"] = True
+    attributes["unique"] = True
 
 
 def _text_option(cursor: Cursor, _: dict[str, Any]) -> None:
@@ -119,11 +119,11 @@ def _srid(cursor: Cursor, _: dict[str, Any]) -> None:
     cursor.number()
 
 
-def _constraint(cursor: Cursor, said: dict[str, Any]) -> None:
+def _constraint(cursor: Cursor, attributes: dict[str, Any]) -> None:
     if cursor.key != "CHECK":
         cursor.name()
     cursor.expect("CHECK")
-    _check(cursor, said)
+    _check(cursor, attributes)
 
 
 def _check(cursor: Cursor, _: dict[str, Any]) -> None:
@@ -132,8 +132,8 @@ def _check(cursor: Cursor, _: dict[str, Any]) -> None:
         cursor.accept("ENFORCED")
 
 
-def _references(cursor: Cursor, said: dict[str, Any]) -> None:
-    said["references"] = True
+def _references(cursor: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["references"] = True
     cursor.table_name()
     if cursor.key == "(":
         cursor.skip_parentheses()
@@ -143,7 +143,7 @@ def _references(cursor: Cursor, said: dict[str, Any]) -> None:
         elif cursor.key == "ON" and cursor.following() in ("DELETE", "UPDATE") and cursor.following(2) not in _NOW:
             cursor.at += 2
             if cursor.key in ("SET", "CASCADE"):
-                said["cascades"] = True
+                attributes["cascades"] = True
             if not (
                 cursor.accept("SET", "NULL")
                 or cursor.accept("SET", "DEFAULT")
@@ -155,29 +155,29 @@ def _references(cursor: Cursor, said: dict[str, Any]) -> None:
             return
 
 
-def _generated(cursor: Cursor, said: dict[str, Any]) -> None:
+def _generated(cursor: Cursor, attributes: dict[str, Any]) -> None:
     cursor.expect("ALWAYS")
     cursor.expect("AS")
-    _as(cursor, said)
+    _as(cursor, attributes)
 
 
-def _as(cursor: Cursor, said: dict[str, Any]) -> None:
+def _as(cursor: Cursor, attributes: dict[str, Any]) -> None:
     if cursor.key == "ROW":
         raise ParseError("system-versioned tables are not followed")
-    said["generation_expression"] = cursor.inside_parentheses()
-    said["generated"] = "virtual"
+    attributes["generation_expression"] = cursor.inside_parentheses()
+    attributes["generated"] = "virtual"
     if cursor.accept("STORED") or cursor.accept("PERSISTENT"):
-        said["generated"] = "stored"
+        attributes["generated"] = "stored"
     else:
         cursor.accept("VIRTUAL")
 
 
-def _invisible(_: Cursor, said: dict[str, Any]) -> None:
-    said["invisible"] = True
+def _invisible(_: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["invisible"] = True
 
 
-def _visible(_: Cursor, said: dict[str, Any]) -> None:
-    said["invisible"] = False
+def _visible(_: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["invisible"] = False
 
 
 def _compressed(cursor: Cursor, _: dict[str, Any]) -> None:

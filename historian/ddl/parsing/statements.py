@@ -137,14 +137,14 @@ class ColumnSpec:
         """The keys that the definition brings with it."""
         if not (self.primary or self.unique or self.references):
             return ()
-        said: tuple[tuple[KeyKind, bool], ...] = (
+        flags: tuple[tuple[KeyKind, bool], ...] = (
             ("primary", self.primary),
             ("unique", self.unique),
             ("foreign", self.references),
         )
         return tuple(
             KeySpec(kind=kind, columns=(self.name,), inline=True, cascades=self.cascades and kind == "foreign")
-            for kind, is_so in said
+            for kind, is_so in flags
             if is_so
         )
 

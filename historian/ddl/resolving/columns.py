@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from historian.ddl.parsing.charsets import can_say
+from historian.ddl.parsing.charsets import can_encode
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import CharsetClause, ColumnSpec, DefaultSpec
 from historian.ddl.resolving.refused import Refused
@@ -35,7 +35,7 @@ def built_column(
         Refused: a type that the server changes in a way that is not followed.
     """
     kind = column_type(spec.type, *inherited, context)
-    if not all(can_say(member, kind.charset or "") for member in kind.members):
+    if not all(can_encode(member, kind.charset or "") for member in kind.members):
         raise Refused(
             f"the character set {kind.charset} cannot say all members of {spec.name!r}, which the server changes"
         )

@@ -1,7 +1,7 @@
 """Tables of a catalog's schema over the directories of a lake.
 
 Every table is an external one: dropping or renaming it moves no file. What a table's name in the catalog ought to be follows from
-the homes; what it is, the catalog says by the tables' locations. So a run that ended between two statements is mended by the
+the locations; what it is, the catalog says by the tables' locations. So a run that ended between two statements is mended by the
 next one, and a catalog that lives no longer than its Spark session is filled again.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from historian.errors import SinkError
 from historian.names import TableName
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.tables import target_name
 from sinks.delta import faults
 from sinks.delta.lake.state_rows import STATE_SCHEMAS
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["CatalogTables", "catalog_names"]
 
 
-def catalog_names(homes: Homes, settings: DeltaSettings) -> dict[str, str]:
+def catalog_names(locations: TableLocations, settings: DeltaSettings) -> dict[str, str]:
     """Directory to name in the catalog: that of the table's present name, as far as it is free; pure.
 
     Tables that live choose first; names that differ by case alone count as the same, as they do in Spark.
     """
     names = {directory: directory for directory in STATE_SCHEMAS}
     taken = set(names)
-    for home in sorted(homes.values(), key=lambda home: (home.dropped != 0, home.table_id)):
-        database, _, table = home.name.partition(".")
-        chosen = settings.for_table(home.came_as)
-        for directory in (*home.directories, *home.former):
-            pattern = getattr(chosen, home.kind(directory))
+    for location in sorted(locations.values(), key=lambda location: (location.dropped != 0, location.table_id)):
+        database, _, table = location.name.partition(".")
+        chosen = settings.for_table(location.came_as)
+        for directory in (*location.directories, *location.previous):
+            pattern = getattr(chosen, location.kind(directory))
             if directory not in names and pattern is not None:
                 wished = target_name(pattern, TableName(database, table))
-                mark = f"__replaced{-home.table_id}" if home.is_replaced else f"__t{home.table_id}"
+                mark = f"__replaced{-location.table_id}" if location.is_replaced else f"__t{location.table_id}"
                 free = (name for name in (wished, directory, f"{wished}{mark}") if name.lower() not in taken)
                 names[directory] = next(free, f"{directory}{mark}")
                 taken.add(names[directory].lower())

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from sinks.delta.lake.state import LakeState
 
-__all__ = ["DEAD_LETTERS", "LETTERS_SCHEMA", "DeadLetterColumn", "dead_letter_columns", "record_dead_letters"]
+__all__ = ["DEAD_LETTERS", "DEAD_LETTERS_SCHEMA", "DeadLetterColumn", "dead_letter_columns", "record_dead_letters"]
 
 DEAD_LETTERS = "historian_dead_letters"
-LETTERS_SCHEMA = plain_schema(
+DEAD_LETTERS_SCHEMA = plain_schema(
     plan="long",
     table_id="integer",
     table="string",
@@ -67,7 +67,7 @@ def dead_letter_columns(spark: SparkSession, state: LakeState) -> tuple[DeadLett
     if state.kernel.view(path) is None:
         return ()
     letters = spark.read.format("delta").load(path)
-    since = {home.table_id: home for home in state.homes.values() if not home.dropped}
+    since = {location.table_id: location for location in state.locations.values() if not location.dropped}
     choices = {reason: choice for choice, reason in REASONS.items()}
     found: Counter[tuple[int, int, str]] = Counter()
     names: dict[int, str] = {}
@@ -104,11 +104,11 @@ def record_dead_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -
     rows = [row for head in chunks.heads if head.letters for row in _rows(plan, head)]
     if not rows:
         return
-    view = kernel.view(path) or kernel.create(path, LETTERS_SCHEMA, {}, {})
+    view = kernel.view(path) or kernel.create(path, DEAD_LETTERS_SCHEMA, {}, {})
     if view.transaction(plan.connector) >= plan.number:
         return
-    writer = FileWriter(path, LETTERS_SCHEMA.arrow())
-    for batch in pa.Table.from_pylist(rows, LETTERS_SCHEMA.arrow()).to_batches():
+    writer = FileWriter(path, DEAD_LETTERS_SCHEMA.arrow())
+    for batch in pa.Table.from_pylist(rows, DEAD_LETTERS_SCHEMA.arrow()).to_batches():
         writer.write(batch)
     commit = Commit(files=writer.close())
     try:

@@ -1,4 +1,4 @@
-"""How often mirrors and histories take up what their changelogs have: with every plan, or what several brought at once.
+"""How often mirrors and histories apply what their changelogs have: with every plan, or what several brought at once.
 
 What waits follows from the plans that the lake has recorded: a plan with which a changelog goes on and the table's other
 targets do not leaves its rows to a later one, which reads them back from the changelog. So nothing else is kept for it.
@@ -11,19 +11,30 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from historian.plans.plans import Plan, PlannedVersion
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import Part, links_of
 from sinks.delta.lake.state_rows import Links, RecordedPlan
 from sinks.rows.variant import is_variant
 
-__all__ = ["TAKEN_UP", "Stand", "Stands", "TakeUp", "Turn", "followed", "late_targets", "noted", "turn_of", "waiting"]
+__all__ = [
+    "DEFERRED_SEGMENT",
+    "Deferral",
+    "Deferrals",
+    "DeferredPart",
+    "Turn",
+    "followed",
+    "late_targets",
+    "noted",
+    "turn_of",
+    "waiting",
+]
 
-TAKEN_UP = -1
+DEFERRED_SEGMENT = -1
 """The segment, in a plan, of rows of earlier ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
+class Deferral:
     """How far mirror and history of a table are behind its changelog.
 
     Attributes:
@@ -40,17 +51,17 @@ class Stand:
     rows: int = 0
 
 
-Stands = Mapping[str, Stand]
+Deferrals = Mapping[str, Deferral]
 """By the changelog's directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeUp:
-    """Rows that a changelog has and that the table's other targets take up in a plan.
+class DeferredPart:
+    """Rows that a changelog has and that the table's other targets apply in a plan.
 
     Attributes:
         changelog: its directory.
-        part: without its rows; the home is the table's without the changelog.
+        part: without its rows; the location is the table's without the changelog.
         rows: of earlier plans.
         own_rows: of the plan itself, in the changelog behind those.
     """
@@ -66,14 +77,14 @@ class Turn:
     """What a plan does, in this order.
 
     Attributes:
-        before: what is taken up before the plan's own parts, since those change more than rows.
-        own: the plan's parts; where their rows wait or are taken up afterwards, into the changelog alone.
-        after: what is taken up with the plan's own rows.
+        before: what is applied before the plan's own parts, since those change more than rows.
+        own: the plan's parts; where their rows wait or are applied afterwards, into the changelog alone.
+        after: what is applied with the plan's own rows.
     """
 
     own: tuple[Part, ...]
-    before: tuple[TakeUp, ...] = ()
-    after: tuple[TakeUp, ...] = ()
+    before: tuple[DeferredPart, ...] = ()
+    after: tuple[DeferredPart, ...] = ()
 
     def links(self) -> dict[str, int]:
         """See :func:`sinks.contract.parts.links_of`."""
@@ -84,9 +95,9 @@ class Turn:
 class _Group:
     """A table with rows in a plan, or with some that wait."""
 
-    home: TableLocation
+    location: TableLocation
     own: tuple[Part, ...]
-    stand: Stand
+    deferral: Deferral
     is_named: bool
     """Whether the plan says of the table that it stops, or reads it again."""
 
@@ -103,34 +114,38 @@ class _Group:
             return not self.is_named
         part = self.own[0]
         in_force = len(self.own) == 1 and [version.place for version in part.versions] == [None]
-        return in_force and self.holds_whole_rows and part.home.since != plan and not self.is_named
+        return in_force and self.holds_whole_rows and part.location.since != plan and not self.is_named
 
 
-def late_targets(home: TableLocation) -> tuple[str, ...]:
+def late_targets(location: TableLocation) -> tuple[str, ...]:
     """The directories of a table that can be behind its changelog; () of tables that are one in the lake."""
-    if not home.changelog or home.is_replaced or home.shards:
+    if not location.changelog or location.is_replaced or location.shards:
         return ()
-    return tuple(filter(None, (home.mirror, home.history)))
+    return tuple(filter(None, (location.mirror, location.history)))
 
 
-def followed(stands: Stands, homes: Homes, plans: Iterable[RecordedPlan]) -> Iterator[tuple[RecordedPlan, Stands]]:
-    """Each of *plans*, in order, with the stands after it, which the next one changes; *homes* as after the last one."""
-    after = dict(stands)
+def followed(
+    deferrals: Deferrals, locations: TableLocations, plans: Iterable[RecordedPlan]
+) -> Iterator[tuple[RecordedPlan, Deferrals]]:
+    """Each of *plans*, in order, with the stands after it, which the next one changes; *locations* as after the last one."""
+    after = dict(deferrals)
     by_directory: dict[str, list[TableLocation]] = {}
-    for home in homes.values():
-        targets = late_targets(home)
-        for directory in (home.changelog, *targets) if targets else ():
-            by_directory.setdefault(directory, []).append(home)
+    for location in locations.values():
+        targets = late_targets(location)
+        for directory in (location.changelog, *targets) if targets else ():
+            by_directory.setdefault(directory, []).append(location)
     for plan in plans:
-        concerned = {home.table_id: home for directory in plan.links for home in by_directory.get(directory, ())}
-        for home in concerned.values():
-            if any(target in plan.links for target in late_targets(home)):
-                after[home.changelog] = Stand(taken_us=plan.made_us)
-            elif rows := plan.rows.get(home.table_id, 0):
-                held = after.get(home.changelog, Stand())
-                after[home.changelog] = Stand(
+        concerned = {
+            location.table_id: location for directory in plan.links for location in by_directory.get(directory, ())
+        }
+        for location in concerned.values():
+            if any(target in plan.links for target in late_targets(location)):
+                after[location.changelog] = Deferral(taken_us=plan.made_us)
+            elif rows := plan.rows.get(location.table_id, 0):
+                held = after.get(location.changelog, Deferral())
+                after[location.changelog] = Deferral(
                     taken_us=held.taken_us,
-                    table_id=home.table_id,
+                    table_id=location.table_id,
                     first=held.first or plan.number,
                     last=plan.number,
                     rows=held.rows + rows,
@@ -138,118 +153,124 @@ def followed(stands: Stands, homes: Homes, plans: Iterable[RecordedPlan]) -> Ite
         yield plan, after
 
 
-def noted(stands: Stands, homes: Homes, plans: Iterable[RecordedPlan]) -> Stands:
-    """The stands after *plans*, in order; *homes* are those after the last one."""
-    return next((after for _, after in deque(followed(stands, homes, plans), maxlen=1)), stands)
+def noted(deferrals: Deferrals, locations: TableLocations, plans: Iterable[RecordedPlan]) -> Deferrals:
+    """The stands after *plans*, in order; *locations* are those after the last one."""
+    return next((after for _, after in deque(followed(deferrals, locations, plans), maxlen=1)), deferrals)
 
 
-def waiting(stands: Stands, homes: Homes, number: int = 0) -> dict[str, Stand]:
+def waiting(deferrals: Deferrals, locations: TableLocations, number: int = 0) -> dict[str, Deferral]:
     """The stands of tables with rows that wait, and that are written; those that stop in plan *number* still are."""
     found = {}
-    for changelog, stand in stands.items():
-        home = homes.get(stand.table_id)
-        if not stand.rows or home is None or home.changelog != changelog or not late_targets(home):
+    for changelog, deferral in deferrals.items():
+        location = locations.get(deferral.table_id)
+        if not deferral.rows or location is None or location.changelog != changelog or not late_targets(location):
             continue
-        if not home.stopped or home.stopped_in == number:
-            found[changelog] = stand
+        if not location.stopped or location.stopped_in == number:
+            found[changelog] = deferral
     return found
 
 
 def turn_of(
     plan: Plan,
     parts: Sequence[Part],
-    homes: Homes,
-    stands: Stands,
+    locations: TableLocations,
+    deferrals: Deferrals,
     *,
     stops: Collection[int],
     every_us: Callable[[TableLocation], int],
     recorded: Links | None,
-    version_of: Callable[[Stand], PlannedVersion],
+    version_of: Callable[[Deferral], PlannedVersion],
 ) -> Turn:
     """What *plan* does.
 
-    A plan without any log takes up all that waits. Else a table's rows are due when as much time as is said of it has passed
+    A plan without any log applies all that waits. Else a table's rows are due when as much time as is said of it has passed
     since the plan that it last took some up with, by the times that plans were made at, or where the plan changes more of it
     than rows. With those that are due all go that have the same cadence or a shorter one. So the one with the longest takes
     the others with it, and behind it all targets hold the same position.
 
     Args:
         parts: of the plan, of tables that go on.
-        homes: after the plan.
-        stands: before the plan.
+        locations: after the plan.
+        deferrals: before the plan.
         stops: ids of tables that stop in the plan.
         every_us: the time that is said of a table; 0: its rows do not wait.
         recorded: what the lake has recorded for the plan, where it comes again: nothing is decided anew.
         version_of: the version, as the lake sees it, under which waiting rows were written.
     """
-    groups = _groups(plan, parts, homes, stands, stops)
+    groups = _groups(plan, parts, locations, deferrals, stops)
     if recorded is not None:
-        takes = {at for at, g in groups.items() if any(target in recorded for target in late_targets(g.home))}
+        takes = {at for at, g in groups.items() if any(target in recorded for target in late_targets(g.location))}
     else:
-        every = {at: every_us(group.home) for at, group in groups.items()}
+        every = {at: every_us(group.location) for at, group in groups.items()}
         due = {at for at, group in groups.items() if _is_due(group, plan, every[at])}
         longest = max((every[at] for at in due if groups[at].holds_whole_rows), default=0)
         takes = {at for at in groups if at in due or every[at] <= longest}
     alone: set[str] = set()
     shifted: set[str] = set()
-    before: list[TakeUp] = []
-    after: list[TakeUp] = []
+    before: list[DeferredPart] = []
+    after: list[DeferredPart] = []
     for at, group in groups.items():
         if at not in takes:
             alone.add(at)
-        elif group.stand.rows and group.is_plain(plan.number):
+        elif group.deferral.rows and group.is_plain(plan.number):
             alone.add(at)
             after.append(_taken(at, group, plan, version_of))
-        elif group.stand.rows:
+        elif group.deferral.rows:
             shifted.add(at)
             before.append(_taken(at, replace(group, own=()), plan, version_of))
-    own = [_own(part, alone=part.home.changelog in alone, shifted=part.home.changelog in shifted) for part in parts]
+    own = [
+        _own(part, alone=part.location.changelog in alone, shifted=part.location.changelog in shifted) for part in parts
+    ]
     return Turn(own=tuple(own), before=tuple(before), after=tuple(after))
 
 
 def _own(part: Part, *, alone: bool, shifted: bool) -> Part:
     if alone:
-        return replace(part, home=replace(part.home, mirror="", history=""))
+        return replace(part, location=replace(part.location, mirror="", history=""))
     return replace(part, index=part.index + 1) if shifted else part
 
 
 def _groups(
-    plan: Plan, parts: Sequence[Part], homes: Homes, stands: Stands, stops: Collection[int]
+    plan: Plan, parts: Sequence[Part], locations: TableLocations, deferrals: Deferrals, stops: Collection[int]
 ) -> dict[str, _Group]:
     own: dict[str, list[Part]] = {}
     for part in parts:
-        if late_targets(part.home):
-            own.setdefault(part.home.changelog, []).append(part)
-    waits = {at: s for at, s in waiting(stands, homes, plan.number).items() if s.table_id not in stops}
+        if late_targets(part.location):
+            own.setdefault(part.location.changelog, []).append(part)
+    waits = {at: s for at, s in waiting(deferrals, locations, plan.number).items() if s.table_id not in stops}
     named = {t.table_id for t in plan.tables if t.quarantine is not None or t.behind is not None}
     groups = {}
     for at in [*own, *(at for at in waits if at not in own)]:
-        home = homes[waits[at].table_id] if at in waits else own[at][-1].home
-        ids = {home.table_id, *(part.home.table_id for part in own.get(at, ()))}
-        stand = waits.get(at) or Stand(taken_us=stands[at].taken_us if at in stands else None)
-        groups[at] = _Group(home=home, own=tuple(own.get(at, ())), stand=stand, is_named=bool(ids & named))
+        location = locations[waits[at].table_id] if at in waits else own[at][-1].location
+        ids = {location.table_id, *(part.location.table_id for part in own.get(at, ()))}
+        deferral = waits.get(at) or Deferral(taken_us=deferrals[at].taken_us if at in deferrals else None)
+        groups[at] = _Group(
+            location=location, own=tuple(own.get(at, ())), deferral=deferral, is_named=bool(ids & named)
+        )
     return groups
 
 
 def _is_due(group: _Group, plan: Plan, every_us: int) -> bool:
-    taken_us = group.stand.taken_us
+    taken_us = group.deferral.taken_us
     if not every_us or taken_us is None or plan.start == plan.end or not group.is_plain(plan.number):
         return True
     # A clock that was put back must not keep rows waiting.
     return not 0 <= plan.system_time_us - taken_us < every_us
 
 
-def _taken(changelog: str, group: _Group, plan: Plan, version_of: Callable[[Stand], PlannedVersion]) -> TakeUp:
+def _taken(changelog: str, group: _Group, plan: Plan, version_of: Callable[[Deferral], PlannedVersion]) -> DeferredPart:
     own = group.own[0] if group.own else None
-    version = version_of(group.stand) if own is None else own.versions[0]
+    version = version_of(group.deferral) if own is None else own.versions[0]
     part = Part(
         plan=plan.number,
-        home=replace(group.home, changelog=""),
-        segment=TAKEN_UP,
+        location=replace(group.location, changelog=""),
+        segment=DEFERRED_SEGMENT,
         index=0 if own is None else own.index + 1,
         versions=(version,),
         base=version.snapshot,
         base_version=version.version,
         chunks={},
     )
-    return TakeUp(changelog=changelog, part=part, rows=group.stand.rows, own_rows=0 if own is None else own.rows)
+    return DeferredPart(
+        changelog=changelog, part=part, rows=group.deferral.rows, own_rows=0 if own is None else own.rows
+    )

@@ -23,7 +23,7 @@ from sinks.contract.chunks import SMALL_BYTES, ChunkHead
 from sinks.contract.decisions import Decisions
 from sinks.contract.locations import TableLocation
 from sinks.contract.storage import located
-from sinks.delta.lake.deferral import TAKEN_UP
+from sinks.delta.lake.deferral import DEFERRED_SEGMENT
 from sinks.delta.log.table_view import HeldFile, TableView
 from sinks.delta.log.tasks import run_tasks
 
@@ -77,7 +77,7 @@ class DeferredRows:
         return ChunkHead(
             table_id=self.table_id,
             version=self.version,
-            segment=TAKEN_UP,
+            segment=DEFERRED_SEGMENT,
             sequence=self.sequence,
             row_count=self.rows,
             operations="[]",
@@ -118,7 +118,7 @@ class DeferredRows:
         return Chunk(
             table_id=self.table_id,
             version=self.version,
-            segment=TAKEN_UP,
+            segment=DEFERRED_SEGMENT,
             sequence=self.sequence,
             file="",
             first_position="",
@@ -154,7 +154,7 @@ class DeferredRows:
 
     def _broken(self, found: str) -> ChainBroken:
         return ChainBroken(
-            "a changelog does not have the rows that other targets of its table are to take up",
+            "a changelog does not have the rows that other targets of its table are to apply",
             where=self.paths[0].rpartition("/")[0] if self.paths else f"table id {self.table_id}",
             expected=f"the offsets {self.first} to {self.last} of version {self.version}, each once",
             found=found,
@@ -163,19 +163,19 @@ class DeferredRows:
 
 
 def rows_between(
-    view: TableView, home: TableLocation, version: PlannedVersion, offsets: range, *, sequence: int
+    view: TableView, location: TableLocation, version: PlannedVersion, offsets: range, *, sequence: int
 ) -> tuple[DeferredRows, ...]:
     """The rows of a changelog with *offsets*, in order, cut into chunks.
 
     Args:
         view: of the changelog.
-        home: of the table.
+        location: of the table.
         version: of all the rows.
         sequence: of the first chunk; the others follow.
     """
     held = set(view.schema().arrow().names)
     files = [(file, _bounds(file)) for file in view.files_from("offset", offsets.start)]
-    columns = _columns(home, version, held)
+    columns = _columns(location, version, held)
     found: list[DeferredRows] = []
     for first in range(offsets.start, offsets.stop, CHUNK_ROWS):
         last = min(first + CHUNK_ROWS, offsets.stop) - 1
@@ -183,7 +183,7 @@ def rows_between(
         size_bytes = sum(file.size_bytes * min(last - first + 1, rows) // rows for file, rows in mine)
         found.append(
             DeferredRows(
-                table_id=home.table_id,
+                table_id=location.table_id,
                 version=version.version,
                 sequence=sequence + len(found),
                 first=first,
@@ -196,11 +196,13 @@ def rows_between(
     return tuple(found)
 
 
-def _columns(home: TableLocation, version: PlannedVersion, held: set[str]) -> tuple[tuple[str, str, pa.DataType], ...]:
+def _columns(
+    location: TableLocation, version: PlannedVersion, held: set[str]
+) -> tuple[tuple[str, str, pa.DataType], ...]:
     """Targets may have a column under another id, or not at all; chunks have it under its own."""
     snapshot = version.snapshot
     assert snapshot is not None  # noqa: S101 rows were written under it
-    shown = Decisions.parse(home.evolved).shown(snapshot, version.version, whole=True)
+    shown = Decisions.parse(location.evolved).shown(snapshot, version.version, whole=True)
     pairs = [
         (physical_name(own.id), physical_name(there.id), arrow_type(own.type))
         for own, there in zip(snapshot.columns, shown.columns, strict=True)
@@ -210,9 +212,9 @@ def _columns(home: TableLocation, version: PlannedVersion, held: set[str]) -> tu
 
 def _bounds(file: HeldFile) -> tuple[int, int, int]:
     """Least and greatest offset that a file can have, and how many rows it has, at least one."""
-    said = json.loads(file.statistics)
-    low, high = (said.get(side, {}).get("offset") for side in ("minValues", "maxValues"))
-    rows = max(1, int(said.get("numRecords", 1)))
+    statistics = json.loads(file.statistics)
+    low, high = (statistics.get(side, {}).get("offset") for side in ("minValues", "maxValues"))
+    rows = max(1, int(statistics.get("numRecords", 1)))
     return (0 if low is None else int(low), np.iinfo(np.int64).max if high is None else int(high), rows)
 
 

@@ -20,7 +20,7 @@ from historian.errors import ChainBroken, SinkError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from sinks.contract.base import Recovered
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import ChunkRows
 from sinks.contract.storage import located, reading
 from sinks.delta.lake.state_rows import (
@@ -61,7 +61,7 @@ class LakeState:
     """Reads and writes the lake's own tables; holds what the next plan needs in memory.
 
     Attributes:
-        homes: where each table's rows go.
+        locations: where each table's rows go.
         last: the newest plan that is recorded; None where none is.
         links: what each target has, as a transaction version, before the last plan, or with it once it is complete.
         complete: whether every target is known to hold the last plan.
@@ -75,7 +75,7 @@ class LakeState:
         self._rows = "{}"
         self.kernel = kernel
         self.connector = connector
-        self.homes: Homes = {}
+        self.locations: TableLocations = {}
         self.last: Plan | None = None
         self.last_links: Links = {}
         self.links: dict[str, int] = {}
@@ -85,17 +85,17 @@ class LakeState:
         """The absolute path of a directory of the lake."""
         return f"{self._root}/{directory}"
 
-    def target(self, home: TableLocation, directory: str) -> Target:
+    def target(self, location: TableLocation, directory: str) -> Target:
         """A target of the table, not looked at yet."""
-        said = self._settings.for_table(home.came_as)
+        table_settings = self._settings.for_table(location.came_as)
         return Target(
             self.kernel,
             self.connector,
             directory,
             self.path(directory),
-            home.kind(directory),
-            said.table_properties,
-            by_spark=said.writer == "spark",
+            location.kind(directory),
+            table_settings.table_properties,
+            by_spark=table_settings.writer == "spark",
         )
 
     def recover(self) -> Recovered | None:
@@ -112,7 +112,7 @@ class LakeState:
             self._views[name] = self.kernel.view(self.path(name)) or self._create(name, schema)
         self._check_owner()
         self._read_plans()
-        self._read_homes()
+        self._read_locations()
         self._check_shapes()
         self._drop_unplanned_changes()
         self.compact()
@@ -129,7 +129,7 @@ class LakeState:
             self._views[name] = view
         self.connector = self._views[PLANS].property(_OWNER) or ""
         self._read_plans()
-        self._read_homes()
+        self._read_locations()
         return True
 
     def plan(self, number: int) -> Plan | None:
@@ -156,7 +156,7 @@ class LakeState:
             links.update(json.loads(row["links"]))
         return links
 
-    def locations_after(self, number: int) -> Homes | None:
+    def locations_after(self, number: int) -> TableLocations | None:
         """Where the tables' rows went after that plan; None where the lake has not kept it."""
         newest = self._views[TABLES]
 
@@ -165,24 +165,24 @@ class LakeState:
 
         last = first_version(self.kernel, newest, is_later) - 1
         view = newest if last == newest.version else self.kernel.view_at(newest.path, last) if last >= 0 else None
-        return None if view is None else self._homes_in(view)
+        return None if view is None else self._locations_in(view)
 
     @property
     def recorded_version(self) -> int:
         """Number of the last schema change that a recorded plan covers."""
         return 0 if self.last is None else self.last.version
 
-    def assigned(self, plan: Plan) -> Homes:
+    def assigned(self, plan: Plan) -> TableLocations:
         """Where tables' rows go after *plan*; pure.
 
         Raises:
             EditRefused: see :func:`sinks.delta.schema.decisions.evolved_locations`.
         """
-        return evolved_locations(self.homes, plan, self._settings)
+        return evolved_locations(self.locations, plan, self._settings)
 
     def live_links(self) -> Links:
         """What the last plan leaves in those of its targets that are still written."""
-        closed = {d for home in self.homes.values() if home.stopped for d in home.directories}
+        closed = {d for location in self.locations.values() if location.stopped for d in location.directories}
         return {directory: link for directory, link in self.last_links.items() if directory not in closed}
 
     def held(self, directory: str) -> int:
@@ -242,19 +242,19 @@ class LakeState:
         self.links.update(self.last_links)
         self.complete = True
 
-    def record_locations(self, homes: Homes, plan: int) -> None:
+    def record_locations(self, locations: TableLocations, plan: int) -> None:
         """Replaces ``historian_tables``, where something changed."""
-        if homes == self.homes:
+        if locations == self.locations:
             return
-        rows = [asdict(home) for _, home in sorted(homes.items())]
+        rows = [asdict(location) for _, location in sorted(locations.items())]
         commit = Commit(clear=True, files=self._write(TABLES, self._table(TABLES, rows)), domains={_AS_OF: str(plan)})
         self._commit(TABLES, self._serial(TABLES), commit)
-        self.homes = dict(homes)
+        self.locations = dict(locations)
 
     def stop(self, table_id: int, reason: str, plan: int) -> None:
         """Records that a table is not written any more."""
-        stopped = replace(self.homes[table_id], stopped=reason, stopped_in=plan)
-        self.record_locations({**self.homes, table_id: stopped}, plan)
+        stopped = replace(self.locations[table_id], stopped=reason, stopped_in=plan)
+        self.record_locations({**self.locations, table_id: stopped}, plan)
 
     def _other(self, plan: Plan, found: str) -> ChainBroken:
         return ChainBroken(
@@ -293,27 +293,27 @@ class LakeState:
         self.last, self._rows = codec.load(Plan, newest["plan_json"]), newest["rows"]
         self.last_links, self.complete = json.loads(links[-1]["links"]), False
 
-    def _read_homes(self) -> None:
-        self.homes = self._homes_in(self._views[TABLES])
+    def _read_locations(self) -> None:
+        self.locations = self._locations_in(self._views[TABLES])
 
-    def _homes_in(self, view: TableView) -> Homes:
+    def _locations_in(self, view: TableView) -> TableLocations:
         rows = self._read(TABLES, *STATE_SCHEMAS[TABLES].names(), view=view).sort_by("table_id").to_pylist()
         return {row["table_id"]: TableLocation(**row) for row in rows}
 
     def _check_shapes(self) -> None:
-        for home in self.homes.values():
-            wanted = self._settings.for_table(home.came_as).shape
-            if wanted != home.shape and not home.dropped:
+        for location in self.locations.values():
+            wanted = self._settings.for_table(location.came_as).shape
+            if wanted != location.shape and not location.dropped:
                 raise SinkError(
                     "a table's targets were made for other kinds of tables",
-                    where=f"{home.name} in {self._root}",
+                    where=f"{location.name} in {self._root}",
                     expected=wanted,
-                    found=home.shape,
+                    found=location.shape,
                     next_step="go on with the settings that made them, or give this connector a path of its own",
                 )
-            check_shards(home, self._settings.for_table)
-            if not home.dropped:
-                check_bindings(home.name, Bindings.of(home, self._settings.rules_of(home.came_as)))
+            check_shards(location, self._settings.for_table)
+            if not location.dropped:
+                check_bindings(location.name, Bindings.of(location, self._settings.rules_of(location.came_as)))
 
     def _drop_unplanned_changes(self) -> None:
         """A crash before the plan was recorded leaves changes of a plan that may never come."""

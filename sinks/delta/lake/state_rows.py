@@ -14,7 +14,7 @@ from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from historian.positions import GtidSet
 from sinks.contract.chunks import ChunkHead
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.parts import ChunkRows
 from sinks.delta.log.columns import plain_schema
 
@@ -187,12 +187,12 @@ def row_counts(rows: ChunkRows) -> str:
     return _canonical(counts)
 
 
-def operation_counts(heads: Iterable[ChunkHead], homes: Homes) -> str:
+def operation_counts(heads: Iterable[ChunkHead], locations: TableLocations) -> str:
     """Changelog rows by table and operation (+A, -R, -C, +C), as the log gave them; operations without rows are left out."""
     counts: dict[str, dict[str, int]] = {}
     for head in heads:
-        if head.table_id in homes and not head.stopped:
-            mine = counts.setdefault(homes[head.table_id].name, {})
+        if head.table_id in locations and not head.stopped:
+            mine = counts.setdefault(locations[head.table_id].name, {})
             for op, count in zip(Op, json.loads(head.operations), strict=False):
                 if count:
                     mine[op.sign] = mine.get(op.sign, 0) + count

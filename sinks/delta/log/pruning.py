@@ -33,34 +33,36 @@ def files_with(files: Sequence[HeldFile], keys: pa.Table) -> list[HeldFile]:
     values = ordered.column(first).combine_chunks()
     count = len(values) - values.null_count
 
-    def holds(said: Mapping[str, Any]) -> bool:
-        if count < len(values) and _has_null(said, first):
+    def holds(statistics: Mapping[str, Any]) -> bool:
+        if count < len(values) and _has_null(statistics, first):
             return True
-        bounds = bounds_in(said, first, values.type)
+        bounds = bounds_in(statistics, first, values.type)
         low, high = 0, count
         if bounds is not None:
             low = bisect_left(range(count), bounds[0], key=lambda at: values[at].as_py())
             high = bisect_right(range(count), bounds[1], key=lambda at: values[at].as_py())
-        return low < high and all(_meets(said, name, ordered.column(name).slice(low, high - low)) for name in others)
+        return low < high and all(
+            _meets(statistics, name, ordered.column(name).slice(low, high - low)) for name in others
+        )
 
     return [file for file in files if holds(json.loads(file.statistics, parse_float=Decimal))]
 
 
-def _meets(said: Mapping[str, Any], name: str, values: pa.ChunkedArray) -> bool:
-    bounds = bounds_in(said, name, values.type)
-    if bounds is None or (values.null_count and _has_null(said, name)):
+def _meets(statistics: Mapping[str, Any], name: str, values: pa.ChunkedArray) -> bool:
+    bounds = bounds_in(statistics, name, values.type)
+    if bounds is None or (values.null_count and _has_null(statistics, name)):
         return True
     ends = pc.min_max(values).as_py()
     return ends["min"] is not None and bool(ends["min"] <= bounds[1] and bounds[0] <= ends["max"])
 
 
-def _has_null(said: Mapping[str, Any], name: str) -> bool:
-    return bool(said.get("nullCount", {}).get(name, 1))
+def _has_null(statistics: Mapping[str, Any], name: str) -> bool:
+    return bool(statistics.get("nullCount", {}).get(name, 1))
 
 
-def bounds_in(said: Mapping[str, Any], name: str, kind: pa.DataType) -> tuple[Any, Any] | None:
+def bounds_in(statistics: Mapping[str, Any], name: str, kind: pa.DataType) -> tuple[Any, Any] | None:
     """The least and the greatest value that a file can have in a column; None: it does not say."""
-    low, high = (said.get(side, {}).get(name) for side in ("minValues", "maxValues"))
+    low, high = (statistics.get(side, {}).get(name) for side in ("minValues", "maxValues"))
     form = _form(kind)
     if low is None or high is None or form is None:
         return None

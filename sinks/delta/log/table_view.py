@@ -90,8 +90,8 @@ class TableView:
         text = self.domain(name)
         if text is None:
             raise ChainBroken(f"a {kind} does not say its next offset", where=self.path, expected=f"domain {name}")
-        said: dict[str, Any] = json.loads(text)
-        return said
+        values: dict[str, Any] = json.loads(text)
+        return values
 
     def clustering(self) -> list[str]:
         """Physical names of the columns by which the table's files are clustered; [] where they are not."""
@@ -179,12 +179,12 @@ class TableView:
         return self._once(("files",), lambda: [(self._described(row), row) for row in self._files(statistics=True)])
 
     def _described(self, row: Any) -> HeldFile:
-        said = json.loads(self._classes.row_json(row))
+        values = json.loads(self._classes.row_json(row))
         return HeldFile(
-            path=f"{self.path}/{unquote(said['path'])}",
-            size_bytes=said["size"],
-            statistics=said.get("stats") or "{}",
-            has_deletions=said.get("deletionVector") is not None,
+            path=f"{self.path}/{unquote(values['path'])}",
+            size_bytes=values["size"],
+            statistics=values.get("stats") or "{}",
+            has_deletions=values.get("deletionVector") is not None,
         )
 
     def _null_in(self, physical: str) -> Any:

@@ -15,8 +15,8 @@ from historian.errors import ConfigError, PositionAhead, PositionExpired, SinkEr
 from historian.history.prefix import covers
 from historian.plans.plans import Plan
 from historian.positions import LogPosition, parse_position
-from sinks.contract.locations import Homes, TableLocation
-from sinks.delta.lake.deferral import Stands, followed, noted
+from sinks.contract.locations import TableLocation, TableLocations
+from sinks.delta.lake.deferral import Deferrals, followed, noted
 from sinks.delta.lake.state import LakeState
 from sinks.delta.log.time_travel import version_holding
 from sinks.delta.settings import KINDS, DeltaSettings
@@ -116,24 +116,26 @@ def consistent_cut(
         raise SinkError(
             "there is no lake to read", where=settings.path or settings.catalog, next_step="`historian run` makes it"
         )
-    plan, homes = _plan(state, at, kinds)
+    plan, locations = _plan(state, at, kinds)
     links = state.links_until(plan.number)
     tables: list[CutTable] = []
     left_out: dict[str, str] = {}
-    for home in sorted((h for h in homes.values() if not h.dropped), key=lambda h: h.name):
-        if home.why_stopped is not None:
-            left_out[home.name] = home.why_stopped
+    for location in sorted((h for h in locations.values() if not h.dropped), key=lambda h: h.name):
+        if location.why_stopped is not None:
+            left_out[location.name] = location.why_stopped
             continue
-        if home.former_why and not home.mirror and not home.history:
-            left_out[home.name] = home.former_why
-        tables += [_table(state, plan, home, kind, links) for kind in KINDS if kind in kinds and getattr(home, kind)]
+        if location.former_why and not location.mirror and not location.history:
+            left_out[location.name] = location.former_why
+        tables += [
+            _table(state, plan, location, kind, links) for kind in KINDS if kind in kinds and getattr(location, kind)
+        ]
     return ConsistentCut(plan=plan.number, position=plan.end, tables=tuple(tables), left_out=left_out, _spark=spark)
 
 
-def _plan(state: LakeState, at: str | LogPosition | None, kinds: Collection[str]) -> tuple[Plan, Homes]:
-    """The newest plan that every target holds, or the first one that takes in everything up to *at*; and the homes then.
+def _plan(state: LakeState, at: str | LogPosition | None, kinds: Collection[str]) -> tuple[Plan, TableLocations]:
+    """The newest plan that every target holds, or the first one that takes in everything up to *at*; and the locations then.
 
-    A plan is passed by whose rows a target of *kinds* takes up with a later one.
+    A plan is passed by whose rows a target of *kinds* applies with a later one.
     """
     last = state.last
     assert last is not None  # noqa: S101 asked before
@@ -149,27 +151,27 @@ def _plan(state: LakeState, at: str | LogPosition | None, kinds: Collection[str]
     recorded = [plan for plan in state.recorded_plans() if plan.number <= number]
     numbers = [
         plan.number
-        for plan, stands in followed({}, state.homes, recorded)
-        if not _waits(stands, state.homes, plan.number, kinds)
+        for plan, deferrals in followed({}, state.locations, recorded)
+        if not _waits(deferrals, state.locations, plan.number, kinds)
     ]
     first = 0 if wanted is None else bisect_left(numbers, True, key=lambda n: covers(_stored(state, n).end, wanted))
     for candidate in reversed(numbers) if wanted is None else numbers[first:]:
-        homes = state.locations_after(candidate)
-        if homes is None:
+        locations = state.locations_after(candidate)
+        if locations is None:
             raise _expired(state, _stored(state, candidate), "historian_tables")
         # Tables may have had other targets then than they have now.
-        stands = noted({}, homes, (plan for plan in recorded if plan.number <= candidate))
-        if not _waits(stands, homes, candidate, kinds):
-            return _stored(state, candidate), homes
-    raise _ahead(wanted or newest.end, "mirrors or histories that take up rows later (mirror_every)")
+        deferrals = noted({}, locations, (plan for plan in recorded if plan.number <= candidate))
+        if not _waits(deferrals, locations, candidate, kinds):
+            return _stored(state, candidate), locations
+    raise _ahead(wanted or newest.end, "mirrors or histories that apply rows later (mirror_every)")
 
 
-def _waits(stands: Stands, homes: Homes, number: int, kinds: Collection[str]) -> bool:
+def _waits(deferrals: Deferrals, locations: TableLocations, number: int, kinds: Collection[str]) -> bool:
     """Whether a target of *kinds* lacks rows of a plan up to that one, and its table is written."""
-    for stand in stands.values():
-        home = homes.get(stand.table_id)
-        late = home is not None and any(getattr(home, kind) for kind in kinds if kind != "changelog")
-        if stand.rows and home is not None and late and not 0 < home.stopped_in <= number:
+    for deferral in deferrals.values():
+        location = locations.get(deferral.table_id)
+        late = location is not None and any(getattr(location, kind) for kind in kinds if kind != "changelog")
+        if deferral.rows and location is not None and late and not 0 < location.stopped_in <= number:
             return True
     return False
 
@@ -185,15 +187,15 @@ def _stored(state: LakeState, number: int) -> Plan:
     return plan
 
 
-def _table(state: LakeState, plan: Plan, home: TableLocation, kind: str, links: Mapping[str, int]) -> CutTable:
-    directory = getattr(home, kind)
+def _table(state: LakeState, plan: Plan, location: TableLocation, kind: str, links: Mapping[str, int]) -> CutTable:
+    directory = getattr(location, kind)
     path = state.path(directory)
     newest = state.kernel.view(path)
     application = f"{state.connector}/{directory}"
     version = None if newest is None else version_holding(state.kernel, newest, application, links.get(directory, 0))
     if version is None:
         raise _expired(state, plan, directory)
-    return CutTable(name=home.name, kind=kind, path=path, version=version)
+    return CutTable(name=location.name, kind=kind, path=path, version=version)
 
 
 def _expired(state: LakeState, plan: Plan, directory: str) -> PositionExpired:

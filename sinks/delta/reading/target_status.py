@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from historian.positions import LogPosition
 
-__all__ = ["Standing", "seed_for", "standing"]
+__all__ = ["TableStatus", "seed_for", "table_status"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TableStatus:
     """How a table stands in a lake.
 
     Attributes:
@@ -38,7 +38,7 @@ class Standing:
     unclear: str = ""
 
 
-def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standing:
+def table_status(spark: SparkSession, settings: DeltaSettings, table: str) -> TableStatus:
     """Looks at the targets of a table, by its name when it was written last. Reads only.
 
     Raises:
@@ -48,27 +48,31 @@ def standing(spark: SparkSession, settings: DeltaSettings, table: str) -> Standi
     state = DeltaSink(spark, settings).reading()
     if state is None:
         raise SinkError("there is no lake yet", where=settings.path or settings.catalog)
-    homes = [home for home in state.homes.values() if home.name == table and not home.dropped and home.directories]
-    if not homes:
-        names = sorted(home.name for home in state.homes.values() if not home.dropped)
+    locations = [
+        location
+        for location in state.locations.values()
+        if location.name == table and not location.dropped and location.directories
+    ]
+    if not locations:
+        names = sorted(location.name for location in state.locations.values() if not location.dropped)
         raise UnknownTable("the lake has no such table", where=table, expected=f"one of {', '.join(names)}")
-    home = max(homes, key=lambda home: home.table_id)
-    if home.shards:
+    location = max(locations, key=lambda location: location.table_id)
+    if location.shards:
         raise SinkError(
             "a table of shards cannot be read again in its lake",
             where=table,
-            found=home.stopped or None,
+            found=location.stopped or None,
             next_step="start a new lake, where all shards are read from their begin",
         )
-    if not home.stopped:
-        return Standing(table_id=home.table_id)
-    plan = state.plan(home.stopped_in)
+    if not location.stopped:
+        return TableStatus(table_id=location.table_id)
+    plan = state.plan(location.stopped_in)
     if plan is None:
-        unclear = f"plan {home.stopped_in}, in which it stopped, is not in the lake"
-        return Standing(table_id=home.table_id, stopped=home.stopped, unclear=unclear)
-    seeded = any(table.seed for table in plan.tables if table.table_id == home.table_id)
-    unclear = "its fresh targets lack what they were to begin with" if seeded else _unclear(state, home, plan)
-    return Standing(table_id=home.table_id, stopped=home.stopped, stopped_in=plan, unclear=unclear)
+        unclear = f"plan {location.stopped_in}, in which it stopped, is not in the lake"
+        return TableStatus(table_id=location.table_id, stopped=location.stopped, unclear=unclear)
+    seeded = any(table.seed for table in plan.tables if table.table_id == location.table_id)
+    unclear = "its fresh targets lack what they were to begin with" if seeded else _unclear(state, location, plan)
+    return TableStatus(table_id=location.table_id, stopped=location.stopped, stopped_in=plan, unclear=unclear)
 
 
 def seed_for(
@@ -91,10 +95,10 @@ def seed_for(
     return found
 
 
-def _unclear(state: LakeState, home: TableLocation, plan: Plan) -> str:
+def _unclear(state: LakeState, location: TableLocation, plan: Plan) -> str:
     links = state.links_until(plan.number - 1)
-    for directory in home.directories:
-        target = state.target(home, directory)
+    for directory in location.directories:
+        target = state.target(location, directory)
         before = links.get(directory, 0)
         try:
             target.refresh()

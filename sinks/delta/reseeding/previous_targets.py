@@ -77,7 +77,7 @@ def boundaries(state: LakeState, table_id: int) -> Sequence[Boundary]:
             # What came between is nothing that its targets had.
             found = [each for each in found if each.plan.number <= behind]
         held = newest.quarantine is None and plan.number not in waits
-        if held and location_holding(state.homes, table_id, plan.number) is not None:
+        if held and location_holding(state.locations, table_id, plan.number) is not None:
             found.append(Boundary(plan=plan, table=newest))
     return found
 
@@ -95,8 +95,8 @@ def find_previous_targets(state: LakeState, table_id: int, number: int) -> Seque
     Raises:
         PositionExpired: that is not kept.
     """
-    home = location_holding(state.homes, table_id, number)
-    if home is None:
+    location = location_holding(state.locations, table_id, number)
+    if location is None:
         raise PositionExpired(
             "a table's targets do not hold that plan",
             where=f"plan {number} in {state.path('')}",
@@ -105,14 +105,14 @@ def find_previous_targets(state: LakeState, table_id: int, number: int) -> Seque
     links = state.links_until(number)
     found: list[PreviousTarget] = []
     for kind in KINDS:
-        directory = getattr(home, kind)
+        directory = getattr(location, kind)
         if directory:
-            found.append(_former(state, home, kind, number, links.get(directory, 0)))
+            found.append(_previous(state, location, kind, number, links.get(directory, 0)))
     return found
 
 
-def _former(state: LakeState, home: TableLocation, kind: str, number: int, link: int) -> PreviousTarget:
-    directory = getattr(home, kind)
+def _previous(state: LakeState, location: TableLocation, kind: str, number: int, link: int) -> PreviousTarget:
+    directory = getattr(location, kind)
     path = state.path(directory)
     newest = state.kernel.view(path)
     where = f"the {kind} as of plan {number} in {path}"
@@ -127,7 +127,7 @@ def _former(state: LakeState, home: TableLocation, kind: str, number: int, link:
         later = _untouched(state, newest, version)
         found = newest if later == newest.version else state.kernel.view_at(path, later)
         rows = found if found is not None and _is_whole(found) else None
-    if rows is None and not (kind == "mirror" and _amounts(home, view, number, state)):
+    if rows is None and not (kind == "mirror" and _amounts(location, view, number, state)):
         what = "" if kind != "mirror" else "; by the changelog it is not known"
         raise _not_kept(where, f"the files of version {version}{what}", "some that are gone: VACUUM deletes them")
     return PreviousTarget(kind=kind, view=view, rows=rows)
@@ -153,28 +153,28 @@ def _is_whole(view: TableView) -> bool:
     return all(info.type == pafs.FileType.File for info in infos)
 
 
-def _amounts(home: TableLocation, mirror: TableView, number: int, state: LakeState) -> bool:
+def _amounts(location: TableLocation, mirror: TableView, number: int, state: LakeState) -> bool:
     """Whether a mirror had just the rows that the changelog amounts to."""
     plan = state.plan(number)
-    if not home.changelog or plan is None or DELETED[0] in mirror.schema().names():
+    if not location.changelog or plan is None or DELETED[0] in mirror.schema().names():
         return False
-    made = Decisions.parse(home.evolved)
-    stayed = any(made.says(edit, "keep", before=plan.version + 1) for edit in ("truncate", "drop_table"))
+    made = Decisions.parse(location.evolved)
+    stayed = any(made.is_one_of(edit, "keep", before=plan.version + 1) for edit in ("truncate", "drop_table"))
     return not stayed and not made.kept(plan.version)
 
 
 def _waiting(state: LakeState, table_id: int) -> set[int]:
-    """Numbers of plans with which a mirror or history of the table, of whichever home, was behind its changelog."""
+    """Numbers of plans with which a mirror or history of the table, of whichever location, was behind its changelog."""
     recorded = state.recorded_plans()
     # One that was replaced has another id by now.
-    homes = [h for h in state.homes.values() if h.table_id == table_id or h.is_replaced]
+    locations = [h for h in state.locations.values() if h.table_id == table_id or h.is_replaced]
     return {
         plan.number
-        for home in homes
-        if home.mirror or home.history
-        for plan, stands in followed({}, {table_id: replace(home, table_id=table_id)}, recorded)
-        if any(stand.rows for stand in stands.values())
-        if location_holding(state.homes, table_id, plan.number) == home
+        for location in locations
+        if location.mirror or location.history
+        for plan, deferrals in followed({}, {table_id: replace(location, table_id=table_id)}, recorded)
+        if any(deferral.rows for deferral in deferrals.values())
+        if location_holding(state.locations, table_id, plan.number) == location
     }
 
 

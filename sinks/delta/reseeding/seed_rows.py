@@ -26,20 +26,20 @@ __all__ = ["few_rows_of", "rows_of"]
 _ENDS = ("to_offset", "valid_to")
 
 
-def few_rows_of(former: PreviousTarget, schema: pa.Schema) -> pa.Table | None:
+def few_rows_of(previous: PreviousTarget, schema: pa.Schema) -> pa.Table | None:
     """The rows in *schema*; None where they are not few, or Spark must read them."""
-    if former.rows is None:
+    if previous.rows is None:
         return None
-    files = former.rows.held_files()
+    files = previous.rows.held_files()
     if sum(file.size_bytes for file in files) > held_rows.SMALL_BYTES or any(file.has_deletions for file in files):
         return None
-    there = former.rows.schema().arrow()
+    there = previous.rows.schema().arrow()
     held = pa.schema([there.field(name) for name in schema.names])
     rows = pa.concat_tables([held.empty_table(), *(held_rows.read(file.path, held) for file in files)])
-    if former.kind == "changelog":
-        rows = rows.filter(pc.less(rows.column("offset"), next_offset(former.view))).sort_by("offset")
-    if former.kind == "history":
-        following = next_history_offset(former.view)
+    if previous.kind == "changelog":
+        rows = rows.filter(pc.less(rows.column("offset"), next_offset(previous.view))).sort_by("offset")
+    if previous.kind == "history":
+        following = next_history_offset(previous.view)
         rows = rows.filter(pc.less(rows.column("from_offset"), following))
         was_open = pc.fill_null(pc.greater_equal(rows.column("to_offset"), following), False)
         for name in _ENDS:
@@ -48,17 +48,17 @@ def few_rows_of(former: PreviousTarget, schema: pa.Schema) -> pa.Table | None:
     return pa.table([fitted(rows.column(field.name), field.type) for field in schema], schema=schema)
 
 
-def rows_of(spark: SparkSession, former: PreviousTarget, schema: DeltaSchema) -> DataFrame:
+def rows_of(spark: SparkSession, previous: PreviousTarget, schema: DeltaSchema) -> DataFrame:
     """The rows of one that has some version with them."""
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    view = former.rows
+    view = previous.rows
     assert view is not None  # noqa: S101 said above
     rows = spark.read.format("delta").option("versionAsOf", view.version).load(view.path)
-    if former.kind == "changelog":
-        rows = rows.where(F.col("offset") < next_offset(former.view))
-    ends = former.kind == "history"
-    following = next_history_offset(former.view) if ends else 0
+    if previous.kind == "changelog":
+        rows = rows.where(F.col("offset") < next_offset(previous.view))
+    ends = previous.kind == "history"
+    following = next_history_offset(previous.view) if ends else 0
     if ends:
         rows = rows.where(F.col("from_offset") < following)
     held = {f.physical: f for f in view.schema().fields}
@@ -70,5 +70,5 @@ def rows_of(spark: SparkSession, former: PreviousTarget, schema: DeltaSchema) ->
             column = F.when(F.col("to_offset") < following, column)
         columns.append((column if there.type == f.type else column.cast(f.type)).alias(f.physical))
     rows = rows.select(*columns)
-    ordered = former.kind == "changelog"
+    ordered = previous.kind == "changelog"
     return rows.repartitionByRange("offset").sortWithinPartitions("offset") if ordered else rows

@@ -44,54 +44,56 @@ def seed(spark: SparkSession, state: LakeState, settings: DeltaSettings, part: P
     """Fills the targets of *part*'s table with what former ones held up to plan *number*.
 
     Args:
-        state: of the lake, with the plan's homes.
+        state: of the lake, with the plan's locations.
         part: the first one that its plan has for the table.
 
     Raises:
         PositionExpired: what they held is not kept any more.
         TableStopped: what the mirror held does not follow from the changelog.
     """
-    home = state.homes[part.home.table_id]
-    said = settings.for_table(home.came_as)
+    location = state.locations[part.location.table_id]
+    table_settings = settings.for_table(location.came_as)
     version = part.plan * STEPS
     targets = {
-        kind: state.target(home, directory)
+        kind: state.target(location, directory)
         for kind in ("changelog", "mirror", "history")
-        if (directory := getattr(home, kind))
+        if (directory := getattr(location, kind))
     }
     for target in targets.values():
         target.refresh()
     if all(target.held >= version for target in targets.values()):
         return
-    key = part.base.primary_key if said.cluster and part.base is not None else ()
-    formers = {former.kind: former for former in find_previous_targets(state, home.table_id, number)}
-    if lacking := sorted(set(targets).difference(formers)):
-        raise PositionExpired("a table had no such targets to begin with", where=home.name, expected=", ".join(lacking))
+    key = part.base.primary_key if table_settings.cluster and part.base is not None else ()
+    previous_targets = {previous.kind: previous for previous in find_previous_targets(state, location.table_id, number)}
+    if lacking := sorted(set(targets).difference(previous_targets)):
+        raise PositionExpired(
+            "a table had no such targets to begin with", where=location.name, expected=", ".join(lacking)
+        )
     for kind, target in targets.items():
-        former = formers[kind]
+        previous = previous_targets[kind]
         if target.held >= version:
             continue
-        schema = _own(former.view.schema())
+        schema = _own(previous.view.schema())
         if not target.exists:
-            target.create(schema, _domains(former), key if kind == "mirror" else ())
+            target.create(schema, _domains(previous), key if kind == "mirror" else ())
             faults.reached("seed_made", target.path)
-        _fill(spark, state, target, schema, _files(spark, state, target, former, schema, part), version)
+        _fill(spark, state, target, schema, _files(spark, state, target, previous, schema, part), version)
 
 
 def _files(
-    spark: SparkSession, state: LakeState, target: Target, former: PreviousTarget, schema: DeltaSchema, part: Part
+    spark: SparkSession, state: LakeState, target: Target, previous: PreviousTarget, schema: DeltaSchema, part: Part
 ) -> Sequence[DataFile]:
     """Files of the fresh target with the rows of the former one."""
-    few = few_rows_of(former, schema.arrow())
+    few = few_rows_of(previous, schema.arrow())
     if few is not None:
         writer = FileWriter(target.path, schema.arrow())
         writer.write_table(few)
         return writer.close()
-    if former.rows is not None:
-        rows = rows_of(spark, former, schema)
+    if previous.rows is not None:
+        rows = rows_of(spark, previous, schema)
     else:
-        home = state.homes[part.home.table_id]
-        changelog = state.target(home, home.changelog)
+        location = state.locations[part.location.table_id]
+        changelog = state.target(location, location.changelog)
         changelog.refresh()
         rows = _amounting(spark, changelog, part, schema)
     written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()
@@ -106,10 +108,10 @@ def _own(schema: DeltaSchema) -> DeltaSchema:
     return replace(schema, fields=tuple(fields))
 
 
-def _domains(former: PreviousTarget) -> dict[str, str]:
-    if former.kind == "changelog":
-        return changelog_domains(next_offset(former.view), held_keys(former.view) or frozenset())
-    return history_domains(next_history_offset(former.view)) if former.kind == "history" else {}
+def _domains(previous: PreviousTarget) -> dict[str, str]:
+    if previous.kind == "changelog":
+        return changelog_domains(next_offset(previous.view), held_keys(previous.view) or frozenset())
+    return history_domains(next_history_offset(previous.view)) if previous.kind == "history" else {}
 
 
 def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: DeltaSchema) -> DataFrame:
@@ -127,7 +129,7 @@ def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: Delta
     if shown.base is None or wanted != known:
         raise TableStopped(
             "what a mirror held is not kept, and its changelog amounts to other columns",
-            where=part.home.name,
+            where=part.location.name,
             expected=sorted(wanted),
             found=sorted(known),
             next_step="give a later position to `historian replay`, or replicate the table anew into another lake",

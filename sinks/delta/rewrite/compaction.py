@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian.errors import ChainBroken
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.delta import faults
 from sinks.delta.log.commits import Commit, DataFile
 from sinks.delta.log.side_by_side import own_session, side_by_side
@@ -49,19 +49,19 @@ class Compactor:
         self._settings = settings
         self._seen: dict[str, int] = {}
 
-    def tidy(self, targets: Mapping[str, Target], homes: Homes, plan: int) -> None:
+    def tidy(self, targets: Mapping[str, Target], locations: TableLocations, plan: int) -> None:
         """Compacts those of *targets* that have grown by enough commits since the last look; after *plan* was written."""
         # Shards of one table have their targets in common.
         due: dict[str, tuple[Target, Compaction]] = {}
-        for home in homes.values():
-            said = self._settings.for_table(home.came_as).compaction
-            if said is None or home.stopped or home.is_replaced:
+        for location in locations.values():
+            compaction = self._settings.for_table(location.came_as).compaction
+            if compaction is None or location.stopped or location.is_replaced:
                 continue
-            for directory in home.directories:
+            for directory in location.directories:
                 target = targets.get(directory)
                 grown = -1 if target is None or not target.exists else target.view.version
-                if target is not None and grown - self._seen.get(directory, 0) >= max(1, said.files // 4):
-                    due[directory] = target, said
+                if target is not None and grown - self._seen.get(directory, 0) >= max(1, compaction.files // 4):
+                    due[directory] = target, compaction
         begin = plan * _LOOKS % len(due) if len(due) > _LOOKS else 0
         names = sorted(due)
         now = (names[begin:] + names[:begin])[:_LOOKS]

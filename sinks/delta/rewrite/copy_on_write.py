@@ -1,4 +1,4 @@
-"""The net change of a part taken up by the files of a mirror: what a MERGE does, file by file and in Arrow.
+"""The net change of a part applied by the files of a mirror: what a MERGE does, file by file and in Arrow.
 
 A row that changes is replaced in the file that holds it, so that files keep their ranges of keys; only files that hold
 a key of the change are written anew. Rows that no file holds are new, and stand in a file of their own. What files
@@ -25,12 +25,12 @@ from sinks.delta.schema.schema_evolution import DELETED
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CopyOnWrite", "Spliced", "deleted", "found", "joined", "spliced"]
+__all__ = ["CopyOnWrite", "RewrittenFiles", "deleted", "found", "joined", "rewritten"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOnWrite:
-    """What files take up; it travels to executors.
+    """What files apply; it travels to executors.
 
     Attributes:
         directory: of the mirror.
@@ -71,7 +71,7 @@ class CopyOnWrite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spliced:
+class RewrittenFiles:
     """What became of files: *removed* are replaced by *files*; *met*: which of the rows to put, then of those to go, they held."""
 
     removed: Sequence[str]
@@ -84,50 +84,50 @@ class Spliced:
         return json.dumps({**head, "met": np.packbits(self.met).tobytes().hex()}).encode()
 
     @classmethod
-    def decoded(cls, text: bytes) -> Spliced:
+    def decoded(cls, text: bytes) -> RewrittenFiles:
         """What :meth:`encoded` gave."""
         held = json.loads(text)
         bits = np.unpackbits(np.frombuffer(bytes.fromhex(held["met"]), np.uint8), count=held["rows"])
         return cls(removed=held["removed"], files=[DataFile(**file) for file in held["files"]], met=bits.astype(bool))
 
 
-def spliced(splice: CopyOnWrite, paths: Sequence[str]) -> Spliced:
+def rewritten(rewrite: CopyOnWrite, paths: Sequence[str]) -> RewrittenFiles:
     """Writes those of the files *paths* anew that hold a row that changes, each by itself."""
-    change = _Change(splice)
+    change = _Change(rewrite)
     removed: list[str] = []
     files: list[DataFile] = []
     for path in paths:
-        if splice.everywhere or change.touches(path):
+        if rewrite.everywhere or change.touches(path):
             # What grew a little stays one file.
-            writer = FileWriter(splice.directory, splice.schema, 2 * splice.file_bytes)
-            for rows in groups(path, splice.schema, splice.filled):
+            writer = FileWriter(rewrite.directory, rewrite.schema, 2 * rewrite.file_bytes)
+            for rows in groups(path, rewrite.schema, rewrite.filled):
                 writer.write_table(change.applied(rows))
             files += writer.close()
             removed.append(path)
-    return Spliced(removed=removed, files=files, met=change.met)
+    return RewrittenFiles(removed=removed, files=files, met=change.met)
 
 
-def joined(splice: CopyOnWrite, paths: Sequence[str], met: NDArray[np.bool_]) -> Spliced:
-    """Writes all files *paths* as one, with the change taken up, and behind them the rows that no file holds.
+def joined(rewrite: CopyOnWrite, paths: Sequence[str], met: NDArray[np.bool_]) -> RewrittenFiles:
+    """Writes all files *paths* as one, with the change applied, and behind them the rows that no file holds.
 
     Args:
         met: what files other than *paths* held.
     """
-    change = _Change(splice, met)
-    writer = FileWriter(splice.directory, splice.schema, splice.file_bytes)
+    change = _Change(rewrite, met)
+    writer = FileWriter(rewrite.directory, rewrite.schema, rewrite.file_bytes)
     for path in paths:
-        for rows in groups(path, splice.schema, splice.filled):
+        for rows in groups(path, rewrite.schema, rewrite.filled):
             writer.write_table(change.applied(rows))
     writer.write_table(change.rest())
-    return Spliced(removed=paths, files=writer.close(), met=change.met)
+    return RewrittenFiles(removed=paths, files=writer.close(), met=change.met)
 
 
-def found(splice: CopyOnWrite, paths: Sequence[str], keys: pa.Table) -> pa.Table:
+def found(rewrite: CopyOnWrite, paths: Sequence[str], keys: pa.Table) -> pa.Table:
     """The rows of files that have one of *keys*, as they stand before the change."""
-    index = KeyIndex(keys, splice.key)
-    tables = [splice.schema.empty_table()]
+    index = KeyIndex(keys, rewrite.key)
+    tables = [rewrite.schema.empty_table()]
     for path in paths:
-        held = groups(path, splice.schema, splice.filled)
+        held = groups(path, rewrite.schema, rewrite.filled)
         tables += [rows.filter(pa.array(index.find(rows) >= 0)) for rows in held]
     return pa.concat_tables(tables)
 
@@ -135,31 +135,31 @@ def found(splice: CopyOnWrite, paths: Sequence[str], keys: pa.Table) -> pa.Table
 class _Change:
     """The net change in memory, and which of its rows files held so far."""
 
-    def __init__(self, splice: CopyOnWrite, met: NDArray[np.bool_] | None = None) -> None:
-        self._splice = splice
-        self._key_schema = pa.schema([splice.schema.field(name) for name in splice.key])
-        self._put = pa.concat_tables([splice.schema.empty_table(), *(read(p, splice.schema) for p in splice.put)])
-        gone = (read(path, self._key_schema) for path in splice.gone)
-        keys = pa.concat_tables([self._put.select(splice.key), *gone])
+    def __init__(self, rewrite: CopyOnWrite, met: NDArray[np.bool_] | None = None) -> None:
+        self._rewrite = rewrite
+        self._key_schema = pa.schema([rewrite.schema.field(name) for name in rewrite.key])
+        self._put = pa.concat_tables([rewrite.schema.empty_table(), *(read(p, rewrite.schema) for p in rewrite.put)])
+        gone = (read(path, self._key_schema) for path in rewrite.gone)
+        keys = pa.concat_tables([self._put.select(rewrite.key), *gone])
         self.met = np.zeros(keys.num_rows, bool) if met is None else met.copy()
         # Rows that are counted replace none.
-        sought = keys.slice(self._put.num_rows) if splice.counts else keys
-        self._index = KeyIndex(sought, splice.key, exact=splice.counts)
+        sought = keys.slice(self._put.num_rows) if rewrite.counts else keys
+        self._index = KeyIndex(sought, rewrite.key, exact=rewrite.counts)
         self._order = np.argsort(self._index.numbers, kind="stable") + (keys.num_rows - sought.num_rows)
         self._starts = np.searchsorted(np.sort(self._index.numbers), np.arange(self._index.count + 1))
 
     def touches(self, path: str) -> bool:
         """Whether a file holds a row that changes."""
-        return any((self._changed(keys) >= 0).any() for keys in groups(path, self._key_schema, self._splice.filled))
+        return any((self._changed(keys) >= 0).any() for keys in groups(path, self._key_schema, self._rewrite.filled))
 
     def applied(self, rows: pa.Table) -> pa.Table:
-        """*rows* of a file with the change taken up."""
+        """*rows* of a file with the change applied."""
         changed = self._changed(rows)
         numbers = changed[changed >= 0]
         self.met[numbers] = True
         stay = rows if not len(numbers) else rows.filter(pa.array(changed < 0))
-        if self._splice.deleted_at_us is not None:
-            stay = deleted(stay, self._splice.deleted_at_us)
+        if self._rewrite.deleted_at_us is not None:
+            stay = deleted(stay, self._rewrite.deleted_at_us)
         put = numbers[numbers < self._put.num_rows]
         return pa.concat_tables([stay, self._put.take(pa.array(put))]) if len(put) else stay
 
@@ -172,7 +172,7 @@ class _Change:
         keys = self._index.find(rows)
         hits = np.flatnonzero(keys >= 0)
         places = keys[hits]
-        if self._splice.counts:
+        if self._rewrite.counts:
             # The n-th row of a kind met here is the n-th of its kind in the change that none was met for yet.
             hits = hits[np.argsort(places, kind="stable")]
             kinds = keys[hits]

@@ -1,4 +1,4 @@
-"""Which files of a mirror take up a net change, and where that is worked out: here, or by Spark's executors."""
+"""Which files of a mirror apply a net change, and where that is worked out: here, or by Spark's executors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sinks.delta.log.pruning import files_with
 from sinks.delta.log.table_view import KEEPS_ROWS, HeldFile, TableView
 from sinks.delta.log.tasks import run_tasks
 from sinks.delta.rewrite import held_rows
-from sinks.delta.rewrite.copy_on_write import CopyOnWrite, Spliced, found, joined, spliced
+from sinks.delta.rewrite.copy_on_write import CopyOnWrite, RewrittenFiles, found, joined, rewritten
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.small_files import mirror_file_bytes
 from sinks.delta.rewrite.staged import NetFiles
@@ -37,7 +37,7 @@ _FILE_BYTES = 128 << 20
 """A file of a mirror is that large at most."""
 
 _STEP_BYTES = 32 << 20
-"""Files of a net change up to this size, a few times more in memory, are taken up at once."""
+"""Files of a net change up to this size, a few times more in memory, are applied at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,35 +49,35 @@ class FileRewrite:
     passing: Sequence[DataFile] = ()
 
 
-def taken_up(spark: SparkSession, view: TableView, splice: CopyOnWrite, net: NetFiles) -> FileRewrite | None:
+def taken_up(spark: SparkSession, view: TableView, rewrite: CopyOnWrite, net: NetFiles) -> FileRewrite | None:
     """The files that a mirror, not empty, has for others once it took up *net*; None where Spark must merge it.
 
     Raises:
         TableStopped: the mirror has no row that a partial one changes.
     """
     held = view.held_files()
-    splice = replace(splice, file_bytes=min(mirror_file_bytes(held), _FILE_BYTES))
+    rewrite = replace(rewrite, file_bytes=min(mirror_file_bytes(held), _FILE_BYTES))
     if any(view.property(name) == "true" for name in KEEPS_ROWS):
         return None
     passing: Sequence[DataFile] = ()
     if net.partial:
         rows = pa.concat_tables([_file(file.path) for file in net.partial])
         before = pa.table(
-            {name: rows.column(f"{FROM}{name}").cast(splice.schema.field(name).type) for name in splice.key}
+            {name: rows.column(f"{FROM}{name}").cast(rewrite.schema.field(name).type) for name in rewrite.key}
         )
         files = files_with(held, before)
         if any(file.has_deletions for file in files):
             return None
-        passing = _completed(spark, splice, rows, before, files)
+        passing = _completed(spark, rewrite, rows, before, files)
     done = FileRewrite(removed=(), files=())
     for step in _steps(net, passing):
         now = replace(
-            splice,
+            rewrite,
             put=tuple(file.path for file in step.whole),
             gone=tuple(file.path for file in step.gone),
             # All files were written anew by then.
-            filled={} if done.files else splice.filled,
-            deleted_at_us=None if done.files else splice.deleted_at_us,
+            filled={} if done.files else rewrite.filled,
+            deleted_at_us=None if done.files else rewrite.deleted_at_us,
         )
         present = _present(held, done)
         touched = present if now.everywhere else files_with(present, now.keys())
@@ -131,7 +131,7 @@ def _both(first: FileRewrite, then: FileRewrite) -> FileRewrite:
 
 def _spliced(
     spark: SparkSession,
-    splice: CopyOnWrite,
+    rewrite: CopyOnWrite,
     held: Sequence[HeldFile],
     touched: Sequence[HeldFile],
     net: NetFiles,
@@ -143,11 +143,11 @@ def _spliced(
     whole = [file for file in touched if file.path not in small]
     answers = _calls(
         spark,
-        partial(_spliced_bytes, splice),
-        _groups(spark, whole, one=splice.counts),
+        partial(_spliced_bytes, rewrite),
+        _groups(spark, whole, one=rewrite.counts),
         size_bytes=sum(file.size_bytes for file in whole) + net_bytes,
     )
-    done = [Spliced.decoded(answer) for answer in answers]
+    done = [RewrittenFiles.decoded(answer) for answer in answers]
     met = np.zeros(sum(file.rows for file in (*put, *net.gone)), bool)
     for part in done:
         met |= part.met
@@ -159,38 +159,38 @@ def _spliced(
     if not joins and not met[:count].any():
         files += put
     elif joins or not met[:count].all():
-        rest = _calls(spark, partial(_joined_bytes, splice, met), [joins], size_bytes=net_bytes)
+        rest = _calls(spark, partial(_joined_bytes, rewrite, met), [joins], size_bytes=net_bytes)
         for answer in rest:
-            last = Spliced.decoded(answer)
+            last = RewrittenFiles.decoded(answer)
             removed += last.removed
             files += last.files
             met |= last.met
-    _check_fresh(splice, met, sum(file.rows for file in net.whole), net.fresh_rows)
-    if splice.counts and not met[count:].all():
+    _check_fresh(rewrite, met, sum(file.rows for file in net.whole), net.fresh_rows)
+    if rewrite.counts and not met[count:].all():
         lost = _file(net.gone[0].path).slice(int(np.flatnonzero(~met[count:])[0]), 1).to_pylist()
         raise missing_row(", ".join(map(str, lost[0].values() if lost else ())))
     return FileRewrite(removed=removed, files=files)
 
 
-def _check_fresh(splice: CopyOnWrite, met: NDArray[np.bool_], whole: int, fresh: int) -> None:
+def _check_fresh(rewrite: CopyOnWrite, met: NDArray[np.bool_], whole: int, fresh: int) -> None:
     """Raises where a held row has the key of one of the last rows to put, which are new."""
     twice = np.flatnonzero(met[whole - fresh : whole])
     if len(twice):
-        raise two_rows(splice.keys().slice(whole - fresh + int(twice[0]), 1).to_pylist()[0])
+        raise two_rows(rewrite.keys().slice(whole - fresh + int(twice[0]), 1).to_pylist()[0])
 
 
 def _completed(
-    spark: SparkSession, splice: CopyOnWrite, rows: pa.Table, before: pa.Table, files: Sequence[HeldFile]
+    spark: SparkSession, rewrite: CopyOnWrite, rows: pa.Table, before: pa.Table, files: Sequence[HeldFile]
 ) -> list[DataFile]:
     """Files of the partial *rows*, whose keys were *before*, with the columns that they lack from the mirror's rows."""
     size_bytes = sum(file.size_bytes for file in files)
-    answers = _calls(spark, partial(_found_bytes, splice, before), _groups(spark, files), size_bytes=size_bytes)
+    answers = _calls(spark, partial(_found_bytes, rewrite, before), _groups(spark, files), size_bytes=size_bytes)
     held = pa.concat_tables(
-        [splice.schema.empty_table(), *(pa.ipc.open_stream(answer).read_all() for answer in answers)]
+        [rewrite.schema.empty_table(), *(pa.ipc.open_stream(answer).read_all() for answer in answers)]
     )
-    whole = completed(rows, held, splice.key, splice.schema.names)
-    writer = FileWriter(splice.directory, splice.schema)
-    writer.write_table(pa.table(whole.columns, schema=splice.schema))
+    whole = completed(rows, held, rewrite.key, rewrite.schema.names)
+    writer = FileWriter(rewrite.directory, rewrite.schema)
+    writer.write_table(pa.table(whole.columns, schema=rewrite.schema))
     return writer.close()
 
 
@@ -226,16 +226,16 @@ def _calls(
     return run_tasks(spark, [partial(work, group) for group in groups])
 
 
-def _spliced_bytes(splice: CopyOnWrite, paths: Sequence[str]) -> bytes:
-    return spliced(splice, paths).encoded()
+def _spliced_bytes(rewrite: CopyOnWrite, paths: Sequence[str]) -> bytes:
+    return rewritten(rewrite, paths).encoded()
 
 
-def _joined_bytes(splice: CopyOnWrite, met: NDArray[np.bool_], paths: Sequence[str]) -> bytes:
-    return joined(splice, paths, met).encoded()
+def _joined_bytes(rewrite: CopyOnWrite, met: NDArray[np.bool_], paths: Sequence[str]) -> bytes:
+    return joined(rewrite, paths, met).encoded()
 
 
-def _found_bytes(splice: CopyOnWrite, keys: pa.Table, paths: Sequence[str]) -> bytes:
-    rows = found(splice, paths, keys)
+def _found_bytes(rewrite: CopyOnWrite, keys: pa.Table, paths: Sequence[str]) -> bytes:
+    rows = found(rewrite, paths, keys)
     body = pa.BufferOutputStream()
     with pa.ipc.new_stream(body, rows.schema) as writer:
         writer.write_table(rows)

@@ -53,7 +53,7 @@ class Rewrite:
 
 def joined_in_order(held: Sequence[HeldFile], column: str, compaction: Compaction) -> list[Rewrite]:
     """Neighbours to join in a table whose rows stand in the order of an integer *column*, and stay so; [] where few are."""
-    spans = {file.path: bounds_in(_said(file), column, pa.int64()) for file in held}
+    spans = {file.path: bounds_in(_statistics(file), column, pa.int64()) for file in held}
     if any(span is None for span in spans.values()):
         return []
     ordered = sorted(held, key=lambda file: spans[file.path] or (0, 0))
@@ -96,7 +96,9 @@ def crowded(held: Sequence[HeldFile], key: Sequence[pa.Field]) -> list[Rewrite]:
     Sorted into each other they hold each key once, and no other key stands in more files than before.
     """
     first = key[0]
-    spans = [(span, file) for file in held if (span := bounds_in(_said(file), first.name, first.type)) is not None]
+    spans = [
+        (span, file) for file in held if (span := bounds_in(_statistics(file), first.name, first.type)) is not None
+    ]
     deepest: list[HeldFile] = []
     begun: list[tuple[Any, HeldFile]] = []
     for (low, high), file in sorted(spans, key=lambda span: span[0][0]):
@@ -144,6 +146,6 @@ def _cut(files: Sequence[HeldFile], limit_bytes: int) -> Iterator[tuple[HeldFile
         yield tuple(part)
 
 
-def _said(file: HeldFile) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(file.statistics, parse_float=Decimal)
-    return said
+def _statistics(file: HeldFile) -> dict[str, Any]:
+    statistics: dict[str, Any] = json.loads(file.statistics, parse_float=Decimal)
+    return statistics

@@ -78,16 +78,16 @@ def same_key(schema: DeltaSchema, key: Sequence[int], files: Sequence[DataFile])
 def _ranges(schema: DeltaSchema, key: Sequence[int], files: Sequence[DataFile]) -> Iterator[Column]:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    said = [json.loads(file.statistics, parse_float=Decimal) for file in files]
+    statistics = [json.loads(file.statistics, parse_float=Decimal) for file in files]
     arrow = schema.arrow()
     for field in (f for f in schema.fields if f.column_id in key):
         kind = arrow.field(field.physical).type
         if pa.types.is_timestamp(kind) or pa.types.is_floating(kind):
             continue  # What Spark compares with a literal by way of another type, statistics do not answer.
-        bounds = [bounds_in(of_file, field.physical, kind) for of_file in said]
-        nulls = any(of_file.get("nullCount", {}).get(field.physical, 1) for of_file in said)
+        bounds = [bounds_in(of_file, field.physical, kind) for of_file in statistics]
+        nulls = any(of_file.get("nullCount", {}).get(field.physical, 1) for of_file in statistics)
         found = [bound for bound in bounds if bound is not None]
-        if found and len(found) == len(said) and not nulls:
+        if found and len(found) == len(statistics) and not nulls:
             yield F.col(f"t.{quoted(field.name)}").between(min(b[0] for b in found), max(b[1] for b in found))
 
 

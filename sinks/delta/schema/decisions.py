@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from historian.changelog.operations import physical_name
 from historian.errors import EditRefused, TableStopped
-from historian.plans.evolution import STOPS, word_for
+from historian.plans.evolution import STOPS, action_for
 from historian.plans.plans import Plan, PlannedVersion
 from historian.plans.segments import retracts
 from historian.schema.snapshots import Snapshot
-from sinks.contract.decisions import Decision, Decisions, Following
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.decisions import Decision, Decisions, VersionChange
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import Part
 from sinks.contract.tables import assign
 from sinks.delta.schema.changes import Change, changes
@@ -48,8 +48,10 @@ class Evolved:
     appends_are_new: bool = True
 
 
-def evolved_locations(homes: Homes, plan: Plan, settings: DeltaSettings, *, refuse: bool = True) -> Homes:
-    """The homes after *plan*, see :func:`sinks.contract.tables.assign`, bound, and with what is decided about its edits.
+def evolved_locations(
+    locations: TableLocations, plan: Plan, settings: DeltaSettings, *, refuse: bool = True
+) -> TableLocations:
+    """The locations after *plan*, see :func:`sinks.contract.tables.assign`, bound, and with what is decided about its edits.
 
     It is decided about edits as the lake sees them. What was decided once stays, whatever *settings* say by now.
 
@@ -61,42 +63,42 @@ def evolved_locations(homes: Homes, plan: Plan, settings: DeltaSettings, *, refu
         SinkError: see :func:`sinks.shaping.bindings.bind`.
     """
 
-    def decide(home: TableLocation, before: Snapshot | None, version: PlannedVersion) -> TableLocation:
-        held = Decisions.parse(home.evolved)
+    def decide(location: TableLocation, before: Snapshot | None, version: PlannedVersion) -> TableLocation:
+        held = Decisions.parse(location.evolved)
         if version.place is None or version.version <= held.upto or held.stops:
-            return home
+            return location
         made = list(held.made)
         if before is not None:
             try:
-                before, version = _seen(home, plan, settings, before, version)
+                before, version = _seen(location, plan, settings, before, version)
             except TableStopped:
-                return home  # Rules for its columns stop it.
+                return location  # Rules for its columns stop it.
             for change in changes(before, version):
-                word = _word(settings, home, made, before, version, change)
-                if word == "fail" and refuse:
-                    raise _refused(home, version, change)
-                if word != "apply":
-                    made.append(Decision(version.version, change.column_id, change.noted, word))
-        return replace(home, evolved=Decisions(upto=version.version, made=tuple(made)).text())
+                action = _word(settings, location, made, before, version, change)
+                if action == "fail" and refuse:
+                    raise _refused(location, version, change)
+                if action != "apply":
+                    made.append(Decision(version.version, change.column_id, change.noted, action))
+        return replace(location, evolved=Decisions(upto=version.version, made=tuple(made)).text())
 
-    grouped = grouped_plan(homes, plan, settings.for_table)
+    grouped = grouped_plan(locations, plan, settings.for_table)
     plan = grouped.plan
-    return grouped.noted(bound_locations(assign(homes, plan, settings, decide), plan, settings.rules_of))
+    return grouped.noted(bound_locations(assign(locations, plan, settings, decide), plan, settings.rules_of))
 
 
 def _seen(
-    home: TableLocation, plan: Plan, settings: DeltaSettings, before: Snapshot, version: PlannedVersion
+    location: TableLocation, plan: Plan, settings: DeltaSettings, before: Snapshot, version: PlannedVersion
 ) -> tuple[Snapshot, PlannedVersion]:
     """A table before a version, and the version, as the lake sees them; computed columns, which do not change, are left out."""
-    bound = bound_locations({home.table_id: home}, plan, settings.rules_of)[home.table_id]
-    shape = TableShape(bindings=Bindings.of(bound, settings.rules_of(home.came_as)))
+    bound = bound_locations({location.table_id: location}, plan, settings.rules_of)[location.table_id]
+    shape = TableShape(bindings=Bindings.of(bound, settings.rules_of(location.came_as)))
     shaped = shape_version(version, shape)
-    return home.keyed(shape.snapshot(before)) or before, replace(shaped, snapshot=home.keyed(shaped.snapshot))
+    return location.keyed(shape.snapshot(before)) or before, replace(shaped, snapshot=location.keyed(shaped.snapshot))
 
 
 def _word(
     settings: DeltaSettings,
-    home: TableLocation,
+    location: TableLocation,
     made: Sequence[Decision],
     before: Snapshot,
     version: PlannedVersion,
@@ -104,46 +106,46 @@ def _word(
 ) -> str:
     if change.column_id in Decisions(made=tuple(made)).left_out(version.version):
         return "apply"  # to nothing
-    word: str = word_for(settings.for_table(home.came_as).evolution, change.edit)
+    action: str = action_for(settings.for_table(location.came_as).evolution, change.edit)
     after = before if version.snapshot is None else version.snapshot
     keys = {*before.primary_key, *after.primary_key}
-    unfit = (word == "ignore" and change.added) or (word == "new_column" and not change.added)
+    unfit = (action == "ignore" and change.added) or (action == "new_column" and not change.added)
     if change.column_id in keys and unfit:
         return "quarantine"
-    if home.mirror and not keys and change.column_id and word in ("keep", "new_column"):
+    if location.mirror and not keys and change.column_id and action in ("keep", "new_column"):
         return "quarantine"  # Its rows would not be found again by all that they hold.
-    if change.edit == "change_key" and word == "apply" and not _finds(settings, home, made, before, after):
+    if change.edit == "change_key" and action == "apply" and not _finds(settings, location, made, before, after):
         return "quarantine"
-    return word
+    return action
 
 
 def _finds(
-    settings: DeltaSettings, home: TableLocation, made: Sequence[Decision], before: Snapshot, after: Snapshot
+    settings: DeltaSettings, location: TableLocation, made: Sequence[Decision], before: Snapshot, after: Snapshot
 ) -> bool:
     """Whether targets hold each value of the key that *after* has once, for every row that was there under the key *before*."""
     key = after.primary_key
-    if any(d.edit == "add_column" and d.word == "ignore" and d.column_id in key for d in made):
+    if any(d.edit == "add_column" and d.action == "ignore" and d.column_id in key for d in made):
         return False
-    if not (home.mirror or home.history):
+    if not (location.mirror or location.history):
         return True
-    said = settings.for_table(home.came_as)
-    if said.key and not home.key:
+    table_settings = settings.for_table(location.came_as)
+    if table_settings.key and not location.key:
         return False  # The primary key was the configured one, when a lake did not keep that.
-    if not (before.primary_key and key) or _keeps_rows(said, home, made):
+    if not (before.primary_key and key) or _keeps_rows(table_settings, location, made):
         return False
     return not any(d.column_id in key and d.edit != "rename_column" for d in made)
 
 
-def _keeps_rows(said: TableSettings, home: TableLocation, made: Sequence[Decision]) -> bool:
+def _keeps_rows(table_settings: TableSettings, location: TableLocation, made: Sequence[Decision]) -> bool:
     """Whether targets can have rows that the table does not have any more, which can have the same key as later ones."""
-    soft = bool(home.mirror) and said.mirror_deletes == "soft"
+    soft = bool(location.mirror) and table_settings.mirror_deletes == "soft"
     return soft or any(d.edit in ("truncate", "drop_table") for d in made)
 
 
-def _refused(home: TableLocation, version: PlannedVersion, change: Change) -> EditRefused:
+def _refused(location: TableLocation, version: PlannedVersion, change: Change) -> EditRefused:
     return EditRefused(
         "the run ends at an edit, as its table's evolution says",
-        where=f"{home.name}{'.' + change.column if change.column else ''}: {version.statement}",
+        where=f"{location.name}{'.' + change.column if change.column else ''}: {version.statement}",
         found=change.edit,
         next_step=f"say something else than fail of {change.edit} for this table, and run again",
     )
@@ -151,14 +153,14 @@ def _refused(home: TableLocation, version: PlannedVersion, change: Change) -> Ed
 
 def evolved(part: Part, *, soft: bool) -> Evolved:
     """*part* by what was decided about its table; *soft*: the mirror keeps deleted rows."""
-    made = Decisions.parse(part.home.evolved)
-    if not any(decision.word not in STOPS for decision in made.made):
+    made = Decisions.parse(part.location.evolved)
+    if not any(decision.action not in STOPS for decision in made.made):
         return Evolved(part=part, mirrored=part, images=part.written, labels={})
     log = replace(
         part,
         base=None if part.base is None else made.shown(part.base, part.base_version),
         versions=tuple(_shown(v, made, silent=("ignore",)) for v in part.versions),
-        following=_following(part, made),
+        version_changes=_version_changes(part, made),
         set_aside=made.set_aside(part.base_version),
     )
     mirrored = replace(
@@ -174,7 +176,7 @@ def evolved(part: Part, *, soft: bool) -> Evolved:
         if renamed := {physical_name(old.id): physical_name(new.id) for old, new in pairs if old.id != new.id}:
             labels[number] = renamed
     first = min(version.version for version in part.versions)
-    differs = not soft and made.says("truncate", "keep", before=first)
+    differs = not soft and made.is_one_of("truncate", "keep", before=first)
     last = max(version.version for version in part.versions)
     return Evolved(
         part=log,
@@ -183,35 +185,35 @@ def evolved(part: Part, *, soft: bool) -> Evolved:
         labels=labels,
         blanks={number: {physical_name(column_id) for column_id in made.kept(number)} for number in images},
         mirror_is_table=not differs,
-        appends_are_new=not made.says("truncate", "keep", "ignore", before=last + 1),
+        appends_are_new=not made.is_one_of("truncate", "keep", "ignore", before=last + 1),
     )
 
 
 def _shown(version: PlannedVersion, made: Decisions, *, silent: tuple[str, ...]) -> PlannedVersion:
     """*version* as targets take it; rows do not go by statements of which one of *silent* was decided."""
-    quiet = any(made.word(version.version, edit) in silent for edit in ("truncate", "drop_table"))
+    quiet = any(made.action(version.version, edit) in silent for edit in ("truncate", "drop_table"))
     edits = tuple(edit for edit in version.edits if not (quiet and retracts(edit)))
     snapshot = None if version.snapshot is None else made.shown(version.snapshot, version.version)
     return replace(version, edits=edits, snapshot=snapshot)
 
 
-def _following(part: Part, made: Decisions) -> Mapping[int, Following]:
+def _version_changes(part: Part, made: Decisions) -> Mapping[int, VersionChange]:
     found = {}
     before, number = part.base, part.base_version
     for version in part.versions:
         if version.snapshot is None:
             continue
         edits = () if before is None or version.place is None else tuple(changes(before, version))
-        words = {(c.edit, c.column_id): made.word(version.version, c.noted, c.column_id) for c in edits}
-        found[version.version] = Following(
+        actions = {(c.edit, c.column_id): made.action(version.version, c.noted, c.column_id) for c in edits}
+        found[version.version] = VersionChange(
             before=None if before is None else made.shown(before, number),
             kept=made.kept(version.version),
             unnamed=frozenset(
                 made.shown_id(column_id, version.version)
-                for (edit, column_id), word in words.items()
-                if edit == "rename_column" and word == "ignore"
+                for (edit, column_id), action in actions.items()
+                if edit == "rename_column" and action == "ignore"
             ),
-            moves=before is None or words.get(("move_column", 0)) == "apply",
+            moves=before is None or actions.get(("move_column", 0)) == "apply",
         )
         before, number = version.snapshot, version.version
     return found

@@ -13,7 +13,7 @@ from historian.changelog.missing_columns import MISSING_COLUMNS
 from historian.changelog.operations import POSITION_COLUMNS, SYSTEM_COLUMNS, physical_name
 from historian.errors import TableStopped
 from historian.schema.snapshots import Column, Snapshot
-from sinks.contract.decisions import GENERATION, Following
+from sinks.contract.decisions import GENERATION, VersionChange
 from sinks.delta.log.columns import DeltaField, DeltaSchema, delta_type, mapped_field, widens
 from sinks.rows.shapes import refuse_system_names
 from sinks.shaping.rules import COMPUTED_IDS
@@ -47,7 +47,7 @@ _SYSTEM_TYPES = {
 _POSITION_TYPES = {"position": "string", "ordinal": "integer", "transaction": "string"}
 _OWN_FIELDS = _system_fields(
     {name: _SYSTEM_TYPES[name] for name in SYSTEM_COLUMNS}
-    | {name: _POSITION_TYPES[word] for word, name in POSITION_COLUMNS.items()}
+    | {name: _POSITION_TYPES[action] for action, name in POSITION_COLUMNS.items()}
 )
 _CHANGELOG_FIELDS = _OWN_FIELDS[: len(SYSTEM_COLUMNS)]
 _POSITION_FIELDS = _OWN_FIELDS[len(SYSTEM_COLUMNS) :]
@@ -67,7 +67,7 @@ HISTORY_NAMES = {
 
 
 def mirror_schema(
-    current: DeltaSchema | None, snapshot: Snapshot, *, soft: bool = False, follow: Following | None = None
+    current: DeltaSchema | None, snapshot: Snapshot, *, soft: bool = False, follow: VersionChange | None = None
 ) -> DeltaSchema:
     """The schema that a mirror must have for *snapshot*; *soft*: it keeps deleted rows.
 
@@ -93,7 +93,7 @@ def changelog_schema(
     *,
     partial: bool = False,
     positions: Collection[str] = (),
-    follow: Following | None = None,
+    follow: VersionChange | None = None,
 ) -> DeltaSchema:
     """The schema that a changelog must have to take rows under *snapshot* as well: no column is ever lost.
 
@@ -111,7 +111,7 @@ def changelog_schema(
     held = () if current is None else current.fields
     partial = partial or bool({f.physical for f in held} & set(MISSING_COLUMNS))
     live, gone = _data_fields(current, snapshot, since, follow)
-    named = {POSITION_COLUMNS[word] for word in positions} if current is None else {f.physical for f in held}
+    named = {POSITION_COLUMNS[action] for action in positions} if current is None else {f.physical for f in held}
     system = (*_CHANGELOG_FIELDS, *(f for f in _POSITION_FIELDS if f.physical in named))
     refuse_system_names(snapshot)
     system = (*system, *(_absence_fields(held, (*_OWN_FIELDS, *live)) if partial else ()))
@@ -119,7 +119,7 @@ def changelog_schema(
 
 
 def history_schema(
-    current: DeltaSchema | None, snapshot: Snapshot, names: str, *, follow: Following | None = None
+    current: DeltaSchema | None, snapshot: Snapshot, names: str, *, follow: VersionChange | None = None
 ) -> DeltaSchema:
     """The same for a history, whose own columns are called as :data:`HISTORY_NAMES` says under *names*."""
     live, gone = _data_fields(current, snapshot, 0, follow)
@@ -143,7 +143,7 @@ def _news(current: DeltaSchema | None, fields: tuple[DeltaField, ...]) -> DeltaS
 
 
 def _data_fields(
-    current: DeltaSchema | None, snapshot: Snapshot, since: int, follow: Following | None
+    current: DeltaSchema | None, snapshot: Snapshot, since: int, follow: VersionChange | None
 ) -> tuple[list[DeltaField], list[DeltaField]]:
     """Fields of the columns of *snapshot* as they are to stand, and those of columns that it does not have."""
     held = {} if current is None else {f.column_id: f for f in current.fields if f.column_id is not None}
@@ -182,7 +182,7 @@ def _absence_fields(held: Sequence[DeltaField], others: Sequence[DeltaField]) ->
     )
 
 
-def _held_field(column: Column, held: DeltaField, snapshot: Snapshot, follow: Following | None) -> DeltaField:
+def _held_field(column: Column, held: DeltaField, snapshot: Snapshot, follow: VersionChange | None) -> DeltaField:
     wanted = _type_of(column, snapshot)
     if wanted != held.type and not widens(held.type, wanted):
         raise TableStopped(

@@ -23,20 +23,20 @@ def check(part: Part) -> None:
     Args:
         part: as planned.
     """
-    made = Decisions.parse(part.home.evolved)
+    made = Decisions.parse(part.location.evolved)
     before = part.base
     for version in part.versions:
         if before is not None and version.place is not None:
             for change in changes(before, version):
-                word = made.word(version.version, change.noted, change.column_id)
-                if word in STOPS:
-                    raise _stopped(part, version, change, word)
+                action = made.action(version.version, change.noted, change.column_id)
+                if action in STOPS:
+                    raise _stopped(part, version, change, action)
         for edit in version.edits:
             if isinstance(edit, AddColumn):
                 _check_initial(part, version, edit, made)
         before = version.snapshot
     after = part.last
-    lost = [key for key in part.home.key_columns if after is not None and after.column_by_id(key) is None]
+    lost = [key for key in part.location.key_columns if after is not None and after.column_by_id(key) is None]
     if lost:
         held = None if part.base is None else part.base.column_by_id(lost[0])
         column = "" if held is None else held.name
@@ -48,20 +48,20 @@ def check_whole(part: Part, whose: str) -> None:
     if part.partial:
         raise TableStopped(
             "rows have columns that the log does not tell",
-            where=part.home.name,
+            where=part.location.name,
             expected=f"for {whose} {WHOLE_IMAGES}",
             next_step="replicate the table anew under that setting, or into a lake without it or those columns",
         )
 
 
-def _stopped(part: Part, version: PlannedVersion, change: Change, word: str) -> TableStopped:
-    whose = "a mirrored table" if part.home.mirror else "a table with a history"
+def _stopped(part: Part, version: PlannedVersion, change: Change, action: str) -> TableStopped:
+    whose = "a mirrored table" if part.location.mirror else "a table with a history"
     what = {
         "change_type": "a column's values are rewritten by the server"
         if change.rewritten
         else "a column gets a type that Delta does not widen to",
         "computed_values": "the server computes a column's values in rows that are there already",
-        "change_key": f"the primary key of {whose if part.home.mirror or part.home.history else 'a table'} changes",
+        "change_key": f"the primary key of {whose if part.location.mirror or part.location.history else 'a table'} changes",
     }.get(change.edit, "an edit stops its table")
     return _stop(
         part,
@@ -70,12 +70,12 @@ def _stopped(part: Part, version: PlannedVersion, change: Change, word: str) -> 
         where=change.column,
         expected=change.expected,
         found=change.found,
-        next_step=f"{_ANEW}; its evolution says {word} of {change.edit} (docs/explanation/evolution.md)",
+        next_step=f"{_ANEW}; its evolution says {action} of {change.edit} (docs/explanation/evolution.md)",
     )
 
 
 def _check_initial(part: Part, version: PlannedVersion, edit: AddColumn, made: Decisions) -> None:
-    if made.word(version.version, "add_column", edit.column.id) != "apply":
+    if made.action(version.version, "add_column", edit.column.id) != "apply":
         return  # Nobody reads it.
     try:
         value = initial_scalar(edit.column).as_py()
@@ -104,7 +104,7 @@ def _stop(
 ) -> TableStopped:
     return TableStopped(
         what,
-        where=f"{part.home.name}{'.' + where if where else ''}: {version.statement}",
+        where=f"{part.location.name}{'.' + where if where else ''}: {version.statement}",
         expected=expected,
         found=found,
         next_step=next_step or _ANEW,

@@ -113,7 +113,7 @@ def changelog_after(part: Part, schema: DeltaSchema | None, positions: Collectio
                 version.version if news else 0,
                 partial=part.partial,
                 positions=positions,
-                follow=part.following.get(version.version),
+                follow=part.version_changes.get(version.version),
             )
             first = False
     return schema
@@ -140,6 +140,6 @@ def next_offset(view: TableView) -> int:
 
 
 def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
-    said = target.view.counted(_DOMAIN, "changelog")
-    begun = said.get("at") == part.transaction(Step.SCHEMA)
-    return int(said["first_offset" if begun else "next_offset"]), frozenset(map(tuple, said["keys"]))
+    domain = target.view.counted(_DOMAIN, "changelog")
+    begun = domain.get("at") == part.transaction(Step.SCHEMA)
+    return int(domain["first_offset" if begun else "next_offset"]), frozenset(map(tuple, domain["keys"]))

@@ -217,7 +217,7 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
         TableStopped: see :func:`sinks.delta.schema.schema_evolution.history_schema`.
     """
     for number, snapshot in part.written.items():
-        schema = history_schema(schema, snapshot, names, follow=part.following.get(number))
+        schema = history_schema(schema, snapshot, names, follow=part.version_changes.get(number))
     return schema
 
 

@@ -1,4 +1,4 @@
-"""The net change of a part taken up by a mirror through Spark: for mirrors whose files must not be replaced as they are.
+"""The net change of a part applied by a mirror through Spark: for mirrors whose files must not be replaced as they are.
 
 Those are the ones with deletion vectors, a change data feed or row tracking.
 """

@@ -56,7 +56,7 @@ def prepare_mirror(part: Part, target: Target, settings: TableSettings) -> Delta
     if part.counts and snapshot is not None and any(is_variant(column.type) for column in snapshot.columns):
         raise TableStopped(
             "VARIANT values do not compare, and a mirror of a table without a key compares whole rows",
-            where=part.home.name,
+            where=part.location.name,
             expected="types.json: text, or a key",
         )
     if target.held >= part.transaction(Step.SCHEMA) or (snapshot is None and target.exists):
@@ -77,10 +77,10 @@ def mirror_after(part: Part, schema: DeltaSchema | None, *, soft: bool) -> Delta
     Raises:
         TableStopped: see :func:`sinks.delta.schema.schema_evolution.mirror_schema`.
     """
-    if not part.following:
+    if not part.version_changes:
         return schema if part.last is None else mirror_schema(schema, part.last, soft=soft)
     for number, snapshot in part.written.items():
-        follow = part.following[number]
+        follow = part.version_changes[number]
         live = tuple(column for column in snapshot.columns if column.id not in follow.kept)
         schema = mirror_schema(schema, replace(snapshot, columns=live), soft=soft, follow=follow)
     return schema
@@ -190,22 +190,22 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
         filled={physical_name(column.id): initial_scalar(column) for column in filled},
         deleted_at_us=deleted_at_us,
     )
-    uptake = None if target.by_spark else taken_up(spark, target.view, splice, net)
-    if uptake is None and part.counts:
+    file_rewrite = None if target.by_spark else taken_up(spark, target.view, splice, net)
+    if file_rewrite is None and part.counts:
         raise TableStopped(
             "a mirror of a table without a key cannot be merged by Spark",
             where=target.path,
             expected="a mirror without change data feed, row tracking and deletion vectors",
             next_step="replicate the table anew, or give it a key: sinks[].tables",
         )
-    if uptake is None:
+    if file_rewrite is None:
         _merged(spark, part, target, schema, net, deleted_at_us=deleted_at_us)
         return net.files
     faults.reached("mirror_taken_up", f"{target.path} {part.index}")
-    target.commit(last, Commit(schema=_news(schema, target), removed=uptake.removed, files=uptake.files))
+    target.commit(last, Commit(schema=_news(schema, target), removed=file_rewrite.removed, files=file_rewrite.files))
     faults.reached("mirror_committed", f"{target.path} {part.index}")
-    taken = {file.path for file in uptake.files}
-    return [file for file in (*net.files, *uptake.passing) if file.path not in taken]
+    taken = {file.path for file in file_rewrite.files}
+    return [file for file in (*net.files, *file_rewrite.passing) if file.path not in taken]
 
 
 def _merged(

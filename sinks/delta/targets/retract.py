@@ -76,13 +76,13 @@ def _place_of(statement: PlannedVersion, schema: DeltaSchema) -> dict[str, pa.Sc
     place = statement.place
     assert place is not None  # noqa: S101 a statement of the plan
     position = place.gtid or f"{place.file}:{place.offset}"
-    said = {
+    position_values = {
         "position": pa.scalar(position, pa.string()),
         "ordinal": pa.scalar(place.ordinal, pa.int32()),
         "transaction": pa.scalar(place.gtid or None, pa.string()),
     }
     names = {f.physical for f in schema.fields}
-    return {name: said[word] for word, name in POSITION_COLUMNS.items() if name in names}
+    return {name: position_values[word] for word, name in POSITION_COLUMNS.items() if name in names}
 
 
 def write_ends(
@@ -210,7 +210,7 @@ def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None
 
 def _refuse_rewritten(part: Part, base: Snapshot) -> None:
     """A row that was written before a column was replaced is not found again by its values."""
-    if part.set_aside or Decisions.parse(part.home.evolved).says("add_column", "new_column"):
+    if part.set_aside or Decisions.parse(part.location.evolved).is_one_of("add_column", "new_column"):
         raise TableStopped(
             "a statement takes back rows of which the server changed values that the log does not tell",
             where=str(base.name),

@@ -62,7 +62,7 @@ def check_unlogged(spark: SparkSession, part: Part, target: Target) -> None:
         told = {column.name: found[physical_name(column.id)] for column in names.columns if column.id in asked.all}
         raise TableStopped(
             "a statement has changed rows without row events",
-            where=f"{part.home.name}: {part.versions[0].statement}",
+            where=f"{part.location.name}: {part.versions[0].statement}",
             expected="rows that differ in the new key, without NULL in it" if asked.key else "no row to be numbered",
             found=", ".join(f"{name} = {value}" for name, value in told.items()),
             next_step="rebuild the table's targets from a new start",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from historian.errors import ChainBroken, TableStopped
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedVersion
-from sinks.contract.locations import Homes, TableLocation
+from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import ChunkRows, Part
-from sinks.delta.lake.deferral import Stand, Stands, TakeUp, Turn, late_targets, noted, turn_of, waiting
+from sinks.delta.lake.deferral import Deferral, Deferrals, DeferredPart, Turn, late_targets, noted, turn_of, waiting
 from sinks.delta.lake.deferred_rows import DeferredChunks, DeferredRows, rows_between
 from sinks.delta.lake.state import LakeState
 from sinks.delta.lake.state_rows import Links, RecordedPlan
@@ -27,27 +27,27 @@ from sinks.shaping.plans import Shaper
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Pacing", "stands_of"]
+__all__ = ["Pacing", "deferrals_of"]
 
 _log = logging.getLogger(__name__)
 
 
-def stands_of(state: LakeState) -> Stands:
+def deferrals_of(state: LakeState) -> Deferrals:
     """How far targets of a lake are behind their changelogs, once they hold the last plan; reads as little as that takes."""
-    late = _are_late(state.homes, {**state.links, **state.last_links})
-    return noted({}, state.homes, state.recorded_plans()) if late else {}
+    late = _are_late(state.locations, {**state.links, **state.last_links})
+    return noted({}, state.locations, state.recorded_plans()) if late else {}
 
 
-def _are_late(homes: Homes, links: Links) -> bool:
+def _are_late(locations: TableLocations, links: Links) -> bool:
     return any(
-        links.get(home.changelog, 0) > min(links.get(target, 0) for target in targets)
-        for home in homes.values()
-        if (targets := late_targets(home))
+        links.get(location.changelog, 0) > min(links.get(target, 0) for target in targets)
+        for location in locations.values()
+        if (targets := late_targets(location))
     )
 
 
 class Pacing:
-    """Says of each plan of an opened lake what it does, and has taken up what waited."""
+    """Says of each plan of an opened lake what it does, and has applied what waited."""
 
     def __init__(self, spark: SparkSession, state: LakeState, settings: DeltaSettings, shaper: Shaper) -> None:
         self._spark = spark
@@ -57,22 +57,24 @@ class Pacing:
         self._every_us: dict[TableName, int] = {}
         self._versions: dict[int, tuple[int, PlannedVersion]] = {}
         self._targets: dict[str, Target] = {}
-        self._stands: Stands = {}
+        self._deferrals: Deferrals = {}
         self._last: RecordedPlan | None = None
         # Where no table waits, or did before the last plan, and none may, there is nothing to follow.
-        late = (_are_late(state.homes, links) for links in (state.links, {**state.links, **state.last_links}))
+        late = (_are_late(state.locations, links) for links in (state.links, {**state.links, **state.last_links}))
         self._is_needed = settings.defers or any(late)
         if self._is_needed:
             recorded = state.recorded_plans()
-            self._stands, self._last = noted({}, state.homes, recorded[:-1]), next(reversed(recorded), None)
+            self._deferrals, self._last = noted({}, state.locations, recorded[:-1]), next(reversed(recorded), None)
 
-    def turn(self, plan: Plan, parts: Sequence[Part], homes: Homes, stops: Collection[int], rows: ChunkRows) -> Turn:
+    def turn(
+        self, plan: Plan, parts: Sequence[Part], locations: TableLocations, stops: Collection[int], rows: ChunkRows
+    ) -> Turn:
         """What *plan* does; the same when it comes again, whatever the settings say by then.
 
         Args:
             plan: as the lake sees it.
             parts: of the plan, of tables that go on.
-            homes: after the plan.
+            locations: after the plan.
             stops: ids of tables that stop in the plan.
             rows: of the plan.
         """
@@ -80,19 +82,19 @@ class Pacing:
             return Turn(own=tuple(parts))
         state = self._state
         recorded = state.last_links if state.last is not None and state.last.number == plan.number else None
-        self._stands = self._before(plan)
+        self._deferrals = self._before(plan)
         turn = turn_of(
             plan,
             parts,
-            homes,
-            {**self._stands, **self._read_again(plan, homes)},
+            locations,
+            {**self._deferrals, **self._read_again(plan, locations)},
             stops=stops,
             every_us=self._every,
             recorded=recorded,
             version_of=self._version,
         )
         for part in turn.own:
-            self._versions[part.home.table_id] = plan.number, part.versions[0]
+            self._versions[part.location.table_id] = plan.number, part.versions[0]
         counts: dict[int, int] = {}
         for (table_id, _), chunks in rows.items():
             counts[table_id] = counts.get(table_id, 0) + sum(chunks.values())
@@ -101,7 +103,7 @@ class Pacing:
         )
         return turn
 
-    def take_up(self, takes: Sequence[TakeUp], plan: Plan, writer: PlanWriter, *, first: bool) -> None:
+    def write_deferred(self, takes: Sequence[DeferredPart], plan: Plan, writer: PlanWriter, *, first: bool) -> None:
         """Brings the targets of tables up to their changelogs; *first*: before the plan's own rows are in those."""
         parts: list[Part] = []
         deferred: list[DeferredRows] = []
@@ -109,8 +111,8 @@ class Pacing:
             try:
                 found = self._rows(take, plan, len(deferred), first=first)
             except (TableStopped, ChainBroken) as error:
-                _log.error("table %s is stopped: %s", take.part.home.name, error)
-                self._state.stop(take.part.home.table_id, str(error), plan.number)
+                _log.error("table %s is stopped: %s", take.part.location.name, error)
+                self._state.stop(take.part.location.table_id, str(error), plan.number)
                 continue
             if found:
                 deferred += found
@@ -121,59 +123,62 @@ class Pacing:
     def due_us(self) -> Mapping[int, int]:
         """Ids of tables whose rows wait, and until when, as of the last plan."""
         last = [] if self._last is None else [self._last]
-        homes = self._state.homes
-        waits = waiting(noted(self._stands, homes, last), homes) if self._is_needed else {}
-        return {stand.table_id: (stand.taken_us or 0) + self._every(homes[stand.table_id]) for stand in waits.values()}
+        locations = self._state.locations
+        waits = waiting(noted(self._deferrals, locations, last), locations) if self._is_needed else {}
+        return {
+            deferral.table_id: (deferral.taken_us or 0) + self._every(locations[deferral.table_id])
+            for deferral in waits.values()
+        }
 
-    def _before(self, plan: Plan) -> Stands:
+    def _before(self, plan: Plan) -> Deferrals:
         if self._last is None or self._last.number >= plan.number:
-            return self._stands
-        return noted(self._stands, self._state.homes, [self._last])
+            return self._deferrals
+        return noted(self._deferrals, self._state.locations, [self._last])
 
-    def _read_again(self, plan: Plan, homes: Homes) -> Stands:
-        """The stands of tables that *plan* takes up where they stopped: what lies between is nothing that they have."""
-        stands: dict[str, Stand] = {}
+    def _read_again(self, plan: Plan, locations: TableLocations) -> Deferrals:
+        """The stands of tables that *plan* applies where they stopped: what lies between is nothing that they have."""
+        deferrals: dict[str, Deferral] = {}
         for table in plan.tables:
-            if table.behind and table.table_id in homes:
+            if table.behind and table.table_id in locations:
                 known = [recorded for recorded in self._state.recorded_plans() if recorded.number <= table.behind]
-                home = homes[table.table_id]
-                stands |= {home.changelog: Stand(), **noted({}, {table.table_id: home}, known)}
-        return stands
+                location = locations[table.table_id]
+                deferrals |= {location.changelog: Deferral(), **noted({}, {table.table_id: location}, known)}
+        return deferrals
 
-    def _every(self, home: TableLocation) -> int:
+    def _every(self, location: TableLocation) -> int:
         """The time that is said of a table, in microseconds."""
-        if home.came_as not in self._every_us:
-            self._every_us[home.came_as] = self._settings.for_table(home.came_as).mirror_every_us
-        return self._every_us[home.came_as]
+        if location.came_as not in self._every_us:
+            self._every_us[location.came_as] = self._settings.for_table(location.came_as).mirror_every_us
+        return self._every_us[location.came_as]
 
-    def _version(self, stand: Stand) -> PlannedVersion:
+    def _version(self, deferral: Deferral) -> PlannedVersion:
         """The version under which waiting rows were written, as the lake sees it."""
-        number, version = self._versions.get(stand.table_id, (0, None))
-        if version is not None and number == stand.last:
+        number, version = self._versions.get(deferral.table_id, (0, None))
+        if version is not None and number == deferral.last:
             return version
-        homes = self._state.homes
-        plan = self._state.plan(stand.last)
+        locations = self._state.locations
+        plan = self._state.plan(deferral.last)
         if plan is None:
             raise ChainBroken(
-                "a plan is missing in the lake", where=self._state.path(""), expected=f"plan {stand.last}"
+                "a plan is missing in the lake", where=self._state.path(""), expected=f"plan {deferral.last}"
             )
-        seen = self._shaper.seen(plan, homes).plan
-        version = next(table for table in seen.tables if table.table_id == stand.table_id).versions[0]
-        return replace(version, snapshot=homes[stand.table_id].keyed(version.snapshot))
+        seen = self._shaper.seen(plan, locations).plan
+        version = next(table for table in seen.tables if table.table_id == deferral.table_id).versions[0]
+        return replace(version, snapshot=locations[deferral.table_id].keyed(version.snapshot))
 
-    def _rows(self, take: TakeUp, plan: Plan, sequence: int, *, first: bool) -> tuple[DeferredRows, ...]:
-        """The rows to take up; none where the changelog itself could not go on in the plan."""
+    def _rows(self, take: DeferredPart, plan: Plan, sequence: int, *, first: bool) -> tuple[DeferredRows, ...]:
+        """The rows to apply; none where the changelog itself could not go on in the plan."""
         target = self._target(take.changelog, plan)
         if not first and target.held < self._state.last_links.get(take.changelog, 0):
             return ()
-        end = next_offset(self._view_before(target, plan, take.part.home) if first else target.view)
+        end = next_offset(self._view_before(target, plan, take.part.location) if first else target.view)
         offsets = range(end - take.rows - take.own_rows, end)
-        return rows_between(target.view, take.part.home, take.part.versions[0], offsets, sequence=sequence)
+        return rows_between(target.view, take.part.location, take.part.versions[0], offsets, sequence=sequence)
 
-    def _view_before(self, target: Target, plan: Plan, home: TableLocation) -> TableView:
+    def _view_before(self, target: Target, plan: Plan, location: TableLocation) -> TableView:
         """A changelog as it was before *plan*, which it may hold in part."""
         state = self._state
-        behind = next((t.behind for t in plan.tables if t.table_id == home.table_id), None)
+        behind = next((t.behind for t in plan.tables if t.table_id == location.table_id), None)
         link = (state.links_until(behind) if behind else state.links).get(target.directory, 0)
         if target.held <= link:
             return target.view

@@ -10,7 +10,7 @@ from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans.plans import Plan
 from historian.schema.edits import DropTable, RenameTable
 from sinks.contract.base import Foreseen
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.parts import Part, parts_of
 from sinks.contract.shard_edits import ClearShard
 from sinks.contract.tables import stopped_locations
@@ -34,83 +34,85 @@ class DeltaDryRun:
 
     def __init__(self, settings: DeltaSettings) -> None:
         self._settings = settings
-        self._homes: Homes = {}
+        self._locations: TableLocations = {}
         self._shaper = Shaper(None, settings.rules_of)
         self._schemas: dict[str, DeltaSchema] = {}
 
     def take(self, plan: Plan) -> Sequence[Foreseen]:
         """See :class:`sinks.contract.base.DryRun`."""
-        before = self._homes
-        self._homes = evolved_locations(before, plan, self._settings, refuse=False)
+        before = self._locations
+        self._locations = evolved_locations(before, plan, self._settings, refuse=False)
         grouped = grouped_plan(before, plan, self._settings.for_table)
-        seen = self._shaper.seen(grouped.plan, self._homes)
+        seen = self._shaper.seen(grouped.plan, self._locations)
         seen = replace(seen, stops={**seen.stops, **grouped.stops})
-        self._homes = stopped_locations(self._homes, seen.stops, plan.number)
+        self._locations = stopped_locations(self._locations, seen.stops, plan.number)
         found = [
-            Foreseen(table=home.name, target="", kind="table", stopped=home.stopped)
-            for table_id, home in self._homes.items()
-            if home.stopped and (table_id not in before or table_id in seen.stops)
+            Foreseen(table=location.name, target="", kind="table", stopped=location.stopped)
+            for table_id, location in self._locations.items()
+            if location.stopped and (table_id not in before or table_id in seen.stops)
         ]
-        for part in (part for part in parts_of(seen.plan, self._homes, {}) if part.home.table_id not in seen.stops):
+        for part in (
+            part for part in parts_of(seen.plan, self._locations, {}) if part.location.table_id not in seen.stops
+        ):
             try:
                 found += list(self._part(part))
             except (TableStopped, ValueUnrepresentable) as error:
-                table_id = part.home.table_id
-                home = replace(self._homes[table_id], stopped=str(error), stopped_in=plan.number)
-                self._homes = {**self._homes, table_id: home}
-                found.append(Foreseen(table=home.name, target="", kind="table", stopped=str(error)))
+                table_id = part.location.table_id
+                location = replace(self._locations[table_id], stopped=str(error), stopped_in=plan.number)
+                self._locations = {**self._locations, table_id: location}
+                found.append(Foreseen(table=location.name, target="", kind="table", stopped=str(error)))
         return found
 
     def _part(self, part: Part) -> Iterator[Foreseen]:
         """Nothing is kept of a part that stops its table."""
         check(part)
-        home = part.home
-        settings = self._settings.for_table(home.came_as)
+        location = part.location
+        settings = self._settings.for_table(location.came_as)
         soft = settings.mirror_deletes == "soft"
         shown = evolved(part, soft=soft)
         part = shown.part
         schemas: dict[str, DeltaSchema] = {}
-        if home.changelog:
-            schema = changelog_after(part, self._schemas.get(home.changelog), settings.changelog_columns)
+        if location.changelog:
+            schema = changelog_after(part, self._schemas.get(location.changelog), settings.changelog_columns)
             if schema is not None:
-                schemas[home.changelog] = schema
-        if home.history:
-            schema = history_after(part, self._schemas.get(home.history), settings.history_names)
+                schemas[location.changelog] = schema
+        if location.history:
+            schema = history_after(part, self._schemas.get(location.history), settings.history_names)
             if schema is not None:
-                schemas[home.history] = schema
-        if home.mirror:
-            held = self._schemas.get(home.mirror)
+                schemas[location.history] = schema
+        if location.mirror:
+            held = self._schemas.get(location.mirror)
             schema = mirror_after(shown.mirrored, held, soft=soft)
             if schema is None and part.base is not None:
                 schema = mirror_schema(None, part.base, soft=soft)
             if schema is not None:
-                schemas[home.mirror] = schema
+                schemas[location.mirror] = schema
         found = [
-            self._foreseen(shown.mirrored if directory == home.mirror else part, directory, schemas.get(directory))
-            for directory in home.directories
+            self._foreseen(shown.mirrored if directory == location.mirror else part, directory, schemas.get(directory))
+            for directory in location.directories
         ]
         self._schemas.update(schemas)
         yield from found
 
     def _foreseen(self, part: Part, directory: str, schema: DeltaSchema | None) -> Foreseen:
-        kind = part.home.kind(directory)
+        kind = part.location.kind(directory)
         held = self._schemas.get(directory)
         effects = []
         if part.clears is not None and held is not None:
-            effects.append(_taken_back(kind, self._settings.for_table(part.home.came_as)) + _of_shard(part))
+            effects.append(_taken_back(kind, self._settings.for_table(part.location.came_as)) + _of_shard(part))
         edits = [edit for version in part.versions for edit in version.edits]
-        if part.home.is_archive:
+        if part.location.is_archive:
             effects.append("it stays as it is, as an archive")
         elif any(isinstance(edit, DropTable) for edit in edits):
             effects.append("it stays, for a table of that name that may come again")
         if any(isinstance(edit, RenameTable) for edit in edits):
-            effects.append(f"it goes on for {part.home.name}, where it is")
+            effects.append(f"it goes on for {part.location.name}, where it is")
         if schema is not None and held is None:
             effects.append("is made: " + ", ".join(f"{f.name} {f.type}" for f in schema.fields))
-            effects += _expressions(self._settings.for_table(part.home.came_as).rules)
+            effects += _expressions(self._settings.for_table(part.location.came_as).rules)
         elif schema is not None and held is not None:
             effects += _changes(held, schema, part, kind)
-        return Foreseen(table=part.home.name, target=directory, kind=kind, effects=tuple(effects))
+        return Foreseen(table=part.location.name, target=directory, kind=kind, effects=tuple(effects))
 
 
 def _expressions(rules: Rules) -> Iterator[str]:
@@ -149,7 +151,7 @@ def _changes(old: DeltaSchema, new: DeltaSchema, part: Part, kind: str) -> Itera
     gone = [f.name for physical, f in before.items() if physical not in after]
     snapshot = part.last
     if snapshot is not None and part.base is not None:
-        kept = part.following[max(part.written)].kept if part.following else frozenset()
+        kept = part.version_changes[max(part.written)].kept if part.version_changes else frozenset()
         left = [c for c in part.base.columns if snapshot.column_by_id(c.id) is None or c.id in kept]
         stays = [c.name for c in left if physical_name(c.id) in after]
         if stays:

@@ -147,29 +147,31 @@ class PlanWriter:
 
     def _prepare(self, part: Part) -> _Prepared:
         spark = self._spark
-        for directory in part.home.directories:
+        for directory in part.location.directories:
             if directory in self._closed:
                 raise TableStopped(
-                    "a table's targets are those of a stopped one", where=part.home.name, found=self._closed[directory]
+                    "a table's targets are those of a stopped one",
+                    where=part.location.name,
+                    found=self._closed[directory],
                 )
             self._check(directory, part)
         check(part)
-        settings = self._settings.for_table(part.home.came_as)
+        settings = self._settings.for_table(part.location.came_as)
         soft = settings.mirror_deletes == "soft"
         shown = evolved(part, soft=soft)
         part = shown.part
-        for directory in filter(None, (part.home.mirror, part.home.history)):
+        for directory in filter(None, (part.location.mirror, part.location.history)):
             if self._targets[directory].held < part.transaction(Step.ROWS):
                 check_unlogged(spark, part, self._targets[directory])
         changelog = mirror_schema = mirror = None
-        if part.home.changelog:
-            changelog = prepare_changelog(part, self._targets[part.home.changelog], settings.changelog_columns)
-        if part.home.mirror:
-            mirror = self._targets[part.home.mirror]
+        if part.location.changelog:
+            changelog = prepare_changelog(part, self._targets[part.location.changelog], settings.changelog_columns)
+        if part.location.mirror:
+            mirror = self._targets[part.location.mirror]
             mirror_schema = prepare_mirror(shown.mirrored, mirror, settings)
         history = None
-        if part.home.history:
-            target = self._targets[part.home.history]
+        if part.location.history:
+            target = self._targets[part.location.history]
             history = prepare_history(spark, part, target, changelog, settings.history_names)
         retractions: Sequence[DataFile] = ()
         if changelog is not None and part.clears is not None:
@@ -194,11 +196,11 @@ class PlanWriter:
         if directory in self._checked:
             return
         if directory not in self._targets:
-            self._targets[directory] = self._state.target(part.home, directory)
+            self._targets[directory] = self._state.target(part.location, directory)
         target = self._targets[directory]
         target.refresh()
         link = self._state.last_links[directory]
-        behind = next((t.behind for t in self._plan.tables if t.table_id == part.home.table_id), None)
+        behind = next((t.behind for t in self._plan.tables if t.table_id == part.location.table_id), None)
         # A table that stopped may have had a part in plans that it does not hold.
         links = self._state.links if behind is None else self._state.links_until(behind)
         target.check_link(links.get(directory, 0), self._plan.number, link)
@@ -212,23 +214,23 @@ class PlanWriter:
         sequences = sorted(part.chunks)
         offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=ready.rows_offset)
         return Work(
-            table_id=part.home.table_id,
+            table_id=part.location.table_id,
             segment=part.segment,
             written=ready.shown.images,
             labels=ready.shown.labels,
             blanks=ready.shown.blanks,
             carried=part.carried,
             changelog=None if changelog is None else changelog.schema.arrow(),
-            changelog_directory=self._state.path(part.home.changelog),
+            changelog_directory=self._state.path(part.location.changelog),
             offsets=dict(zip(sequences, offsets, strict=True)),
             system_time_us=self._plan.system_time_us,
             target=target,
             mirror=ready.mirror_schema.arrow() if ready.mirror_schema is not None else None,
-            mirror_directory=self._state.path(part.home.mirror),
+            mirror_directory=self._state.path(part.location.mirror),
             soft=ready.soft,
             history=None if ready.history is None else self._history_work(ready.history),
             partial=part.partial,
-            moves=bool(part.home.key),
+            moves=bool(part.location.key),
             sorted=ready.settings.cluster,
         )
 
@@ -246,7 +248,7 @@ class PlanWriter:
         spark = self._spark
 
         def of(kind: str) -> list[DataFile]:
-            mine = ready.part.home.table_id, ready.part.segment
+            mine = ready.part.location.table_id, ready.part.segment
             return [f.file for f in files if f.kind == kind and (f.table_id, f.segment) == mine]
 
         for stopped in of(STOPPED):
@@ -274,7 +276,7 @@ class PlanWriter:
         try:
             yield
         except (TableStopped, ChainBroken) as error:
-            _log.error("table %s is stopped: %s", part.home.name, error)
+            _log.error("table %s is stopped: %s", part.location.name, error)
             with self._stops:
-                self._closed |= dict.fromkeys(part.home.directories, str(error))
-                self._state.stop(part.home.table_id, str(error), self._plan.number)
+                self._closed |= dict.fromkeys(part.location.directories, str(error))
+                self._state.stop(part.location.table_id, str(error), self._plan.number)

@@ -14,7 +14,7 @@ from historian.plans.plans import Plan
 from sinks.contract.base import Recovered, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.parts import STEPS, Part, check_planned, count_rows, parts_of
 from sinks.contract.tables import stopped_locations
 from sinks.delta import faults
@@ -29,7 +29,7 @@ from sinks.delta.reseeding.seeding import seed
 from sinks.delta.rewrite.compaction import Compactor
 from sinks.delta.rewrite.spark_writer import writer_of
 from sinks.delta.settings import DeltaSettings
-from sinks.delta.writing.catching_up import Pacing, stands_of
+from sinks.delta.writing.catching_up import Pacing, deferrals_of
 from sinks.delta.writing.rounds import PlanWriter
 from sinks.shaping.plans import Shaped, Shaper
 from sinks.shards.chunks import grouped_chunks
@@ -91,14 +91,14 @@ class DeltaSink:
         if plan.number < held:
             state.check_earlier(plan)
             return
-        homes = state.assigned(plan)
-        grouped = grouped_plan(state.homes, plan, self._settings.for_table)
+        locations = state.assigned(plan)
+        grouped = grouped_plan(state.locations, plan, self._settings.for_table)
         grouped.check(first=state.last is None)
         chunks = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
-        shaped = self._shaper.shaped(grouped.plan, homes, chunks, first=state.last is None)
+        shaped = self._shaper.shaped(grouped.plan, locations, chunks, first=state.last is None)
         shaped = replace(shaped, stops={**shaped.stops, **grouped.stops})
         try:
-            self._write(state, shaped, plan, homes, timeline)
+            self._write(state, shaped, plan, locations, timeline)
         finally:
             shaped.release()
 
@@ -107,7 +107,7 @@ class DeltaSink:
         state: LakeState,
         shaped: Shaped,
         plan: Plan,
-        homes: Homes,
+        locations: TableLocations,
         timeline: Callable[[int], Sequence[TimelineEntry]],
     ) -> None:
         held = 0 if state.last is None else state.last.number
@@ -115,35 +115,37 @@ class DeltaSink:
         rows, stops, partial = count_rows(chunks)
         check_planned(shaped.plan, rows)
         stops = {**shaped.stops, **stops}
-        homes = stopped_locations(homes, stops, plan.number)
+        locations = stopped_locations(locations, stops, plan.number)
         if stops:
             # Before the plan, which tells a replay that its tables hold it: what is not written is known then.
-            state.record_locations(homes, plan.number)
-        parts = [part for part in parts_of(shaped.plan, homes, rows, partial) if part.home.table_id not in stops]
+            state.record_locations(locations, plan.number)
+        parts = [
+            part for part in parts_of(shaped.plan, locations, rows, partial) if part.location.table_id not in stops
+        ]
         assert self._pacing is not None  # noqa: S101 opened
-        turn = self._pacing.turn(shaped.plan, parts, homes, stops, rows)
+        turn = self._pacing.turn(shaped.plan, parts, locations, stops, rows)
         if plan.number == held:
             state.check_last(plan, rows)
         else:
             state.record_changes(plan, [e for e in timeline(state.recorded_version) if e.number <= plan.version])
             faults.reached("schema_changes_recorded")
-            state.record_plan(plan, rows, turn.links(), operation_counts(chunks.heads, homes))
+            state.record_plan(plan, rows, turn.links(), operation_counts(chunks.heads, locations))
             faults.reached("plan_recorded")
-        state.record_locations(homes, plan.number)
+        state.record_locations(locations, plan.number)
         faults.reached("tables_recorded")
         record_dead_letters(state.kernel, state.path(DEAD_LETTERS), shaped.source, chunks)
         faults.reached("letters_recorded")
         unseeded = self._seeded(state, plan, parts)
-        turn = replace(turn, own=tuple(part for part in turn.own if part.home.table_id not in unseeded))
-        closed = {directory: reason for at, reason in stops.items() for directory in homes[at].directories}
+        turn = replace(turn, own=tuple(part for part in turn.own if part.location.table_id not in unseeded))
+        closed = {directory: reason for at, reason in stops.items() for directory in locations[at].directories}
         writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
-        self._pacing.take_up(turn.before, plan, writer, first=True)
+        self._pacing.write_deferred(turn.before, plan, writer, first=True)
         writer.write(turn.own, chunks)
-        self._pacing.take_up(turn.after, plan, writer, first=False)
+        self._pacing.write_deferred(turn.after, plan, writer, first=False)
         self._align(state)
         state.advance()
         faults.reached("plan_written")
-        self._compactor.tidy(self._targets, state.homes, plan.number)
+        self._compactor.tidy(self._targets, state.locations, plan.number)
         if plan.number % _PLANS == 0:
             state.compact()
 
@@ -151,21 +153,24 @@ class DeltaSink:
         """Fresh targets begin with what former ones held, where *plan* says so; ids of tables that cannot, which are stopped."""
         failed = set()
         for table in plan.tables:
-            part = next((part for part in parts if part.home.table_id == table.table_id), None)
+            part = next((part for part in parts if part.location.table_id == table.table_id), None)
             if not table.seed or part is None:
                 continue
             try:
                 seed(self._spark, state, self._settings, part, table.seed)
             except (PositionExpired, TableStopped, ChainBroken) as error:
-                _log.error("table %s is stopped: %s", part.home.name, error)
+                _log.error("table %s is stopped: %s", part.location.name, error)
                 state.stop(table.table_id, str(error), plan.number)
                 failed.add(table.table_id)
         return failed
 
     def stopped(self) -> Mapping[str, str]:
         """See :class:`sinks.contract.base.Sink`."""
-        homes = () if self._state is None else [h for h in self._state.homes.values() if not h.is_replaced]
-        reasons = ((home.name, home.stopped or (home.former_why if not home.dropped else "")) for home in homes)
+        locations = () if self._state is None else [h for h in self._state.locations.values() if not h.is_replaced]
+        reasons = (
+            (location.name, location.stopped or (location.former_why if not location.dropped else ""))
+            for location in locations
+        )
         return {name: reason for name, reason in reasons if reason}
 
     def due_us(self) -> Mapping[int, int]:
@@ -193,7 +198,7 @@ class DeltaSink:
 
     def _align(self, state: LakeState) -> None:
         if self._catalog is not None:
-            names = catalog_names(state.homes, self._settings)
+            names = catalog_names(state.locations, self._settings)
             self._catalog.align(names, lambda directory: state.kernel.view(state.path(directory)) is not None)
 
     def _lake(self, connector: str) -> LakeState:
@@ -211,18 +216,20 @@ class DeltaSink:
 
     def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
         links = {**state.links, **state.last_links}
-        homes = [home for home in state.homes.values() if not home.is_replaced]
-        targets = {d: home for home in homes for d in home.directories}
-        former = {d: home for home in homes for d in home.former}
-        waits = waiting(stands_of(state), state.homes)
-        first = {d: stand.first for stand in waits.values() for d in late_targets(state.homes[stand.table_id])}
+        locations = [location for location in state.locations.values() if not location.is_replaced]
+        targets = {d: location for location in locations for d in location.directories}
+        previous = {d: location for location in locations for d in location.previous}
+        waits = waiting(deferrals_of(state), state.locations)
+        first = {
+            d: deferral.first for deferral in waits.values() for d in late_targets(state.locations[deferral.table_id])
+        }
         plans: dict[int, tuple[str, int]] = {0: ("", 0)}
-        for directory, home in (targets | former).items():
+        for directory, location in (targets | previous).items():
             view = state.kernel.view(state.path(directory))
             held = 0 if view is None else view.transaction(f"{state.connector}/{directory}")
-            wanted = self._settings.for_table(home.came_as).writer
+            wanted = self._settings.for_table(location.came_as).writer
             number = held // STEPS
-            is_written = directory not in former and home.why_stopped is None
+            is_written = directory not in previous and location.why_stopped is None
             if state.last is not None and held >= links.get(directory, 0) and is_written:
                 # Where rows wait, all up to the first plan with some is there.
                 lacking = state.plan(first[directory]) if directory in first else None
@@ -231,12 +238,12 @@ class DeltaSink:
                 plan = state.plan(number)
                 plans[number] = ("", 0) if plan is None else (str(plan.end), plan.system_time_us)
             yield TargetStatus(
-                table=home.name,
+                table=location.name,
                 target=directory,
-                kind=home.kind(directory),
+                kind=location.kind(directory),
                 plan=number,
                 position=plans[number][0],
                 made_us=plans[number][1],
-                writer=wanted if view is None else writer_of(view, home.kind(directory), wanted),
-                stopped=home.former_why if directory in former else home.why_stopped,
+                writer=wanted if view is None else writer_of(view, location.kind(directory), wanted),
+                stopped=location.former_why if directory in previous else location.why_stopped,
             )

@@ -232,20 +232,20 @@ class FileLake:
             history, stopped = store.history(), [(i, str(n), q.reason) for i, n, q in store.stopped()]
         finally:
             store.close()
-        homes = self._mirrors.homes
-        stopped += [(i, h.name, why) for i, h in homes.items() if (why := h.stopped or h.quarantined)]
+        locations = self._mirrors.locations
+        stopped += [(i, h.name, why) for i, h in locations.items() if (why := h.stopped or h.quarantined)]
         stopped += [
-            (i, h.name, self._mirrors.stopped[h.name]) for i, h in homes.items() if h.name in self._mirrors.stopped
+            (i, h.name, self._mirrors.stopped[h.name]) for i, h in locations.items() if h.name in self._mirrors.stopped
         ]
-        stopped += [(i, h.name, h.former_why) for i, h in homes.items() if h.former_why]
+        stopped += [(i, h.name, h.former_why) for i, h in locations.items() if h.former_why]
         mirrors, gone = {}, {}
-        for table_id, home in homes.items():
-            table = self._mirrors.tables.get(home.mirror)
+        for table_id, location in locations.items():
+            table = self._mirrors.tables.get(location.mirror)
             if table is None or not table.exists:
                 continue
-            if home.dropped:
-                if not any(other.mirror == home.mirror and not other.dropped for other in homes.values()):
-                    gone[home.mirror] = len(_alive(table.rows(), table.schema().names()))
+            if location.dropped:
+                if not any(other.mirror == location.mirror and not other.dropped for other in locations.values()):
+                    gone[location.mirror] = len(_alive(table.rows(), table.schema().names()))
                 continue
             schema = table.schema()
             shape = schema.arrow()
@@ -302,21 +302,21 @@ class DeltaLake:
         if not (self._lake / "historian_tables").exists():
             return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors={}, gone={}, folded={})
         kernel = Kernel(self._spark, "attack")
-        homes = spark_table(self._spark, str(self._lake / "historian_tables")).to_pylist()
-        stopped += [(h["table_id"], h["name"], why) for h in homes if (why := h["stopped"] or h["quarantined"])]
-        stopped += [(h["table_id"], h["name"], h["former_why"]) for h in homes if h.get("former_why")]
-        for home in homes:
-            path = str(self._lake / home["mirror"])
-            view = kernel.view(path) if home["mirror"] else None
+        locations = spark_table(self._spark, str(self._lake / "historian_tables")).to_pylist()
+        stopped += [(h["table_id"], h["name"], why) for h in locations if (why := h["stopped"] or h["quarantined"])]
+        stopped += [(h["table_id"], h["name"], h["former_why"]) for h in locations if h.get("former_why")]
+        for location in locations:
+            path = str(self._lake / location["mirror"])
+            view = kernel.view(path) if location["mirror"] else None
             if view is None:
                 continue
             rows = held_table(self._spark, kernel, path)
-            if home["dropped"]:
-                if not any(o["mirror"] == home["mirror"] and not o["dropped"] for o in homes):
-                    gone[home["mirror"]] = len(_alive(rows.to_pylist(), rows.column_names))
+            if location["dropped"]:
+                if not any(o["mirror"] == location["mirror"] and not o["dropped"] for o in locations):
+                    gone[location["mirror"]] = len(_alive(rows.to_pylist(), rows.column_names))
                 continue
             names = {f.column_id: f.name for f in view.schema().fields if f.column_id}
-            mirrors[home["table_id"]] = Mirror(names=names, rows=rows)
+            mirrors[location["table_id"]] = Mirror(names=names, rows=rows)
         return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, folded={})
 
 

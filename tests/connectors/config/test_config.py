@@ -320,8 +320,8 @@ def test_how_long_mirrors_wait_is_a_duration_for_all_tables_or_some(tmp_path: Pa
     [
         ("mirror_every: 5", "expected a duration such as 5 minutes, or 0"),
         ("mirror_every: soon", "expected a duration such as 2 seconds"),
-        ("mirror_every: 1 minute, changelog: null", "expected a changelog, from which rows are taken up"),
-        ("mirror_every: 1 minute, tables: {'a.*': {changelog: null}}", r"are taken up.*\(of tables a\.\*\)"),
+        ("mirror_every: 1 minute, changelog: null", "expected a changelog, from which rows are applied"),
+        ("mirror_every: 1 minute, tables: {'a.*': {changelog: null}}", r"are applied.*\(of tables a\.\*\)"),
     ],
 )
 def test_a_wait_that_cannot_be_is_refused(tmp_path: Path, said: str, problem: str) -> None:

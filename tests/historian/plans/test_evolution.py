@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, TARGETS, Rule, problems, word_for
+from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, TARGETS, Rule, action_for, problems
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "evolution.md"
 
@@ -42,7 +42,7 @@ def test_the_page_has_the_table_and_nothing_else() -> None:
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_presets_and_kinds_of_targets_each_have_a_word_of_the_rule(rule: Rule) -> None:
     assert len(PRESETS) == len(rule.presets)
-    assert set(rule.presets) <= set(rule.words)
+    assert set(rule.presets) <= set(rule.actions)
     assert {len(TARGETS)} == {len(texts) for texts in rule.meanings.values()}
 
 
@@ -54,10 +54,10 @@ def test_strict_never_takes_anything_away_and_lenient_never_ends_a_run() -> None
 
 
 def test_a_word_for_a_kind_of_edit_wins_over_the_presets() -> None:
-    assert "apply" == word_for(EVOLVE, "change_key")
-    assert "fail" == word_for((("preset", "strict"),), "change_key")
-    assert "keep" == word_for((("preset", "lenient"),), "truncate")
-    assert "ignore" == word_for((("preset", "lenient"), ("truncate", "ignore")), "truncate")
+    assert "apply" == action_for(EVOLVE, "change_key")
+    assert "fail" == action_for((("preset", "strict"),), "change_key")
+    assert "keep" == action_for((("preset", "lenient"),), "truncate")
+    assert "ignore" == action_for((("preset", "lenient"), ("truncate", "ignore")), "truncate")
 
 
 @pytest.mark.parametrize(

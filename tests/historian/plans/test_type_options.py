@@ -126,9 +126,9 @@ def test_a_choice_is_for_its_types_alone() -> None:
         ("invalid_member",): [ColumnType(name="enum"), ColumnType(name="set")],
         ("json", "invalid_variant", "invalid_json"): [ColumnType(name="json")],
     }
-    assert set(CHOICES) == {choice for choices in kinds for choice in choices}
-    for choices, each in kinds.items():
-        assert [choices] * len(each) == [type_options_of(kind) for kind in each]
+    assert set(CHOICES) == {choice for type_options in kinds for choice in type_options}
+    for type_options, each in kinds.items():
+        assert [type_options] * len(each) == [type_options_of(kind) for kind in each]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_no_other_values_and_patterns(pattern: str, values: dict[str, str]) -> N
         rule(pattern, **values)
 
 
-def planned(choices: TypeOptions, *statements: str) -> PlannedTable:
+def planned(type_options: TypeOptions, *statements: str) -> PlannedTable:
     history, catalog = History(), shop()
     for number, sql in enumerate(statements, 1):
         edits = resolve(sql, MYSQL, catalog).edits
@@ -152,7 +152,7 @@ def planned(choices: TypeOptions, *statements: str) -> PlannedTable:
         captured=lambda _: True,
         touched=(),
         quarantines={},
-        choices=choices,
+        type_options=type_options,
     )
     return table
 
@@ -167,9 +167,9 @@ STATEMENTS = (
 
 
 def test_a_choice_stays_with_its_column_through_renames_and_is_in_edits_too() -> None:
-    choices = TypeOptions((rule("shop.orders", tinyint1="boolean", zero_dates="text"), rule(time="text")))
+    type_options = TypeOptions((rule("shop.orders", tinyint1="boolean", zero_dates="text"), rule(time="text")))
 
-    table = planned(choices, *STATEMENTS)
+    table = planned(type_options, *STATEMENTS)
 
     last = table.versions[-1].snapshot
     assert last is not None

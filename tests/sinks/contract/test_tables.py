@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from historian.schema.gaps import ResumeTable
 from lakes.sink_lab import INT, Lab
-from sinks.contract.locations import Homes, location_holding
+from sinks.contract.locations import TableLocations, location_holding
 from sinks.contract.tables import assign, stopped_locations
 from sinks.delta import DeltaSettings
 from sinks.delta.lake.catalog import catalog_names
@@ -14,8 +14,8 @@ from sinks.delta.lake.catalog import catalog_names
 SETTINGS = DeltaSettings(path="lake", history="{database}_{table}_history")
 
 
-def _assigned(lab: Lab, homes: Homes | None = None) -> Homes:
-    return assign(homes or {}, lab.cut(), SETTINGS)
+def _assigned(lab: Lab, locations: TableLocations | None = None) -> TableLocations:
+    return assign(locations or {}, lab.cut(), SETTINGS)
 
 
 def test_assigning_again_changes_nothing() -> None:
@@ -38,71 +38,73 @@ def test_names_that_give_one_directory_are_kept_apart() -> None:
     lab.create("a_b.c", {"id": INT})
     lab.create("a.b_c", {"id": INT})
 
-    assert ["a_b_c", "a_b_c__t2"] == [home.mirror for home in _assigned(lab).values()]
+    assert ["a_b_c", "a_b_c__t2"] == [location.mirror for location in _assigned(lab).values()]
 
 
 def test_a_table_without_a_key_has_no_mirror_and_gets_one_when_created_with_a_key() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT}, key=())
-    homes = _assigned(lab)
+    locations = _assigned(lab)
     lab.drop("shop.a")
     lab.create("shop.a", {"id": INT})
-    homes = _assigned(lab, homes)
+    locations = _assigned(lab, locations)
 
-    assert [("shop_a_changes", ""), ("shop_a_changes", "shop_a")] == [(h.changelog, h.mirror) for h in homes.values()]
+    assert [("shop_a_changes", ""), ("shop_a_changes", "shop_a")] == [
+        (h.changelog, h.mirror) for h in locations.values()
+    ]
 
 
 def test_a_table_that_has_no_target_says_so() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT}, key=())
 
-    (home,) = assign({}, lab.cut(), replace(SETTINGS, changelog=None)).values()
+    (location,) = assign({}, lab.cut(), replace(SETTINGS, changelog=None)).values()
 
-    assert "without a key has neither mirror nor history" in home.stopped
+    assert "without a key has neither mirror nor history" in location.stopped
 
 
 def test_a_mirror_and_a_history_that_lack_rows_are_left_and_their_places_are_nobody_elses() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT})
-    homes = _assigned(lab)
+    locations = _assigned(lab)
     (table,) = lab.plans[-1].tables
     (version,) = table.versions
     assert version.snapshot is not None
     since = lab.plans[-1].start
     resume = ResumeTable(table=version.snapshot.name, snapshot=version.snapshot, unknown_since=since, reason="lost")
     resumed = replace(table, versions=(replace(version, edits=(resume,)),))
-    after = assign(homes, replace(lab.plans[-1], number=2, tables=(resumed,)), SETTINGS)
+    after = assign(locations, replace(lab.plans[-1], number=2, tables=(resumed,)), SETTINGS)
     explained = replace(table, versions=(replace(version, edits=(replace(resume, loses_rows=False),)),))
 
-    assert assign(homes, replace(lab.plans[-1], number=2, tables=(explained,)), SETTINGS) == homes
+    assert assign(locations, replace(lab.plans[-1], number=2, tables=(explained,)), SETTINGS) == locations
     late = replace(resume, unknown_since=lab.plans[-1].end)
     inside = replace(table, versions=(replace(version, edits=(late,)),))
-    (home,) = assign(homes, replace(lab.plans[-1], number=2, tables=(inside,)), SETTINGS).values()
-    assert f"behind {lab.plans[-1].start} and up to" in home.former_why, "what the plan has from before the gap too"
-    (home,) = after.values()
-    assert ("shop_a_changes", "", "shop_a") == (home.changelog, home.mirror, home.former_mirror)
-    assert ("", "shop_a_history") == (home.history, home.former_history)
-    assert home.former_why.startswith("the mirror and history stand as they were; they lack what changed behind")
-    assert f"behind {since} and up to" in home.former_why
+    (location,) = assign(locations, replace(lab.plans[-1], number=2, tables=(inside,)), SETTINGS).values()
+    assert f"behind {lab.plans[-1].start} and up to" in location.former_why, "what the plan has from before the gap too"
+    (location,) = after.values()
+    assert ("shop_a_changes", "", "shop_a") == (location.changelog, location.mirror, location.former_mirror)
+    assert ("", "shop_a_history") == (location.history, location.former_history)
+    assert location.former_why.startswith("the mirror and history stand as they were; they lack what changed behind")
+    assert f"behind {since} and up to" in location.former_why
     lab.drop("shop.a")
     lab.create("shop.a", {"id": INT})
     again = assign(after, lab.cut(), SETTINGS)
-    assert [home.mirror for home in again.values()] == ["", "shop_a__t2"]
-    assert [home.history for home in again.values()] == ["", "shop_a_history__t2"]
+    assert [location.mirror for location in again.values()] == ["", "shop_a__t2"]
+    assert [location.history for location in again.values()] == ["", "shop_a_history__t2"]
 
 
 def test_a_table_that_is_read_again_has_fresh_directories_and_keeps_them() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT})
-    homes = stopped_locations(_assigned(lab), {1: "someone wrote to it"}, 1)
+    locations = stopped_locations(_assigned(lab), {1: "someone wrote to it"}, 1)
     lab.rename(("shop.a", "shop.b"))
     lab.create("shop.a", {"id": INT})
-    homes = _assigned(lab, homes)
+    locations = _assigned(lab, locations)
     plan = replace(lab.plans[-1], number=7)
     (table,) = (table for table in plan.tables if table.table_id == 1)
     again = replace(plan, tables=(replace(table, behind=0),))
 
-    after = assign(homes, again, SETTINGS)
+    after = assign(locations, again, SETTINGS)
 
     assert after == assign(after, again, SETTINGS), "asked again it is the same"
     assert ("shop_b__r7", "shop_b_changes__r7", "shop_b_history__r7") == (
@@ -125,24 +127,24 @@ def test_a_table_that_is_read_again_has_fresh_directories_and_keeps_them() -> No
 def test_a_plan_is_held_where_its_table_was_written_then() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT})
-    homes = _assigned(lab)
+    locations = _assigned(lab)
     (table,) = lab.plans[-1].tables
     again = [replace(lab.plans[-1], number=n, tables=(replace(table, behind=0),)) for n in (5, 9)]
-    homes = stopped_locations(assign(homes, again[0], SETTINGS), {1: "a value"}, 8)
-    homes = assign(homes, again[1], SETTINGS)
-    held = {number: location_holding(homes, 1, number) for number in (0, 1, 4, 5, 7, 8, 9)}
-    first, second, third = homes[-1], homes[-2], homes[1]
+    locations = stopped_locations(assign(locations, again[0], SETTINGS), {1: "a value"}, 8)
+    locations = assign(locations, again[1], SETTINGS)
+    held = {number: location_holding(locations, 1, number) for number in (0, 1, 4, 5, 7, 8, 9)}
+    first, second, third = locations[-1], locations[-2], locations[1]
     assert held == {0: None, 1: first, 4: first, 5: second, 7: second, 8: None, 9: third}
-    assert location_holding(homes, 2, 9) is None
+    assert location_holding(locations, 2, 9) is None
 
 
 def test_a_table_that_goes_on_is_written_again_where_it_was() -> None:
     lab = Lab()
     lab.create("shop.a", {"id": INT})
     first = _assigned(lab)
-    homes = stopped_locations(first, {1: "a value"}, 3)
+    locations = stopped_locations(first, {1: "a value"}, 3)
     onward = replace(lab.plans[-1], number=5, tables=(replace(lab.plans[-1].tables[0], behind=2),))
 
-    assert first == assign(homes, onward, SETTINGS)
-    stopped = stopped_locations(assign(homes, onward, SETTINGS), {1: "a value"}, 5)
+    assert first == assign(locations, onward, SETTINGS)
+    stopped = stopped_locations(assign(locations, onward, SETTINGS), {1: "a value"}, 5)
     assert stopped == assign(stopped, onward, SETTINGS)

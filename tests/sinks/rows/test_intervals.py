@@ -101,17 +101,17 @@ def _act(lab: Lab, random: Random, number: int) -> None:
 def test_random_changes_are_the_intervals_that_a_plain_reading_finds(seed: int) -> None:
     random, lab = Random(seed), Lab()
     lab.create("shop.t", {"id": INT, "a": INT, "b": INT})
-    plain, arrow, homes = PlainHistory(), _ArrowHistory(), {}
+    plain, arrow, locations = PlainHistory(), _ArrowHistory(), {}
     for number in range(1, 150):
         _act(lab, random, number)
         if random.random() < 0.1:
             lab.flush()
         if random.random() < 0.15 or number == 149:
             plan = lab.cut()
-            homes = assign(homes, plan, SETTINGS)
+            locations = assign(locations, plan, SETTINGS)
             chunks = lab.chunks[plan.number]
             counts = {(1, 0): {chunk.sequence: chunk.rows.num_rows for chunk in chunks}}
-            for part in parts_of(plan, homes, counts):
+            for part in parts_of(plan, locations, counts):
                 arrow.apply(part, chunks)
             plain.apply(plan, chunks)
             assert arrow.intervals() == plain.rows("shop.t"), f"plan {plan.number}"

@@ -188,7 +188,7 @@ def test_strict_ends_the_run_where_a_shard_is_dropped() -> None:
     lab = Lab()
     for name in (A, B):
         lab.create(name, COLUMNS)
-    homes = evolved_locations({}, lab.cut(), settings)
+    locations = evolved_locations({}, lab.cut(), settings)
     lab.drop(A)
     with pytest.raises(EditRefused, match=r"DROP TABLE shop_a.orders.*drop_table"):
-        evolved_locations(homes, lab.cut(), settings)
+        evolved_locations(locations, lab.cut(), settings)

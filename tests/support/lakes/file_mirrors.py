@@ -17,7 +17,7 @@ from historian.changelog.operations import physical_name
 from historian.errors import TableStopped
 from lakes.sink_lab import Lab
 from sinks.contract.chunks import Chunks
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.parts import Part, Step, count_rows, parts_of
 from sinks.contract.tables import stopped_locations
 from sinks.delta import DeltaSettings
@@ -133,7 +133,7 @@ class FileMirrors:
 
     def __init__(self, settings: DeltaSettings, path: Path, *, feed: bool = False) -> None:
         self._feed = feed
-        self.homes: Homes = {}
+        self.locations: TableLocations = {}
         self.tables: dict[str, _Table] = {}
         self.stopped: dict[str, str] = {}
         self._settings = settings
@@ -142,13 +142,13 @@ class FileMirrors:
     def take(self, lab: Lab) -> None:
         """Ends the lab's plan and takes it."""
         plan = lab.cut()
-        homes = evolved_locations(self.homes, plan, self._settings)
-        assert homes == evolved_locations(homes, plan, self._settings), "asked again it is the same"
-        grouped = grouped_plan(self.homes, plan, self._settings.for_table)
-        assert grouped == grouped_plan(homes, plan, self._settings.for_table), "asked again it is the same"
-        self.stopped |= {homes[table_id].name: reason for table_id, reason in grouped.stops.items()}
-        self.homes, plan = stopped_locations(homes, grouped.stops, plan.number), grouped.plan
-        seen = Shaper(None, self._settings.rules_of).seen(plan, homes)
+        locations = evolved_locations(self.locations, plan, self._settings)
+        assert locations == evolved_locations(locations, plan, self._settings), "asked again it is the same"
+        grouped = grouped_plan(self.locations, plan, self._settings.for_table)
+        assert grouped == grouped_plan(locations, plan, self._settings.for_table), "asked again it is the same"
+        self.stopped |= {locations[table_id].name: reason for table_id, reason in grouped.stops.items()}
+        self.locations, plan = stopped_locations(locations, grouped.stops, plan.number), grouped.plan
+        seen = Shaper(None, self._settings.rules_of).seen(plan, locations)
         written = {
             (table.table_id, version.version): version.snapshot
             for table in plan.tables
@@ -159,12 +159,12 @@ class FileMirrors:
             taken = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
             shaped = ShapedChunks(taken, seen.shapes, written, (), None)
             rows, _, partial = count_rows(shaped)
-            for part in parts_of(seen.plan, homes, rows, partial):
-                if part.home.name not in self.stopped:
+            for part in parts_of(seen.plan, locations, rows, partial):
+                if part.location.name not in self.stopped:
                     try:
                         self._write(part, shaped)
                     except TableStopped as error:
-                        self.stopped[part.home.name] = str(error)
+                        self.stopped[part.location.name] = str(error)
 
     def shown(self, directory: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns, and the rows in a fixed order; without times of deletes, which a lab takes from its chunks."""
@@ -177,7 +177,7 @@ class FileMirrors:
 
     def _write(self, part: Part, chunks: Chunks) -> None:
         check(part)
-        settings, directory = self._settings.for_table(part.home.came_as), part.home.mirror
+        settings, directory = self._settings.for_table(part.location.came_as), part.location.mirror
         soft = settings.mirror_deletes == "soft"
         shown = evolved(part, soft=soft)
         if not directory:
@@ -191,7 +191,7 @@ class FileMirrors:
         sequences = sorted(part.chunks)
         offsets = accumulate((part.chunks[sequence] for sequence in sequences[:-1]), initial=0)
         work = Work(
-            table_id=part.home.table_id,
+            table_id=part.location.table_id,
             segment=part.segment,
             written=shown.images,
             labels=shown.labels,
@@ -207,7 +207,7 @@ class FileMirrors:
             soft=soft,
             history=None,
             partial=part.partial,
-            moves=bool(part.home.key),
+            moves=bool(part.location.key),
             sorted=settings.cluster,
         )
         files = write_files(chunks, [work] if part.rows and work.target is not None else [])

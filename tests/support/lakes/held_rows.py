@@ -44,8 +44,8 @@ class HeldLake(Lake):
 
     def read_all_by_spark(self) -> None:
         """Checks that of every target."""
-        homes = self.homes().values()
-        self.read_by_spark(*sorted({name for h in homes for name in (h.changelog, h.mirror, h.history) if name}))
+        locations = self.locations().values()
+        self.read_by_spark(*sorted({name for h in locations for name in (h.changelog, h.mirror, h.history) if name}))
 
     def read_by_spark(self, *directories: str) -> None:
         """Checks that Spark reads of those tables what their files hold."""

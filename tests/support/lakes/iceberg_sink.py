@@ -109,12 +109,12 @@ class IcebergSink:
             check_follows(plan, number, where, holder="the tables", elsewhere="choose another path")
             rows, stops, partial = count_rows(chunks)
             check_planned(plan, rows)
-            homes = assign({} if held is None else {h.table_id: h for h in held.homes}, plan, self._names)
-            homes = stopped_locations(homes, stops, plan.number)
-            after = _write_parts(catalog, plan, dict(homes), parts_of(plan, homes, rows, partial), chunks)
+            locations = assign({} if held is None else {h.table_id: h for h in held.locations}, plan, self._names)
+            locations = stopped_locations(locations, stops, plan.number)
+            after = _write_parts(catalog, plan, dict(locations), parts_of(plan, locations, rows, partial), chunks)
             recorded = 0 if held is None else held.plan.version
             changes = tuple(entry for entry in timeline(recorded) if entry.number <= plan.version)
-            news = HeldPlan(plan=plan, changes=changes, homes=after)
+            news = HeldPlan(plan=plan, changes=changes, locations=after)
             _record(ledger, news)
         self._held = news
 
@@ -147,33 +147,33 @@ class IcebergSink:
 
 
 def _write_parts(
-    catalog: Catalog, plan: Plan, homes: dict[int, TableLocation], parts: Sequence[Part], chunks: Chunks
+    catalog: Catalog, plan: Plan, locations: dict[int, TableLocation], parts: Sequence[Part], chunks: Chunks
 ) -> tuple[TableLocation, ...]:
-    """Writes *parts*: the n-th part of every table at once, then a commit a table; the homes, some of them stopped."""
+    """Writes *parts*: the n-th part of every table at once, then a commit a table; the locations, some of them stopped."""
     identity = hashlib.sha256(codec.dump(Plan, plan).encode()).hexdigest()
-    logs = {d: Changelog(catalog, d, plan, identity) for d in sorted({part.home.changelog for part in parts})}
+    logs = {d: Changelog(catalog, d, plan, identity) for d in sorted({part.location.changelog for part in parts})}
     for log in logs.values():
         if log.holds:
-            homes = dict(stopped_locations(homes, log.standing.stops, plan.number))
+            locations = dict(stopped_locations(locations, log.table_status.stops, plan.number))
     for index in sorted({part.index for part in parts}):
         works, prepared = {}, {}
         for part in (part for part in parts if part.index == index):
-            table_id, log = part.home.table_id, logs[part.home.changelog]
-            if log.holds or homes[table_id].stopped:
+            table_id, log = part.location.table_id, logs[part.location.changelog]
+            if log.holds or locations[table_id].stopped:
                 continue
             try:
                 works[table_id, part.segment] = log.prepare(part)
                 prepared[table_id, part.segment] = part
             except (TableStopped, ValueUnrepresentable) as error:
-                homes[table_id] = replace(homes[table_id], stopped=str(error), stopped_in=plan.number)
+                locations[table_id] = replace(locations[table_id], stopped=str(error), stopped_in=plan.number)
                 log.stop(table_id, str(error))
         wanted = any(part.rows for part in prepared.values())
         files = dict(chunks.map(write_chunks(works), by_table=True)) if wanted else {}
         for at, part in prepared.items():
-            logs[part.home.changelog].append(part, files.get(at, []))
+            logs[part.location.changelog].append(part, files.get(at, []))
     for log in logs.values():
         log.commit()
-    return tuple(homes.values())
+    return tuple(locations.values())
 
 
 @contextmanager

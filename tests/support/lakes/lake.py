@@ -9,7 +9,7 @@ from historian.changelog.operations import physical_name
 from historian.plans.plans import Plan
 from lakes.sink_lab import Lab, Written
 from models.plain_history import PlainHistory, PlainInterval
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.delta import DeltaSettings, DeltaSink
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.kernel import Kernel
@@ -123,24 +123,24 @@ class Lake:
         for plan in lab.plans:
             plain.apply(plan, lab.chunks[plan.number])
         logs: dict[str, list[Written]] = {}
-        for table_id, home in sorted(self.homes().items()):
-            logs.setdefault(home.changelog, []).extend(lab.log(table_id))
-            if home.history:
-                assert self.history(home.history) == plain.rows(str(home.came_as))
-            if home.mirror and not home.dropped:
-                key = lab.key_columns(home.name)
-                found = [row for row in self.mirror(home.mirror) if not row.pop("_deleted", False)]
+        for table_id, location in sorted(self.locations().items()):
+            logs.setdefault(location.changelog, []).extend(lab.log(table_id))
+            if location.history:
+                assert self.history(location.history) == plain.rows(str(location.came_as))
+            if location.mirror and not location.dropped:
+                key = lab.key_columns(location.name)
+                found = [row for row in self.mirror(location.mirror) if not row.pop("_deleted", False)]
                 found = [{name: value for name, value in row.items() if name != "_deleted_at"} for row in found]
-                assert _ordered(found, key) == _ordered(lab.rows(home.name), key)
+                assert _ordered(found, key) == _ordered(lab.rows(location.name), key)
         for directory, expected in logs.items():
             assert self.log(directory) == expected
         assert self.stopped() == {}
 
-    def homes(self) -> Homes:
+    def locations(self) -> TableLocations:
         """Where the tables' rows go, by table id."""
         state = self.sink._state
         assert state is not None
-        return state.homes
+        return state.locations
 
     def check_history(self, *names: str) -> None:
         """The history of each table, named by where it is in the lake, is what the lab's plans make of it."""

@@ -20,9 +20,9 @@ def random_words(rng: random.Random) -> tuple[tuple[str, str], ...]:
     """A preset, with other words for some kinds of edits."""
     said = [("preset", rng.choice(("evolve", "lenient")))]
     for rule in RULES.values():
-        words = [word for word in rule.words if word not in STOPS]
-        if words and rng.random() < 0.4:
-            said.append((rule.edit, rng.choice(words)))
+        actions = [word for word in rule.actions if word not in STOPS]
+        if actions and rng.random() < 0.4:
+            said.append((rule.edit, rng.choice(actions)))
     return tuple(said)
 
 

@@ -82,16 +82,16 @@ class _Table:
         self._id = table_id
         self._lineage = lineage
         self._noted = noted
-        self._home = reading.homes[table_id]
+        self._location = reading.locations[table_id]
         self._came = reading.changelog(table_id)
         self._since = reading.known_since(table_id)
-        self._where = f"seed {recorded.seed}, table {lineage}, {self._home.name}"
+        self._where = f"seed {recorded.seed}, table {lineage}, {self._location.name}"
         self._order = {transaction.gtid: at for at, transaction in enumerate(recorded.transactions)}
         self._vanishing = {t.gtid for t in recorded.transactions if t.ddl is not None and t.ddl.vanished}
 
     def check(self, moments: Iterable[_Moment]) -> None:
         self._check_rows()
-        if self._home.history:
+        if self._location.history:
             self._check_history()
         for moment in moments:
             self._check_moment(moment)
@@ -122,7 +122,7 @@ class _Table:
     def _check_history(self) -> None:
         """The history is its changelog's; at noted transactions it has the rows noted as there."""
         offsets = {row.offset for row in self._came}
-        history = [i for i in self._reading.intervals(self._home.history) if i.from_offset in offsets]
+        history = [i for i in self._reading.intervals(self._location.history) if i.from_offset in offsets]
         log = [
             LoggedRow(offset=row.offset, op=row.op, time=row.time, version=row.version, by_id=row.raw, key=row.key)
             for row in self._came
@@ -165,17 +165,17 @@ class _Table:
             return
         offset, last = came[-1].offset, moment.last
         if moment.position is not None:
-            until = self._reading.offsets_until(self._home.changelog, moment.position)
+            until = self._reading.offsets_until(self._location.changelog, moment.position)
             mine = {row.offset for row in self._came}
             assert until is None or until & mine == {row.offset for row in came}, (
                 f"{where}: rows up to {moment.position}"
             )
-        if self._home.history:
-            found = _bag(self._reading.as_of(self._home.history, offset, snapshot))
+        if self._location.history:
+            found = _bag(self._reading.as_of(self._location.history, offset, snapshot))
             _assert_same(f"{where}, the history as of {offset}", found, wanted)
-        projected = _bag(self._reading.projected(self._home.changelog, offset, snapshot)) if last else wanted
+        projected = _bag(self._reading.projected(self._location.changelog, offset, snapshot)) if last else wanted
         _assert_same(f"{where}, the projected changelog", projected, wanted)
-        if last and self._home.mirror and snapshot.primary_key:
+        if last and self._location.mirror and snapshot.primary_key:
             self._check_mirror(self._reading.mirror(self._id, snapshot), wanted, snapshot, state)
 
     def _check_mirror(self, mirror: Sequence[Row], wanted: Counter[Any], snapshot: Snapshot, state: State) -> None:

@@ -58,18 +58,18 @@ class Reading:
         self._spark = spark
         self._kernel = Kernel(spark, "tests")
         self._history = history
-        homes = spark.read.format("delta").load(str(lake / "historian_tables")).collect()
-        self.homes = {row.table_id: row for row in homes}
-        self._decisions = {row.table_id: Decisions.parse(row.evolved) for row in homes}
+        locations = spark.read.format("delta").load(str(lake / "historian_tables")).collect()
+        self.locations = {row.table_id: row for row in locations}
+        self._decisions = {row.table_id: Decisions.parse(row.evolved) for row in locations}
         self._tables: dict[str, pa.Table] = {}
         self._logs: dict[str, list[LakeRow]] = {}
         self._histories: dict[str, list[Interval]] = {}
 
     def assert_no_table_stopped(self) -> None:
         stopped = {
-            home.name: home.stopped or home.quarantined
-            for home in self.homes.values()
-            if home.stopped or home.quarantined
+            location.name: location.stopped or location.quarantined
+            for location in self.locations.values()
+            if location.stopped or location.quarantined
         }
         assert not stopped, stopped
 
@@ -83,7 +83,7 @@ class Reading:
                     fresh += 1
                     created[transaction.gtid, effect.new] = fresh
         found = {}
-        for table_id in self.homes:
+        for table_id in self.locations:
             first = self.versions(table_id)[0]
             assert first.entry.place is not None
             found[table_id] = created[first.entry.place.gtid, first.name]
@@ -100,7 +100,7 @@ class Reading:
     def known_since(self, table_id: int) -> dict[int, int]:
         """The version that brought a column whose values in earlier rows the log does not tell: the lake has NULL there."""
         decisions = self._decisions[table_id]
-        replaced = [made for made in decisions.made if made.word == "new_column"]
+        replaced = [made for made in decisions.made if made.action == "new_column"]
         return {decisions.shown_id(made.column_id, made.version): made.version for made in replaced}
 
     def keeps_rows(self, table_id: int) -> bool:
@@ -108,14 +108,14 @@ class Reading:
         return self._decisions[table_id].says("truncate", "keep")
 
     def changelog(self, table_id: int) -> list[LakeRow]:
-        directory = self.homes[table_id].changelog
+        directory = self.locations[table_id].changelog
         if directory not in self._logs:
             self._logs[directory] = self._read(directory)
         return [row for row in self._logs[directory] if row.table_id == table_id]
 
     def mirror(self, table_id: int, snapshot: Snapshot) -> list[Row]:
         """The mirror's rows; columns that are gone from the table stand behind the others, where they are kept."""
-        table = self.by_spark(self.homes[table_id].mirror)
+        table = self.by_spark(self.locations[table_id].mirror)
         names = [column.name for column in snapshot.columns]
         kept = self._decisions[table_id].kept(self.versions(table_id)[-1].number)
         assert table.column_names[: len(names)] == names, f"{table.column_names}, of the source: {names}"
@@ -183,8 +183,10 @@ class Reading:
 
     def targets(self) -> list[str]:
         """The directories of all changelogs, mirrors and histories."""
-        homes = self.homes.values()
-        return sorted({name for home in homes for name in (home.changelog, home.mirror, home.history) if name})
+        locations = self.locations.values()
+        return sorted(
+            {name for location in locations for name in (location.changelog, location.mirror, location.history) if name}
+        )
 
     def assert_spark_reads_the_same(self, directory: str) -> None:
         """Fails unless Spark reads what the files of a table of the lake hold."""
@@ -210,8 +212,8 @@ class Reading:
         assert table.column("offset").to_pylist() == list(range(table.num_rows)), f"offsets of {directory}"
         names = self.names(directory)
         owners: dict[int, tuple[int, Snapshot]] = {}
-        for table_id, home in self.homes.items():
-            for version in self.versions(table_id) if home.changelog == directory else ():
+        for table_id, location in self.locations.items():
+            for version in self.versions(table_id) if location.changelog == directory else ():
                 if (shown := self.shown(version)) is not None:
                     owners[version.number] = table_id, shown
         versions, ops = table.column("schema_version").to_pylist(), table.column("op").to_pylist()

@@ -31,14 +31,14 @@ class Form:
 def assert_changelogs_are_valid(reading: Reading) -> None:
     """Fails where a changelog of the lake breaks a rule of its profile, or cannot be said strictly."""
     by_directory: dict[str, dict[int, Form]] = {}
-    for table_id, home in reading.homes.items():
-        names = reading.names(home.changelog) if home.changelog else {}
-        for version in reading.versions(table_id) if home.changelog else ():
+    for table_id, location in reading.locations.items():
+        names = reading.names(location.changelog) if location.changelog else {}
+        for version in reading.versions(table_id) if location.changelog else ():
             shown = reading.shown(version)
             if shown is not None:
                 key = tuple(names[column_id] for column_id in shown.primary_key)
                 columns = tuple((column.id, column.type) for column in shown.columns)
-                by_directory.setdefault(home.changelog, {})[version.number] = Form(key=key, columns=columns)
+                by_directory.setdefault(location.changelog, {})[version.number] = Form(key=key, columns=columns)
     for directory, forms in by_directory.items():
         assert_changelog_is_valid(directory, reading.table(directory).sort_by("offset"), forms)
 

@@ -26,10 +26,12 @@ def enum(members: Sequence[str], size_bytes: int, policy: str) -> Finish:
     texts = text_array(["", *members])
 
     def finish(cells: Cells) -> pa.Array:
-        def refusal(row: int) -> ValueUnrepresentable:
-            return _refusal("an ENUM number", cells.place(row), f"at most {len(members)}", int(cells.words[row]))
+        def unrepresentable(row: int) -> ValueUnrepresentable:
+            return _unrepresentable(
+                "an ENUM number", cells.place(row), f"at most {len(members)}", int(cells.words[row])
+            )
 
-        kept = _kept(cells, cells.words > len(members), size_bytes, policy, refusal)
+        kept = _kept(cells, cells.words > len(members), size_bytes, policy, unrepresentable)
         return texts.take(pa.Array.from_buffers(pa.int64(), kept.rows, [kept.validity, kept.values], kept.nulls))
 
     return finish
@@ -40,11 +42,11 @@ def flags(members: Sequence[str], size_bytes: int, policy: str) -> Finish:
     known = np.uint64((1 << len(members)) - 1)
 
     def finish(cells: Cells) -> pa.Array:
-        def refusal(row: int) -> ValueUnrepresentable:
+        def unrepresentable(row: int) -> ValueUnrepresentable:
             found = bin(int(cells.words[row]) & _ALL_BITS)
-            return _refusal("a SET bit", cells.place(row), f"{len(members)} bits", found)
+            return _unrepresentable("a SET bit", cells.place(row), f"{len(members)} bits", found)
 
-        kept = _kept(cells, (cells.words.view(np.uint64) & ~known) != 0, size_bytes, policy, refusal)
+        kept = _kept(cells, (cells.words.view(np.uint64) & ~known) != 0, size_bytes, policy, unrepresentable)
         masks, which = np.unique(kept.words, return_inverse=True)
         texts = [",".join(member for bit, member in enumerate(members) if mask >> bit & 1) for mask in masks.tolist()]
         indices = pa.Array.from_buffers(
@@ -60,16 +62,16 @@ def _kept(
     wrong: np.ndarray[tuple[int], np.dtype[np.bool_]],
     size_bytes: int,
     policy: str,
-    refusal: Callable[[int], ValueUnrepresentable],
+    unrepresentable: Callable[[int], ValueUnrepresentable],
 ) -> Cells:
     def shown(row: int) -> tuple[bytes, str]:
         number = int(cells.words[row]) & _ALL_BITS
         return number.to_bytes(size_bytes, "little"), str(number)
 
-    return without(cells, wrong, reason="invalid_member", policy=policy, shown=shown, refusal=refusal)
+    return without(cells, wrong, reason="invalid_member", policy=policy, shown=shown, unrepresentable=unrepresentable)
 
 
-def _refusal(what: str, where: str, expected: str, found: object) -> ValueUnrepresentable:
+def _unrepresentable(what: str, where: str, expected: str, found: object) -> ValueUnrepresentable:
     return ValueUnrepresentable(
         f"{what} without a member",
         where=where,

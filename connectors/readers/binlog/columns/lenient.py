@@ -41,13 +41,13 @@ def without(
     reason: str,
     policy: str,
     shown: Callable[[int], tuple[bytes, str]],
-    refusal: Callable[[int], ValueUnrepresentable],
+    unrepresentable: Callable[[int], ValueUnrepresentable],
 ) -> Cells:
     """*cells* of a fixed width with NULL where *wrong* is true.
 
     Args:
         shown: the log's bytes and the text of a row's value.
-        refusal: the error for a row, raised for the first one where the policy is ``error``.
+        unrepresentable: the error for a row, raised for the first one where the policy is ``error``.
     """
     if not wrong.any():
         return cells
@@ -55,7 +55,7 @@ def without(
     if not len(rows):
         return cells
     if policy == FAIL:
-        raise refusal(int(rows[0])).because(reason)
+        raise unrepresentable(int(rows[0])).because(reason)
     lose(cells, ((row, *shown(row), reason) for row in rows.tolist()), lambda _: policy)
     valid = cells.valid()
     valid[rows] = False

@@ -22,7 +22,7 @@ def signed(policy: str) -> Finish:
             number = int(cells.words[row]) + 2**64
             return number.to_bytes(8, "little"), str(number)
 
-        def refusal(row: int) -> ValueUnrepresentable:
+        def unrepresentable(row: int) -> ValueUnrepresentable:
             return ValueUnrepresentable(
                 "a number that int64 cannot hold",
                 where=cells.place(row),
@@ -32,7 +32,9 @@ def signed(policy: str) -> Finish:
             )
 
         wrong = cells.words < 0
-        return plain(without(cells, wrong, reason="int64_overflow", policy=policy, shown=shown, refusal=refusal))
+        return plain(
+            without(cells, wrong, reason="int64_overflow", policy=policy, shown=shown, unrepresentable=unrepresentable)
+        )
 
     return finish
 
@@ -52,7 +54,7 @@ def truth(policy: str) -> Finish:
         def shown(row: int) -> tuple[bytes, str]:
             return numbers[row].tobytes(), str(numbers[row])
 
-        def refusal(row: int) -> ValueUnrepresentable:
+        def unrepresentable(row: int) -> ValueUnrepresentable:
             return ValueUnrepresentable(
                 "a number that is no boolean",
                 where=cells.place(row),
@@ -62,7 +64,9 @@ def truth(policy: str) -> Finish:
             )
 
         wrong = (numbers < 0) | (numbers > 1)
-        return bits(without(cells, wrong, reason="invalid_boolean", policy=policy, shown=shown, refusal=refusal))
+        return bits(
+            without(cells, wrong, reason="invalid_boolean", policy=policy, shown=shown, unrepresentable=unrepresentable)
+        )
 
     return finish
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from historian.errors import HistorianError, LogCorrupt, PositionError
 
-__all__ = ["placed"]
+__all__ = ["error_location"]
 
 
 @contextmanager
-def placed(event: Callable[[], tuple[str, str]]) -> Iterator[None]:
+def error_location(event: Callable[[], tuple[str, str]]) -> Iterator[None]:
     """Has errors raised inside say which event they come of.
 
     Args:

@@ -134,8 +134,8 @@ def logged_statement(
         raise LogCorrupt("status variables of a QUERY event are cut off", found=f"{variables_bytes} bytes") from error
     client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
     flavor = written_by.flavor
-    said, text_charset = variables.number(1), collation(client, flavor).charset
-    modes = StatementContext().sql_mode if said is None else _modes(said, flavor)
+    mode_bits, text_charset = variables.number(1), collation(client, flavor).charset
+    modes = StatementContext().sql_mode if mode_bits is None else _modes(mode_bits, flavor)
     if _is_made_by_server(body[text_at:], flavor):
         modes, text_charset = modes - {"NO_BACKSLASH_ESCAPES"}, "utf8mb4"
     context = StatementContext(

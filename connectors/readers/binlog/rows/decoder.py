@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.readers.binlog.events.crosscheck import mismatch
-from connectors.readers.binlog.events.error_location import placed
+from connectors.readers.binlog.events.error_location import error_location
 from connectors.readers.binlog.events.gtid_sources import source_name
 from connectors.readers.binlog.events.layout import event_name
 from connectors.readers.binlog.events.table_maps import TableMap, table_map
@@ -164,7 +164,7 @@ class RangeDecoder:
         offset = int(window.offsets[index])
         where = f"{window.file}:{offset}"
         if code == at.NEW_MAP:
-            with placed(lambda: ("TABLE_MAP", where)):
+            with error_location(lambda: ("TABLE_MAP", where)):
                 yield from self._bind(window.event(index), offset, detail)
         elif code == at.NEW_SOURCE:
             self._add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])

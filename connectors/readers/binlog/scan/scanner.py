@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
-from connectors.readers.binlog.events.error_location import placed
+from connectors.readers.binlog.events.error_location import error_location
 from connectors.readers.binlog.events.layout import (
     HEADER_BYTES,
     EventType,
@@ -25,7 +25,7 @@ from connectors.readers.binlog.kernels.log.scanning import scan
 from connectors.readers.binlog.scan.gtid_counter import GtidCounter
 from connectors.readers.binlog.scan.open_transactions import OpenTransactions, outcome, prepared_xid
 from connectors.readers.binlog.scan.table_map_cache import TableMapCache
-from connectors.readers.binlog.scan.unsupported_events import incident, other_kind, refusal
+from connectors.readers.binlog.scan.unsupported_events import incident, other_kind, unsupported_event
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import HistorianError, LogCorrupt
 from historian.plans.plans import RolledBack
@@ -65,13 +65,13 @@ class Scanner:
         find_only: bool = False,
         lower_case_table_names: int = 0,
     ) -> None:
-        self.unsettled = OpenTransactions(start.pending)
+        self.open_transactions = OpenTransactions(start.pending)
         self._after = start.gtids
         self._finished = False
         self._flavor, self._server = start.flavor, start.server
         self._index = 0
         self._lower_case_table_names = lower_case_table_names
-        self._tally = GtidCounter(start.gtids, start.flavor, pass_over=by_gtid)
+        self._counter = GtidCounter(start.gtids, start.flavor, pass_over=by_gtid)
         self._maps = TableMapCache()
         self._file, self._bound_offset = start.file, start.offset
         self._file_end = start.offset
@@ -126,7 +126,7 @@ class Scanner:
             raise other_kind(window.file, self._flavor, written_by)
         if window.file != self._file:
             yield from self._change_file(window.file)
-        with placed(lambda: self._event_and_place(window)):
+        with error_location(lambda: self._event_and_place(window)):
             yield from self._walk(window, written_by)
         last = len(window.starts) - 1
         self._file_end = int(window.offsets[last]) + header(_bytes(window, last, HEADER_BYTES)).size_bytes
@@ -151,14 +151,14 @@ class Scanner:
             elif code in _UNSETTLING:
                 yield from self._unsettle(code, window)
             elif code == at.NEW_SOURCE:
-                self._tally.add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
+                self._counter.add_source(state[at.GTID : at.GTID + SOURCE_KEY_WORDS])
             elif code == at.RECORDS_FULL:
                 self._take_records()
             elif code == at.OTHER:
                 self._adopt(window.event(self._index))
             else:
                 yield from self._bound()
-                raise self._refusal(code, window)
+                raise self._unsupported_event(code, window)
 
     def finish(self) -> Iterator[Scanned]:
         """The last bound, at the end of what was fed."""
@@ -170,11 +170,11 @@ class Scanner:
     def _position(self, offset: int) -> LogPosition:
         return LogPosition(
             flavor=self._flavor,
-            gtids=self._tally.text,
+            gtids=self._counter.text,
             file=self._file,
             offset=offset,
             server=self._server,
-            pending=tuple(self.unsettled.pending.values()),
+            pending=tuple(self.open_transactions.pending.values()),
         )
 
     def _bound_at(self, offset: int, *, skipped: bool = False) -> Bound:
@@ -239,17 +239,17 @@ class Scanner:
             self._finished = True
         if self._until_gtids:
             self._take_records()
-            self._finished |= self._tally.stop_before_covering(self._until_gtids)
+            self._finished |= self._counter.stop_before_covering(self._until_gtids)
 
     # ---- events ----------------------------------------------------------------------------------------------------
     def _scan(self, window: Window) -> int:
-        tally, maps = self._tally, self._maps
-        self._state[at.SOURCES] = tally.source_count
-        arrays = (self._state, tally.sources, tally.intervals, tally.records)
+        counter, maps = self._counter, self._maps
+        self._state[at.SOURCES] = counter.source_count
+        arrays = (self._state, counter.sources, counter.intervals, counter.records)
         state, sources, intervals, records = (array.ctypes.data for array in arrays)
         events = (window.buffer, window.starts, window.ends, window.offsets)
         buffer, starts, ends, offsets = (array.ctypes.data for array in events)
-        room, entries, store = len(tally.records), maps.entries.ctypes.data, maps.store.ctypes.data
+        room, entries, store = len(counter.records), maps.entries.ctypes.data, maps.store.ctypes.data
         code = scan(
             state, sources, intervals, records, room, entries, store, buffer, starts, ends, offsets, len(window.starts)
         )
@@ -257,12 +257,12 @@ class Scanner:
         return int(code)
 
     def _take_records(self) -> None:
-        self._tally.take(int(self._state[at.RECORDS]))
+        self._counter.take(int(self._state[at.RECORDS]))
         self._state[at.RECORDS] = 0
 
     def _gtid(self) -> str:
         state = self._state
-        return self._tally.gtid(int(state[at.SOURCE]), int(state[at.NUMBER]), int(state[at.SERVER]))
+        return self._counter.gtid(int(state[at.SOURCE]), int(state[at.NUMBER]), int(state[at.SERVER]))
 
     def _place(self, window: Window) -> Place:
         offset, ordinal = int(window.offsets[self._index]), int(self._state[at.ORDINAL])
@@ -296,42 +296,42 @@ class Scanner:
         return TableMapped(place=self._place(window), table=found.table, columns=found.columns)
 
     def _enter(self) -> OpenTransactions:
-        self.unsettled.enter(self._file, int(self._state[at.GROUP_START]))
-        return self.unsettled
+        self.open_transactions.enter(self._file, int(self._state[at.GROUP_START]))
+        return self.open_transactions
 
     def _unsettle(self, code: int, window: Window) -> Iterator[Scanned]:
         """Takes what makes rows count later, or not at all."""
-        state, unsettled = self._state, self._enter()
+        state, open_transactions = self._state, self._enter()
         ordinal, begin = int(state[at.ORDINAL]), int(state[at.GROUP_START])
         event = window.event(self._index)
         if code == at.XA_MAPPED:
-            unsettled.touch(self._maps.name(int(state[at.DETAIL])))
+            open_transactions.touch(self._maps.name(int(state[at.DETAIL])))
         elif code == at.XA_PREPARED:
             xid, gtid = prepared_xid(event), self._gtid()
-            unsettled.prepare(
+            open_transactions.prepare(
                 PreparedXa(xid=xid, gtid=gtid, file=self._file, offset=begin, server=self._server, after=self._after)
             )
         elif code == at.XA_OUTCOME:
             is_commit, xid = outcome(event)
-            xa = unsettled.settle(xid)
+            xa = open_transactions.settle(xid)
             if is_commit:
                 yield XaCommitted(place=self._place(window), xid=xid, xa=xa)
         else:
-            part = (1, ordinal - 1) if code == at.ROLLED_BACK else unsettled.savepoint(event, ordinal)
+            part = (1, ordinal - 1) if code == at.ROLLED_BACK else open_transactions.savepoint(event, ordinal)
             if part is not None:
                 yield RolledBack(gtid=self._gtid(), file=self._file, offset=begin, first=part[0], last=part[1])
 
     def _adopt(self, event: bytes) -> None:
         # SET gtid_purged adds transactions that no file holds: the next file's first event names them.
         self._take_records()
-        self._tally.adopt(gtids_before(event, self._flavor))
+        self._counter.adopt(gtids_before(event, self._flavor))
 
-    def _refusal(self, code: int, window: Window) -> HistorianError:
+    def _unsupported_event(self, code: int, window: Window) -> HistorianError:
         event = window.event(self._index)
         name, where = self._event_and_place(window)
         if event[4] == EventType.INCIDENT:
             return incident(event, where)
-        return refusal(code, event=name, where=where, table=self._maps.table_of(event))
+        return unsupported_event(code, event=name, where=where, table=self._maps.table_of(event))
 
 
 _FIRST_EVENT = 4

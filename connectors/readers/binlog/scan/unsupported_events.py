@@ -8,7 +8,7 @@ from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
 from historian.errors import HistorianError, LogCorrupt, LogPurged, SourceError, UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["incident", "other_kind", "refusal"]
+__all__ = ["incident", "other_kind", "unsupported_event"]
 
 
 def incident(event: bytes, where: str) -> LogPurged:
@@ -39,7 +39,7 @@ def other_kind(file: str, flavor: str, written_by: FormatDescription) -> LogCorr
     )
 
 
-def refusal(code: int, *, event: str, where: str, table: TableName | None) -> HistorianError:
+def unsupported_event(code: int, *, event: str, where: str, table: TableName | None) -> HistorianError:
     """The error for a return of the scanning kernel that ends the scan."""
     if code == at.UNSUPPORTED:
         of_table = "" if table is None else f" of {table}"

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.events.error_location import placed
+from connectors.readers.binlog.events.error_location import error_location
 from connectors.readers.binlog.events.layout import (
     HEADER_BYTES,
     EventType,
@@ -113,7 +113,7 @@ class Dump:
         self.server_id = 0
         self._address, self._flavor = address, flavor
         self._connection: Connection[Any] = address.connect()
-        self._gatherer = ReadBuffer("", _FIRST_EVENT)
+        self._read_buffer = ReadBuffer("", _FIRST_EVENT)
         self._received_bytes = 0
         self._streams = False
         self._where = ""
@@ -135,7 +135,7 @@ class Dump:
                 next_step="start at the next file's first event",
             )
         self._where = f"{file}:{offset}"
-        self._gatherer.begin_file(file, offset)
+        self._read_buffer.begin_file(file, offset)
         server_id = self._prepare()
         if waits_as:
             self._execute("SELECT GET_LOCK(%s, 0)", waits_as)
@@ -166,12 +166,12 @@ class Dump:
     @property
     def file(self) -> str:
         """The file that the server has come to."""
-        return self._gatherer.file
+        return self._read_buffer.file
 
     @property
     def offset(self) -> int:
         """Behind the last event that was in a window or that the server has passed over."""
-        return self._gatherer.given
+        return self._read_buffer.given
 
     def close(self) -> None:
         """Ends the connection, and with it the dump."""
@@ -225,13 +225,13 @@ class Dump:
             ConnectionLost: the connection broke.
             SourceError: the server refuses.
         """
-        gatherer = self._gatherer
-        while end is None or gatherer.offset < end:
+        read_buffer = self._read_buffer
+        while end is None or read_buffer.offset < end:
             self._receive()
             while True:
-                code = find_in_packets(*gatherer.arguments())
-                if code or gatherer.is_full():
-                    window = gatherer.window(end=end)
+                code = find_in_packets(*read_buffer.arguments())
+                if code or read_buffer.is_full():
+                    window = read_buffer.window(end=end)
                     if window is not None:
                         yield window
                 if code == END:
@@ -242,17 +242,17 @@ class Dump:
                     raise self._failure(code)
                 if not code:
                     break
-        window = gatherer.window(end=end)
+        window = read_buffer.window(end=end)
         if window is not None:
             yield window
 
     def rings(self, timeout_s: float) -> bool:
         """Whether a transaction begins, or the dump ends, within that time; of a dump that waits. It follows the log's files."""
-        gatherer = self._gatherer
+        read_buffer = self._read_buffer
         until_s = time.monotonic() + timeout_s
         while True:
-            code = find_in_packets(*gatherer.arguments())
-            window = gatherer.window() if gatherer.state[COUNT] else None
+            code = find_in_packets(*read_buffer.arguments())
+            window = read_buffer.window() if read_buffer.state[COUNT] else None
             if window is not None and not _QUIET.issuperset(window.buffer[window.starts + 4].tolist()):
                 return True
             if code == SPECIAL:
@@ -267,24 +267,24 @@ class Dump:
 
     def _receive(self) -> None:
         """Waits for bytes, then takes what is there."""
-        gatherer = self._gatherer
+        read_buffer = self._read_buffer
         try:
             if self._streams:
                 self._ready.poll(_STREAM_PAUSE_MS)
-            taken = self._take_bytes(gatherer.room())
+            taken = self._take_bytes(read_buffer.room())
         except (OSError, ValueError) as error:
             raise ConnectionLost(
                 "the connection broke during a dump",
-                where=f"{self._address}, {gatherer.file}:{gatherer.offset}",
+                where=f"{self._address}, {read_buffer.file}:{read_buffer.offset}",
                 found=str(error),
             ) from error
         if not taken:
             raise ConnectionLost(
                 "the server closed the connection during a dump",
-                where=f"{self._address}, {gatherer.file}:{gatherer.offset}",
+                where=f"{self._address}, {read_buffer.file}:{read_buffer.offset}",
                 expected="events, or a packet that ends the dump",
             )
-        gatherer.fill += taken
+        read_buffer.fill += taken
         self._received_bytes += taken
         if self._received_bytes >= _STREAM_FROM_BYTES and not self._streams:
             self._stream()
@@ -315,39 +315,41 @@ class Dump:
 
     def _special(self, *, stay: bool) -> bool:
         """Takes an event about the file or the connection; False where it leaves a file to *stay* in."""
-        gatherer = self._gatherer
-        event = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
-        with placed(lambda: (event_name(event[4]), f"{gatherer.file}:{gatherer.offset}")):
+        read_buffer = self._read_buffer
+        event = read_buffer.buffer[int(read_buffer.state[EVENT_START]) : int(read_buffer.state[EVENT_END])].tobytes()
+        with error_location(lambda: (event_name(event[4]), f"{read_buffer.file}:{read_buffer.offset}")):
             return self._take(event, stay=stay)
 
     def _take(self, event: bytes, *, stay: bool) -> bool:
-        gatherer, first = self._gatherer, header(event)
+        read_buffer, first = self._read_buffer, header(event)
         if first.type == EventType.FORMAT_DESCRIPTION:
             described = format_description(event)
-            self.formats[gatherer.file] = described
-            gatherer.checksum_bytes = CHECKSUM_BYTES if described.checksum else 0
-            gatherer.server_version = described.version
+            self.formats[read_buffer.file] = described
+            read_buffer.checksum_bytes = CHECKSUM_BYTES if described.checksum else 0
+            read_buffer.server_version = described.version
             if first.next_offset and not first.artificial:
-                gatherer.pass_to(first.next_offset)
+                read_buffer.pass_to(first.next_offset)
         elif first.type == EventType.ROTATE:
             file, offset = rotate(_without_checksum(event))
-            if file != gatherer.file:
-                if stay and gatherer.file:
+            if file != read_buffer.file:
+                if stay and read_buffer.file:
                     return False
-                gatherer.begin_file(file, offset)
+                read_buffer.begin_file(file, offset)
         elif first.type in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
             # It says how far the server has come over transactions that were not to be sent.
             is_first = first.type == EventType.HEARTBEAT
-            gatherer.pass_to(max(gatherer.offset, first.next_offset if is_first else heartbeat_v2(event)))
+            read_buffer.pass_to(max(read_buffer.offset, first.next_offset if is_first else heartbeat_v2(event)))
         return True
 
     def _failure(self, code: int) -> SourceError:
-        gatherer = self._gatherer
-        where = f"{gatherer.file}:{gatherer.offset}"
+        read_buffer = self._read_buffer
+        where = f"{read_buffer.file}:{read_buffer.offset}"
         if code == ERROR:
-            packet = gatherer.buffer[int(gatherer.state[EVENT_START]) : int(gatherer.state[EVENT_END])].tobytes()
+            packet = read_buffer.buffer[
+                int(read_buffer.state[EVENT_START]) : int(read_buffer.state[EVENT_END])
+            ].tobytes()
             return _dump_error(packet, str(self._address), self._where)
-        data = gatherer.buffer[int(gatherer.state[AT]) : gatherer.fill][:HEADER_BYTES].tobytes()
+        data = read_buffer.buffer[int(read_buffer.state[AT]) : read_buffer.fill][:HEADER_BYTES].tobytes()
         if code == BAD_SIZE:
             return LogCorrupt("a packet of the dump is no event", where=where, found=data.hex(" "))
         return LogCorrupt(

@@ -13,7 +13,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
-from connectors.readers.binlog.events.error_location import placed
+from connectors.readers.binlog.events.error_location import error_location
 from connectors.readers.binlog.events.layout import (
     FLAG_IN_USE,
     HEADER_BYTES,
@@ -164,7 +164,7 @@ def read_head(file: LogFile) -> FileHead:
 
 
 def _read(parse: Callable[[bytes], _Parsed], event: bytes, file: LogFile, at: int) -> _Parsed:
-    with placed(lambda: (event_name(event[4]), f"{file.name}:{at}")):
+    with error_location(lambda: (event_name(event[4]), f"{file.name}:{at}")):
         return parse(event)
 
 
@@ -239,9 +239,9 @@ class FileStream:
         head = read_head(file)
         self.formats[file.name] = head.format
         begin = max(self.offset, head.first_event)
-        gatherer = ReadBuffer(file.name, begin)
-        gatherer.checksum_bytes = CHECKSUM_BYTES if head.format.checksum else 0
-        gatherer.server_version = head.format.version
+        read_buffer = ReadBuffer(file.name, begin)
+        read_buffer.checksum_bytes = CHECKSUM_BYTES if head.format.checksum else 0
+        read_buffer.server_version = head.format.version
         with file.path.open("rb", buffering=0) as stream:
             size = stream.seek(0, 2)
             if size < self.offset:
@@ -253,30 +253,30 @@ class FileStream:
                 )
             stream.seek(begin)
             more = True
-            while more and (end is None or gatherer.offset < end):
+            while more and (end is None or read_buffer.offset < end):
                 # No memory is made for an event that the file cannot hold, whose size is damaged.
-                if gatherer.missing_bytes <= WINDOW_BYTES or gatherer.missing_bytes <= _rest_bytes(stream):
-                    count = stream.readinto(gatherer.room()) or 0
+                if read_buffer.missing_bytes <= WINDOW_BYTES or read_buffer.missing_bytes <= _rest_bytes(stream):
+                    count = stream.readinto(read_buffer.room()) or 0
                 else:
                     count = 0
-                gatherer.fill += count
+                read_buffer.fill += count
                 more = bool(count)
                 while True:
-                    _find(gatherer)
-                    enough = end is not None and gatherer.offset >= end
-                    if more and not enough and not gatherer.is_full():
+                    _find(read_buffer)
+                    enough = end is not None and read_buffer.offset >= end
+                    if more and not enough and not read_buffer.is_full():
                         break
-                    window = gatherer.window(end=end)
-                    self.offset = gatherer.given
+                    window = read_buffer.window(end=end)
+                    self.offset = read_buffer.given
                     if window is None:
                         break
                     yield window
         in_use = head.format.in_use and file is self._files[-1]
-        if gatherer.missing_bytes and (end is None or gatherer.offset < end) and not in_use:
+        if read_buffer.missing_bytes and (end is None or read_buffer.offset < end) and not in_use:
             raise LogCorrupt(
                 "the binlog file ends inside an event",
-                where=f"{file.name}:{gatherer.offset}",
-                expected=f"{gatherer.missing_bytes} bytes more",
+                where=f"{file.name}:{read_buffer.offset}",
+                expected=f"{read_buffer.missing_bytes} bytes more",
                 found=f"the end of the file at {size}",
                 next_step="copy the whole file from the server",
             )
@@ -290,18 +290,18 @@ def _rest_bytes(stream: FileIO) -> int:
     return end - at
 
 
-def _find(gatherer: ReadBuffer) -> None:
-    code = find_in_file(*gatherer.arguments())
+def _find(read_buffer: ReadBuffer) -> None:
+    code = find_in_file(*read_buffer.arguments())
     if code not in (BAD_SIZE, BAD_POSITION):
         return
-    at = int(gatherer.state[AT])
-    found = header(gatherer.buffer[at : at + HEADER_BYTES].tobytes())
+    at = int(read_buffer.state[AT])
+    found = header(read_buffer.buffer[at : at + HEADER_BYTES].tobytes())
     if code == BAD_SIZE:
-        raise _bad_size(gatherer.file, gatherer.offset, found.size_bytes)
+        raise _bad_size(read_buffer.file, read_buffer.offset, found.size_bytes)
     raise LogCorrupt(
         f"a {event_name(found.type)} event does not say its own place",
-        where=f"{gatherer.file}:{gatherer.offset}",
-        expected=f"{(gatherer.offset + found.size_bytes) & 0xFFFFFFFF} as the next event's offset",
+        where=f"{read_buffer.file}:{read_buffer.offset}",
+        expected=f"{(read_buffer.offset + found.size_bytes) & 0xFFFFFFFF} as the next event's offset",
         found=found.next_offset,
         next_step="start at the first byte of an event; a relay log is no binlog",
     )

@@ -38,10 +38,10 @@ def look_back(reader: Log, xid: str, place: Place) -> tuple[PreparedXa, tuple[Ta
     files = list(reader._files())  # noqa: SLF001 of one class with the reader
     for file in reversed(files[: files.index(place.file) + 1]):
         scanner = _scanned(reader, file, place.offset if file == place.file else None)
-        found = scanner.unsettled.pending.get(xid)
+        found = scanner.open_transactions.pending.get(xid)
         if found is not None:
             return found, _tables(reader, found)
-        if xid in scanner.unsettled.unknown:
+        if xid in scanner.open_transactions.unknown:
             break  # an earlier one of that name was settled in this file
     raise _gone(xid, place, None, f"no XA PREPARE of it from {files[0]} on")
 

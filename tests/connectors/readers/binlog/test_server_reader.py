@@ -209,7 +209,7 @@ def test_a_missing_privilege_is_named_with_its_grant(own: Server) -> None:
     run(own, "DROP USER nobody@'%'")
 
 
-def test_nobody_at_home_is_worth_a_retry() -> None:
+def test_nobody_at_location_is_worth_a_retry() -> None:
     from connectors.readers.binlog.transport.connection import ServerAddress
 
     with pytest.raises(ConnectionLost, match="cannot be reached") as raised:

@@ -101,11 +101,16 @@ def test_an_unknown_catalog_is_named(spark: SparkSession) -> None:
 
 
 def test_names_are_the_sources_present_ones_as_far_as_free() -> None:
-    def home(table_id: int, name: str, directory: str, dropped: int = 0) -> TableLocation:
+    def location(table_id: int, name: str, directory: str, dropped: int = 0) -> TableLocation:
         return TableLocation(table_id=table_id, name=name, changelog="", mirror=directory, since=1, dropped=dropped)
 
-    homes = [home(1, "s.b", "s_a"), home(2, "s.A", "s_a__t2"), home(3, "s.a", "s_b", 7), home(4, "s.a", "s_a__t4")]
-    names = catalog_names({home.table_id: home for home in homes}, DeltaSettings(path="lake"))
+    locations = [
+        location(1, "s.b", "s_a"),
+        location(2, "s.A", "s_a__t2"),
+        location(3, "s.a", "s_b", 7),
+        location(4, "s.a", "s_a__t4"),
+    ]
+    names = catalog_names({location.table_id: location for location in locations}, DeltaSettings(path="lake"))
     assert {name: names[name] for name in names if name not in STATE} == {
         "s_a": "s_b",
         "s_a__t2": "s_A",

@@ -1,4 +1,4 @@
-"""Which plan takes up rows that wait, decided from what is recorded of plans alone, without Spark."""
+"""Which plan applies rows that wait, decided from what is recorded of plans alone, without Spark."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from historian.plans.plans import Plan, PlannedVersion, Quarantine
 from historian.schema.snapshots import ColumnType
 from lakes.sink_lab import INT, START_US, Lab, text
-from sinks.contract.locations import Homes
+from sinks.contract.locations import TableLocations
 from sinks.contract.parts import STEPS, count_rows, parts_of
 from sinks.delta import DeltaSettings
-from sinks.delta.lake.deferral import Stand, Turn, noted, turn_of, waiting
+from sinks.delta.lake.deferral import Deferral, Turn, noted, turn_of, waiting
 from sinks.delta.lake.state_rows import RecordedPlan
 from sinks.delta.schema.decisions import evolved_locations
 
@@ -27,7 +27,7 @@ class Pace:
         self.lab = Lab()
         self.every = every
         self.settings = DeltaSettings(path=str(path))
-        self.homes: Homes = {}
+        self.locations: TableLocations = {}
         self.recorded: list[RecordedPlan] = []
         self._versions: dict[int, PlannedVersion] = {}
 
@@ -35,20 +35,20 @@ class Pace:
         plan = change(self.lab.cut())
         with self.lab.delivered(plan) as chunks:
             rows, stops, partial = count_rows(chunks)
-        self.homes = evolved_locations(self.homes, plan, self.settings)
-        stands = noted({}, self.homes, self.recorded)
+        self.locations = evolved_locations(self.locations, plan, self.settings)
+        deferrals = noted({}, self.locations, self.recorded)
         self._versions |= {table.table_id: table.versions[0] for table in plan.tables}
 
         def turn(recorded: Mapping[str, int] | None, every: int | None = None) -> Turn:
             return turn_of(
                 plan,
-                parts_of(plan, self.homes, rows, partial),
-                self.homes,
-                stands,
+                parts_of(plan, self.locations, rows, partial),
+                self.locations,
+                deferrals,
                 stops=stops,
-                every_us=lambda home: self.every.get(home.came_as.table, 0) if every is None else every,
+                every_us=lambda location: self.every.get(location.came_as.table, 0) if every is None else every,
                 recorded=recorded,
-                version_of=lambda stand: self._versions[stand.table_id],
+                version_of=lambda deferral: self._versions[deferral.table_id],
             )
 
         decided = turn(None)
@@ -66,8 +66,8 @@ class Pace:
         return self.cut()
 
     def waits(self) -> dict[str, tuple[int, int, int]]:
-        stands = waiting(noted({}, self.homes, self.recorded), self.homes)
-        return {directory: (stand.first, stand.last, stand.rows) for directory, stand in stands.items()}
+        deferrals = waiting(noted({}, self.locations, self.recorded), self.locations)
+        return {directory: (deferral.first, deferral.last, deferral.rows) for directory, deferral in deferrals.items()}
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_the_one_that_waits_longest_takes_the_others_with_it(pace: Pace) -> None
     taken = []
     for _ in range(9):
         turn = pace.rows("x", "y")
-        taken.append([take.part.home.mirror for take in turn.after])
+        taken.append([take.part.location.mirror for take in turn.after])
 
     both, x = ["shop_x", "shop_y"], ["shop_x"]
     assert [[], [], x, [], [], both, [], [], x] == taken
@@ -134,13 +134,13 @@ def test_a_clock_that_was_put_back_keeps_no_rows_waiting(pace: Pace) -> None:
     pace.lab.insert("shop.x", {"id": 1})
     turn = pace.cut(lambda plan: replace(plan, system_time_us=START_US - 10))
 
-    assert ["shop_x"] == [take.part.home.mirror for take in turn.after]
+    assert ["shop_x"] == [take.part.location.mirror for take in turn.after]
 
 
 def test_a_plan_without_log_and_one_that_stops_the_table_take_up_what_waits(pace: Pace) -> None:
     pace.rows("x", "y")
     turn = pace.cut()
-    assert [("shop_x", 0), ("shop_y", 0)] == [(take.part.home.mirror, take.part.index) for take in turn.after]
+    assert [("shop_x", 0), ("shop_y", 0)] == [(take.part.location.mirror, take.part.index) for take in turn.after]
     pace.rows("x", "y")
     pace.lab.insert("shop.z", {"id": 1})
     place = pace.lab.entries[-1].place
@@ -151,7 +151,7 @@ def test_a_plan_without_log_and_one_that_stops_the_table_take_up_what_waits(pace
             plan, tables=tuple(replace(t, quarantine=stop if t.table_id == 1 else None) for t in plan.tables)
         )
     )
-    assert ["shop_x"] == [take.part.home.mirror for take in turn.before]
+    assert ["shop_x"] == [take.part.location.mirror for take in turn.before]
 
 
 def test_rows_that_a_changelog_holds_otherwise_than_the_log_do_not_wait(pace: Pace) -> None:
@@ -172,7 +172,7 @@ def test_rows_that_a_changelog_holds_otherwise_than_the_log_do_not_wait(pace: Pa
 
 def test_a_stopped_table_waits_for_nothing(pace: Pace) -> None:
     pace.rows("x")
-    pace.homes = {**pace.homes, 1: replace(pace.homes[1], stopped="why", stopped_in=2)}
+    pace.locations = {**pace.locations, 1: replace(pace.locations[1], stopped="why", stopped_in=2)}
     assert {} == pace.waits()
     assert () == pace.cut().after
 
@@ -181,6 +181,6 @@ def test_times_are_those_of_the_plans_with_which_rows_were_taken_up(pace: Pace) 
     pace.rows("x")
     pace.rows("z")
     assert (
-        Stand(taken_us=START_US + 1, table_id=1, first=2, last=2, rows=1)
-        == noted({}, pace.homes, pace.recorded)["shop_x_changes"]
+        Deferral(taken_us=START_US + 1, table_id=1, first=2, last=2, rows=1)
+        == noted({}, pace.locations, pace.recorded)["shop_x_changes"]
     )

@@ -15,7 +15,7 @@ from historian.schema.snapshots import ColumnType
 from lakes.crashes import Crashes
 from lakes.held_rows import HeldLake
 from lakes.sink_lab import INT, Lab, decimal, text
-from sinks.delta.reading.target_status import standing
+from sinks.delta.reading.target_status import table_status
 from sinks.delta.reseeding.previous_targets import Boundary, boundaries, boundary_at, find_previous_targets
 from sinks.delta.rewrite import held_rows
 
@@ -158,12 +158,12 @@ def test_what_is_damaged_or_vacuumed_since_is_no_hindrance(spark: SparkSession, 
     assert "changed by someone else" in lake.stopped()["shop.t"]
     assert _boundaries(lake) == [1, 2, 3, 4], "what a stopped table lacks is no boundary"
 
-    kept = [former.rows for former in _former(lake)]
+    kept = [previous.rows for previous in _previous(lake)]
     assert [view is not None for view in kept] == [True] * 3
     assert kept[1] is not None
     for path in set(kept[1].files()) - set(lake.view("shop_t").files()):
         Path(path).unlink()
-    mirror = next(former for former in _former(lake) if former.kind == "mirror")
+    mirror = next(previous for previous in _previous(lake) if previous.kind == "mirror")
     assert mirror.rows is None, "its changelog tells"
 
     plan = _again(lab)
@@ -187,18 +187,18 @@ def test_what_is_not_kept_stops_the_table_and_says_so(
 ) -> None:
     lake = _lake(spark, tmp_path, mirror_deletes="soft", **settings)
     lab, before = lake.lab, _held(lake)
-    mirror = _former(lake)[1].rows
+    mirror = _previous(lake)[1].rows
     assert mirror is not None
     for path in set(mirror.files()) - set(lake.view("shop_t").files()):
         Path(path).unlink()
     with pytest.raises(PositionExpired, match="VACUUM deletes them"):
-        _former(lake)
+        _previous(lake)
     lost = _again(lab)
     lake.write(lost)
     assert "what a table's targets held is not kept any more" in lake.stopped()["shop.t"]
     assert "give a later POS" in lake.stopped()["shop.t"]
     assert _boundaries(lake) == [1, 2, 3, 4], "what could not be filled holds nothing"
-    assert "what they were to begin with" in standing(spark, lake.settings, "shop.t").unclear
+    assert "what they were to begin with" in table_status(spark, lake.settings, "shop.t").unclear
 
     again = _again(lab, 4)
     lake.write(again)
@@ -273,7 +273,7 @@ def _boundaries(lake: HeldLake) -> list[int]:
     return [each.plan.number for each in boundaries(_state(lake), lake.lab.table_id("shop.t"))]
 
 
-def _former(lake: HeldLake) -> Any:
+def _previous(lake: HeldLake) -> Any:
     return find_previous_targets(_state(lake), lake.lab.table_id("shop.t"), SEED)
 
 

@@ -1,4 +1,4 @@
-"""Files take up a net change: the same rows as a plain model has, and no file that need not be touched."""
+"""Files apply a net change: the same rows as a plain model has, and no file that need not be touched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sinks.delta.rewrite.copy_on_write import CopyOnWrite, Spliced, joined, spliced
+from sinks.delta.rewrite.copy_on_write import CopyOnWrite, RewrittenFiles, joined, rewritten
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.int64()), ("v", pa.int64())])
 KEYS = st.tuples(st.sampled_from(["x", "X", "x ", None]), st.sampled_from([1, 2, None]))
@@ -44,15 +44,15 @@ def test_rows_are_put_and_taken_by_key(
     rows = [(*key, value) for key, value in held.items()]
     whole, small = rows[loose:], rows[:loose]
     files = [_written(tmp_path / f"{n}", part) for n, part in enumerate((whole[:cut], whole[cut:]))]
-    splice = CopyOnWrite(
+    rewrite = CopyOnWrite(
         directory=str(tmp_path),
         schema=SCHEMA,
         key=("a", "b"),
         put=(_written(tmp_path / "put", [(*key, value) for key, value in put.items()]),),
         gone=(_written(tmp_path / "gone", [(*key, 0) for key in gone]),),
     )
-    done = Spliced.decoded(spliced(splice, files).encoded())
-    rest = joined(splice, [_written(tmp_path / "small", small)], done.met)
+    done = RewrittenFiles.decoded(rewritten(rewrite, files).encoded())
+    rest = joined(rewrite, [_written(tmp_path / "small", small)], done.met)
 
     stays = [path for path in files if path not in done.removed]
     assert all(not (put.keys() | gone) & {row[:2] for row in _read([path])} for path in stays)
@@ -71,7 +71,7 @@ def test_a_row_that_is_there_twice_goes_once(
     tmp_path: Path, held: list[tuple[Any, ...]], picks: list[bool], cut: int
 ) -> None:
     gone = [row for row, pick in zip(held, picks, strict=False) if pick]
-    splice = CopyOnWrite(
+    rewrite = CopyOnWrite(
         directory=str(tmp_path),
         schema=SCHEMA,
         key=("a", "b", "v"),
@@ -79,8 +79,8 @@ def test_a_row_that_is_there_twice_goes_once(
         gone=(_written(tmp_path / "gone", gone),),
         counts=True,
     )
-    done = spliced(splice, [_written(tmp_path / "first", held[:cut])])
-    rest = joined(splice, [_written(tmp_path / "last", held[cut:])], done.met)
+    done = rewritten(rewrite, [_written(tmp_path / "first", held[:cut])])
+    rest = joined(rewrite, [_written(tmp_path / "last", held[cut:])], done.met)
 
     files = [file.path for file in (*done.files, *rest.files)]
     after = Counter(_read(files if done.removed else [str(tmp_path / "first"), *files]))
@@ -90,7 +90,7 @@ def test_a_row_that_is_there_twice_goes_once(
 
 def test_a_row_that_is_not_there_is_not_met(tmp_path: Path) -> None:
     gone = [("x", 1, 0), ("x", 1, 0), ("y", None, 1)]
-    splice = CopyOnWrite(
+    rewrite = CopyOnWrite(
         directory=str(tmp_path),
         schema=SCHEMA,
         key=("a", "b", "v"),
@@ -98,8 +98,8 @@ def test_a_row_that_is_not_there_is_not_met(tmp_path: Path) -> None:
         gone=(_written(tmp_path / "gone", gone),),
         counts=True,
     )
-    done = spliced(splice, [_written(tmp_path / "held", [("x", 1, 0), ("z", 1, 0)])])
+    done = rewritten(rewrite, [_written(tmp_path / "held", [("x", 1, 0), ("z", 1, 0)])])
 
     assert [True, False, False] == done.met.tolist()
     assert [("z", 1, 0)] == _read(file.path for file in done.files)
-    assert np.array_equal(Spliced.decoded(done.encoded()).met, done.met)
+    assert np.array_equal(RewrittenFiles.decoded(done.encoded()).met, done.met)

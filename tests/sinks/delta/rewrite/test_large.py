@@ -29,9 +29,9 @@ def test_ranges_of_keys_come_to_the_same_rows(
     monkeypatch.setattr(large, "_RANGE_BYTES", 512)
     monkeypatch.setattr(file_rewrite, "_STEP_BYTES", 4096)
     ranges, steps = [], []
-    made, spliced = large.ranges_of, file_rewrite._spliced
+    made, rewritten = large.ranges_of, file_rewrite._spliced
     monkeypatch.setattr(large, "ranges_of", lambda *of: ranges.append(made(*of)) or ranges[-1])
-    monkeypatch.setattr(file_rewrite, "_spliced", lambda *of: steps.append(of) or spliced(*of))
+    monkeypatch.setattr(file_rewrite, "_spliced", lambda *of: steps.append(of) or rewritten(*of))
     lake = HeldLake(spark, tmp_path / "lake", Lab(), mirror_deletes=deletes, **KINDS)
     lab, random = lake.lab, Random(7)
     lab.create("shop.t", {"k": text(), "id": INT, "a": text()}, key=("k", "id"))

@@ -112,14 +112,14 @@ def test_a_kept_column_reads_its_default_in_rows_from_before_it(apart: bool, tmp
 def test_what_was_decided_once_holds_under_another_configuration() -> None:
     lab = Lab()
     lab.create("shop.t", {"id": INT, "b": INT})
-    homes = evolved_locations({}, lab.cut(), SETTINGS)
+    locations = evolved_locations({}, lab.cut(), SETTINGS)
     lab.drop_column("shop.t", "b")
     plan = lab.cut()
     lenient = DeltaSettings(path="lake", evolution=(("preset", "lenient"),))
     strict = DeltaSettings(path="lake", evolution=(("preset", "strict"),))
-    kept = evolved_locations(homes, plan, lenient)
+    kept = evolved_locations(locations, plan, lenient)
 
     assert kept == evolved_locations(kept, plan, SETTINGS) == evolved_locations(kept, plan, strict)
-    assert kept != evolved_locations(homes, plan, SETTINGS)
+    assert kept != evolved_locations(locations, plan, SETTINGS)
     with pytest.raises(EditRefused, match=r"shop.t.b: ALTER TABLE shop.t DROP b.*drop_column"):
-        evolved_locations(homes, plan, strict)
+        evolved_locations(locations, plan, strict)

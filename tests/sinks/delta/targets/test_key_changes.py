@@ -189,4 +189,4 @@ def test_a_configured_key_stays_where_the_primary_key_was_the_same(spark: SparkS
 
     lake.check("shop.t")
     assert ["id"] == [lake.schema("shop_t").fields[0].name]
-    assert (1,) == lake.homes()[1].key_columns
+    assert (1,) == lake.locations()[1].key_columns

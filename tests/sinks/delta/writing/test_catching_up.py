@@ -1,4 +1,4 @@
-"""Mirrors and histories that take up rows later than their changelogs: when they do, and that they then equal the source.
+"""Mirrors and histories that apply rows later than their changelogs: when they do, and that they then equal the source.
 
 A plan of the lab is made a microsecond behind the one before it.
 """
@@ -204,7 +204,7 @@ def test_other_settings_hold_from_the_next_plan_on(spark: SparkSession, tmp_path
 
 
 def test_a_plan_that_comes_again_does_what_was_recorded_for_it(spark: SparkSession, tmp_path: Path) -> None:
-    """Under other settings too: what it left to a later plan it leaves, what it was to take up it takes up."""
+    """Under other settings too: what it left to a later plan it leaves, what it was to apply it applies."""
     lake = _lake(spark, tmp_path, every=100)
     waits, none = lake.settings, DeltaSettings(path=str(lake.path))
     lake.lab.insert("shop.t", _row(2))
@@ -406,7 +406,7 @@ def _write_rows_that_wait(lake: Lake) -> None:
 
 
 def test_rows_wait_for_a_mirror_with_a_change_data_feed(spark: SparkSession, tmp_path: Path) -> None:
-    """A plan in between has only rows; the last one has a statement, so that what waits is taken up before its own."""
+    """A plan in between has only rows; the last one has a statement, so that what waits is applied before its own."""
     feeds = (("delta.enableChangeDataFeed", "true"),)
     lake = Lake(spark, tmp_path / "lake", Lab(), mirror_every_us=100, table_properties=feeds)
     lab = lake.lab

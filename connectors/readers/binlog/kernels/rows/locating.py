@@ -19,7 +19,7 @@ from connectors.readers.binlog.kernels.values.temporal import little_word
 
 __all__ = ["locate", "short"]
 
-_AHEAD_BYTES = 1024
+_PREFETCH_BYTES = 1024
 _LINE_BYTES = 64
 
 
@@ -81,8 +81,8 @@ def locate(state: int, table: int, position: int, end: int, row: int, starts: in
     return where it ends behind *end*.
     """
     # Where an image begins is known when all before it are measured: too late for the processor to fetch it by itself.
-    prefetch_load(position + _AHEAD_BYTES)
-    prefetch_load(position + _AHEAD_BYTES + _LINE_BYTES)
+    prefetch_load(position + _PREFETCH_BYTES)
+    prefetch_load(position + _PREFETCH_BYTES + _LINE_BYTES)
     columns = load_i64(table + 8 * at.COLUMNS)
     stride = (columns + 7) >> 3
     if end - position < stride:

@@ -19,7 +19,7 @@ __all__ = ["LEAD", "double_byte_text"]
 LEAD = -1
 """Stands in the table of single bytes for one that begins a pair."""
 
-_AHEAD_BYTES = 512
+_PREFETCH_BYTES = 512
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in each byte
 _HIGH_LEADS = 0x0080008000800080  # 0x80 in each second byte, from the first one on
 
@@ -48,7 +48,7 @@ def double_byte_text(
                     used += 8
                     continue
                 if all_lead and word & _HIGH_LEADS == _HIGH_LEADS:
-                    prefetch(out + used + _AHEAD_BYTES)
+                    prefetch(out + used + _PREFETCH_BYTES)
                     one = load_i32(pairs + 4 * (word & 0xFFFF))
                     two = load_i32(pairs + 4 * (shift_right(word, 16) & 0xFFFF))
                     three = load_i32(pairs + 4 * (shift_right(word, 32) & 0xFFFF))

@@ -22,7 +22,7 @@ MAX_UTF8_BYTES = 3
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in each byte
 _LETTERS = (1 << 56) - 1
-_AHEAD_BYTES = 512
+_PREFETCH_BYTES = 512
 _EACH = 0x0101010101010101
 _COUNTED_WORDS = 255  # before the count of one byte's place overflows
 
@@ -50,7 +50,7 @@ def high_bytes(data: int, size: int) -> int:
 @inlined
 def _word(pairs: int, word: int, out: int, used: int, unknown: int) -> tuple[int, int]:
     """Eight characters, nearly without a branch, since which of them are ASCII cannot be guessed."""
-    prefetch(out + used + _AHEAD_BYTES)
+    prefetch(out + used + _PREFETCH_BYTES)
     for _ in range(2):
         entry = load_i64(pairs + 8 * (word & 0xFFFF))
         other = load_i64(pairs + 8 * (shift_right(word, 16) & 0xFFFF))

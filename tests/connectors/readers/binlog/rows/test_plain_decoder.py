@@ -166,7 +166,7 @@ def _decode_pieces(data: bytes, ends: Sequence[int], snapshot: Snapshot) -> tupl
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window is made after each read, of the whole events that it brought."""
-    monkeypatch.setattr(ReadBuffer, "is_full", lambda gatherer: bool(gatherer.state[COUNT]))
+    monkeypatch.setattr(ReadBuffer, "is_full", lambda read_buffer: bool(read_buffer.state[COUNT]))
 
 
 @pytest.mark.usefixtures("eager")

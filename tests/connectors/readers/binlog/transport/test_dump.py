@@ -19,12 +19,12 @@ def dump_of(*events: bytes) -> Dump:
     """A dump from binlog.000003:4 on that was sent these events."""
     sent = packets([b"\0" + each for each in events])
     dump: Any = Dump(Mock(), "mysql")
-    gatherer = dump._gatherer
-    gatherer.begin_file("binlog.000003", 4)
+    read_buffer = dump._read_buffer
+    read_buffer.begin_file("binlog.000003", 4)
 
     def receive() -> None:
-        gatherer.room()[: len(sent)] = sent
-        gatherer.fill += len(sent)
+        read_buffer.room()[: len(sent)] = sent
+        read_buffer.fill += len(sent)
 
     dump._receive = receive
     return dump  # type: ignore[no-any-return]

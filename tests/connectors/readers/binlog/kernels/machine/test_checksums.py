@@ -44,16 +44,16 @@ def test_the_sum_is_zlibs_at_any_length(folded: bool) -> None:
     assert first_wrong(parts, folded=folded, wide_from=WIDE_FROM_BYTES) == -1
 
 
-def gatherer_of(events: list[bytes]) -> ReadBuffer:
-    gatherer = ReadBuffer("binlog.000001", 4)
-    gatherer.checksum_bytes = 4
+def filled_buffer(events: list[bytes]) -> ReadBuffer:
+    filled = ReadBuffer("binlog.000001", 4)
+    filled.checksum_bytes = 4
     data, offset = b"", 4
     for raw in events:
         data += placed(raw, offset + len(data), checksum=True)
-    gatherer.room()[: len(data)] = data
-    gatherer.fill = len(data)
-    assert find_in_file(*gatherer.arguments()) == 0
-    return gatherer
+    filled.room()[: len(data)] = data
+    filled.fill = len(data)
+    assert find_in_file(*filled.arguments()) == 0
+    return filled
 
 
 @pytest.mark.parametrize("folds", WAYS)
@@ -64,17 +64,17 @@ def test_any_flipped_bit_is_found_and_placed(size: int, folds: bool, monkeypatch
     lengths = [len(raw) + 4 for raw in events]
     begin = lengths[0]
     for at in {begin + 1, begin + 19, begin + 18 + size, begin + lengths[1] - 1}:
-        gatherer = gatherer_of(events)
-        gatherer.buffer[at] ^= 0x10
+        filled = filled_buffer(events)
+        filled.buffer[at] ^= 0x10
         with pytest.raises(LogCorrupt, match="the checksum of a ROWS_QUERY event is wrong") as raised:
-            gatherer.window()
+            filled.window()
         assert raised.value.where == f"binlog.000001:{4 + begin}"
         assert "CRC32" in str(raised.value.expected)
         assert raised.value.found != raised.value.expected
 
 
 def test_without_checksums_nothing_is_checked() -> None:
-    gatherer = gatherer_of([event(29, bytes(50))])
-    gatherer.checksum_bytes = 0
-    gatherer.buffer[30] ^= 1
-    assert gatherer.window() is not None
+    filled = filled_buffer([event(29, bytes(50))])
+    filled.checksum_bytes = 0
+    filled.buffer[30] ^= 1
+    assert filled.window() is not None
