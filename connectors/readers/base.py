@@ -38,11 +38,13 @@ class Bound:
         event_time_us: of the last transaction before it, UTC microseconds; 0 where there is none.
         skipped: nothing between the bound before and this one is to be read: the start was given without a file and lies here, or
             transactions stand there that the start's GTIDs contain. A range never spans such a bound.
+        restarted: the server was started with the file that begins here: sessions before it are gone.
     """
 
     position: LogPosition
     event_time_us: int
     skipped: bool = False
+    restarted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCo
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
-from historian.ddl import Resolution, resolve
+from historian.ddl import Resolution, StatementContext, resolve
+from historian.ddl.resolving.temporary_tables import TemporaryTables
 from historian.errors import UnsupportedEvent
 from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
 from historian.history.prefix import covers, holds
@@ -68,7 +69,8 @@ class Walk:
     def __post_init__(self) -> None:
         pending, base = self.reached.pending, self.number
         self._prepared = PreparedSchemas(self.history, pending, base, self.captured, self.flavor, self.find_prepared)
-        self.reached = replace(self.reached, pending=())
+        self._temporary = TemporaryTables(self.reached.temporary)
+        self.reached = replace(self.reached, pending=(), temporary=())
         self.catalog: Catalog = self.history.catalog_at(self.number)
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
         self._with_rows: set[int] = set()
@@ -77,7 +79,10 @@ class Walk:
     def take(self, item: Scanned) -> Bound | None:
         """Takes the next item; returns it where it is a bound."""
         if isinstance(item, Bound):
+            if item.restarted:
+                self._temporary.clear()
             noted = self._prepared.noted(item, self.number, self.catalog)
+            noted = replace(noted, position=replace(noted.position, temporary=self._temporary.held))
             # What is recorded of the log says nothing of XA transactions; plans do.
             self.reached = replace(item.position, pending=())
             self._take_recorded()
@@ -91,8 +96,10 @@ class Walk:
         recorded = self.history.recorded(behind_event(item), self.reached.server)
         if recorded is not None and recorded.number == self.number + 1:
             self._advance(recorded)
-        elif isinstance(item, Statement):
+        elif isinstance(item, Statement) and not self._had_no_edits(item):
             self._statement(item)
+        if isinstance(item, Statement):
+            self._follow_temporary(item)
         if isinstance(item, TableMapped):
             self._mapped(item)
         return None
@@ -108,8 +115,26 @@ class Walk:
                 return
             self._advance(entry)
 
+    def _had_no_edits(self, statement: Statement) -> bool:
+        """Whether it was walked before, and left no entry. Who begins in the middle of a session cannot tell its temporary tables."""
+        unmarked = self.flavor == "mariadb" and statement.sql[:6].upper() == "RENAME"
+        doubtful = statement.context.uses_temporary or unmarked
+        return doubtful and holds(self.history.resolved, statement.place, self.reached.server)
+
+    def _follow_temporary(self, statement: Statement) -> None:
+        for table in self._temporary.follow(statement.sql, statement.context):
+            reason = (
+                "a statement was not understood: what was done to a temporary table, whose CREATE is not in the log, was taken as done to "
+                f"the real one\n  in: {_shown(statement.sql)}"
+            )
+            self._stop(table, statement.place, reason, self.reached)
+
+    def _context(self, statement: Statement) -> StatementContext:
+        opened = self._temporary.of(statement.context.session)
+        return replace(statement.context, temporary=opened) if opened else statement.context
+
     def _statement(self, statement: Statement) -> None:
-        resolution = resolve(statement.sql, statement.context, self.catalog)
+        resolution = resolve(statement.sql, self._context(statement), self.catalog)
         edits: list[Edit] = list(resolution.edits)
         if resolution.kind in ("dml", "not_understood"):
             reason = _why_stopped(resolution, statement.sql)

@@ -10,6 +10,7 @@ from historian.positions.gtid import GtidSet
 from historian.positions.log import Gtids, LogPosition, missing_from, parse_gtids
 from historian.positions.mariadb import MariadbGtids
 from historian.positions.prepared import PreparedXa
+from historian.positions.temporary import TemporaryTable
 from historian.positions.written import parse_position
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "LogPosition",
     "MariadbGtids",
     "PreparedXa",
+    "TemporaryTable",
     "missing_from",
     "parse_gtids",
     "parse_position",

@@ -10,6 +10,7 @@ from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
 from historian.positions.mariadb import MariadbGtids
 from historian.positions.prepared import PreparedXa
+from historian.positions.temporary import TemporaryTable
 
 __all__ = ["Gtids", "LogPosition", "missing_from", "parse_gtids"]
 
@@ -57,8 +58,9 @@ class LogPosition(_Parsed):
         gtids: text of the GTID position; "" where the log has no GTIDs, or none yet.
         file, offset: the byte behind the last event that belongs to it.
         server: which server ``file`` and ``offset`` are of (MySQL: UUID, MariaDB: ``server_id``; "": bare files).
-        pending: XA transactions prepared before it and not finished, as far as they are known. They follow from the log before
-            it, so equality, ``covers`` and the text leave them out; JSON has them.
+        pending: XA transactions prepared before it and not finished, as far as they are known.
+        temporary: temporary tables that sessions have open, as far as they are known. Both follow from the log before it, so
+            equality, ``covers`` and the text leave them out; JSON has them.
     """
 
     flavor: str
@@ -67,6 +69,7 @@ class LogPosition(_Parsed):
     offset: int
     server: str = ""
     pending: tuple[PreparedXa, ...] = field(default=(), compare=False)
+    temporary: tuple[TemporaryTable, ...] = field(default=(), compare=False)
 
     @property
     def gtid_set(self) -> Gtids:

@@ -22,7 +22,7 @@ from historian.ddl.parsing.charsets import (
 from historian.ddl.parsing.columns import parse_default
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.cursor import Cursor, ParseError
-from historian.ddl.parsing.lexer import LexError, tokenize
+from historian.ddl.parsing.lexer import END, LexError, Tokens, tokenize
 from historian.ddl.parsing.parser import parse
 from historian.ddl.parsing.script import ScriptError, ScriptStatement, read_script
 from historian.ddl.parsing.statements import (
@@ -58,12 +58,13 @@ from historian.ddl.parsing.statements import (
     TypeSpec,
     Unsupported,
 )
-from historian.ddl.parsing.touched_tables import ddl_tables, dml_tables, names_one_table
+from historian.ddl.parsing.touched_tables import ddl_tables, dml_tables
 from historian.ddl.parsing.triage import FIRST_TOKENS
 from historian.ddl.parsing.types import parse_type
 from historian.ddl.parsing.wrappers import unwrapped, without_comments
 
 __all__ = [
+    "END",
     "FIRST_TOKENS",
     "Action",
     "AddColumn",
@@ -99,6 +100,7 @@ __all__ = [
     "Statement",
     "StatementContext",
     "TableOptions",
+    "Tokens",
     "TruncateTable",
     "TypeSpec",
     "Unsupported",
@@ -116,7 +118,6 @@ __all__ = [
     "keeps_bytes",
     "literal_bytes",
     "maximum_bytes",
-    "names_one_table",
     "normal_charset",
     "normal_collation",
     "parse",

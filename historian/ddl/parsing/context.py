@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from historian.names import TableName
+
 __all__ = ["StatementContext"]
 
 
@@ -27,8 +29,10 @@ class StatementContext:
         time_us: when the statement began, UTC microseconds; what CURRENT_TIMESTAMP gave.
         time_zone: of the session, as written in the event; "" where none.
         error_code: of a statement that failed and was logged for what it had done by then; 0 for one that did not.
-        uses_temporary: the event says that the statement uses a temporary table of its session. MySQL and MariaDB say so of
-            each that does, but MariaDB not of RENAME TABLE; of DROP TABLE they say it too where the table is none.
+        uses_temporary: the event says that the statement, or one before it in its procedure, uses a temporary table of its
+            session. MySQL and MariaDB say so of each that does, but MariaDB not of RENAME TABLE.
+        session: the server's id in the high 32 bits, the thread's in the low ones; 0 where unknown.
+        temporary: names that mean temporary tables to the session, as far as its log has told.
     """
 
     flavor: str = "mysql"
@@ -45,6 +49,8 @@ class StatementContext:
     time_zone: str = ""
     error_code: int = 0
     uses_temporary: bool = False
+    session: int = 0
+    temporary: frozenset[TableName] = frozenset()
 
     @property
     def strict(self) -> bool:

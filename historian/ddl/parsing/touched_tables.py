@@ -7,7 +7,7 @@ from historian.ddl.parsing.cursor import Cursor, ParseError
 from historian.ddl.parsing.lexer import END, Tokens
 from historian.names import TableName
 
-__all__ = ["ddl_tables", "dml_tables", "names_one_table"]
+__all__ = ["ddl_tables", "dml_tables"]
 
 _DDL_WORDS = frozenset(("TABLE", "TABLES", "IF", "NOT", "EXISTS"))
 _DML_WORDS = frozenset(
@@ -16,10 +16,6 @@ _DML_WORDS = frozenset(
         *("CONCURRENT", "LOCAL", "DATA", "XML", "INFILE", "URL"),
     )
 )
-_BEFORE_PARENTHESES = frozenset(
-    (*"(,=", "VALUES", "VALUE", "IN", "AND", "OR", "NOT", "SET", "WHERE", "BY", "XOR", "BETWEEN")
-)
-_QUERIES = frozenset(("SELECT", "TABLE", "WITH", "JOIN", "USING", "CALL", "LOAD"))
 _ENDS = frozenset(("SET", "WHERE", "ORDER", "LIMIT", "USING", "RETURNING", "ON", END, ";"))
 _JOINS = frozenset(("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN"))
 
@@ -128,18 +124,3 @@ def _references(cursor: Cursor, found: list[TableName]) -> None:
             expects_table = False
         else:
             cursor.at += 1
-
-
-def names_one_table(tokens: Tokens) -> bool:
-    """Whether an INSERT, REPLACE, UPDATE or DELETE has its one table at the beginning, and neither queries nor calls behind it.
-
-    Of a statement that uses a temporary table it is that one then.
-    """
-    keys = tokens.keys
-    if keys[0] not in ("INSERT", "REPLACE", "UPDATE", "DELETE") or not _QUERIES.isdisjoint(keys):
-        return False
-    opening = [at for at, key in enumerate(keys) if key == "("]
-    if keys[0] in ("INSERT", "REPLACE") and opening and keys[opening[0] - 1] not in _BEFORE_PARENTHESES:
-        del opening[0]  # of the list of columns
-    behind_tables = keys.index("SET") if keys[0] == "UPDATE" and "SET" in keys else 0
-    return "," not in keys[:behind_tables] and all(keys[at - 1] in _BEFORE_PARENTHESES for at in opening)

@@ -6,5 +6,6 @@ The grammar does not belong here (:mod:`historian.ddl.parsing`).
 from historian.ddl.resolving.keys import takes_part
 from historian.ddl.resolving.statement import SYSTEM_DATABASES, Resolution, resolve
 from historian.ddl.resolving.table_edits import edits_between
+from historian.ddl.resolving.temporary_tables import TemporaryTables
 
-__all__ = ["SYSTEM_DATABASES", "Resolution", "edits_between", "resolve", "takes_part"]
+__all__ = ["SYSTEM_DATABASES", "Resolution", "TemporaryTables", "edits_between", "resolve", "takes_part"]

@@ -29,7 +29,7 @@ from historian.ddl.parsing.statements import (
     Statement,
     TruncateTable,
 )
-from historian.ddl.parsing.touched_tables import ddl_tables, dml_tables, names_one_table
+from historian.ddl.parsing.touched_tables import ddl_tables, dml_tables
 from historian.ddl.parsing.triage import FIRST_TOKENS, triage
 from historian.ddl.parsing.wrappers import unwrapped, without_comments
 from historian.ddl.resolving.alter import altered_table
@@ -133,9 +133,11 @@ def _unknown(sql: str, context: StatementContext, catalog: Catalog) -> Resolutio
 
 def _dml(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
     tokens = tokenize(sql, context, limit=_DML_TOKENS)
-    tables = _named(_tracked(dml_tables(tokens, context)), catalog, context)
-    if context.uses_temporary and names_one_table(tokens):
+    named = _named(dml_tables(tokens, context), catalog, context)
+    real = tuple(table for table in named if not _is_temporary(table, context))
+    if named and not real:
         return _IRRELEVANT
+    tables = _tracked(real)
     emptied = catalog.tables.get(tables[0]) if len(tables) == 1 and _EMPTIED.fullmatch(sql) else None
     if emptied is not None:
         return Resolution(kind="ddl", edits=(TruncateTableEdit(table=emptied.name, table_id=emptied.table_id),))
@@ -151,17 +153,19 @@ def _ddl(sql: str, context: StatementContext, catalog: Catalog, verb: tuple[str,
         if tables and not _tracked(tables):
             return _IRRELEVANT
         return Resolution(kind="not_understood", tables=tables, reason=f"cannot be parsed: {error}")
-    if context.uses_temporary and isinstance(statement, (AlterTable, TruncateTable)):
-        if "CONNECTION_ID" not in sql.upper():
-            return _IRRELEVANT
-        reason = "it may be on a temporary table, or not: CONNECTION_ID() leaves the same mark in the log"
-        return Resolution(kind="not_understood", tables=_named((statement.table,), catalog, context), reason=reason)
+    if isinstance(statement, (AlterTable, TruncateTable)) and _is_temporary(statement.table, context):
+        return _IRRELEVANT
     if context.error_code:
         return _failed(statement, catalog, context)
     found = _RESOLVE[type(statement)](statement, catalog, context)
     if not (isinstance(statement, (CreateTable, AlterTable)) and _gets_cascade(statement, context)):
         return found
     return replace(found, cascades=_named(_tracked((statement.table,)), catalog, context))
+
+
+def _is_temporary(table: TableName, context: StatementContext) -> bool:
+    """Whether the name means a temporary table here: each statement on one is marked."""
+    return context.uses_temporary and table in context.temporary
 
 
 def _gets_cascade(statement: CreateTable | AlterTable, context: StatementContext) -> bool:
@@ -259,7 +263,7 @@ def _create_table(statement: CreateTable, catalog: Catalog, context: StatementCo
 def _new_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Snapshot:
     if statement.like is None:
         return created_table(statement, catalog, context)
-    if context.uses_temporary:
+    if _is_temporary(statement.like, context):
         raise Refused(f"it is made like {statement.like}, which is a temporary table")
     like = _known_name(statement.like, catalog, context)
     source = catalog.tables.get(like)
@@ -363,8 +367,12 @@ def _rename_tables(statement: RenameTables, catalog: Catalog, context: Statement
     present: dict[TableName, Snapshot | None] = {}
     edits: list[Edit] = []
     unknown: list[TableName] = []
+    temporary = set(context.temporary if context.flavor == "mariadb" else ())
     for pair in statement.pairs:
         old, new = _named(pair, catalog, context)
+        if old in temporary:
+            temporary ^= {old, new}
+            continue
         snapshot = present.get(old, catalog.tables.get(old))
         present[old] = None
         kind = catalog.unknown.get(old)

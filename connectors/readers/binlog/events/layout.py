@@ -138,6 +138,7 @@ class FormatDescription:
         checksum: whether a CRC32 of 4 bytes ends each event.
         in_use: the server was still writing the file, or died before it closed it.
         made_s: when the file was begun, seconds since 1970.
+        restarted: the server was started with this file.
     """
 
     server_version: str
@@ -146,6 +147,7 @@ class FormatDescription:
     checksum: bool
     in_use: bool
     made_s: int = 0
+    restarted: bool = False
 
 
 def format_description(event: bytes | memoryview) -> FormatDescription:
@@ -179,6 +181,7 @@ def format_description(event: bytes | memoryview) -> FormatDescription:
         checksum=algorithm == 1,
         in_use=bool(first.flags & FLAG_IN_USE),
         made_s=first.timestamp,
+        restarted=any(body[52:56]),
     )
 
 

@@ -123,7 +123,7 @@ def logged_statement(
         raise LogCorrupt(
             f"a {event_name(first.type)} event is too short", expected=f"{begin} bytes or more", found=len(body)
         )
-    _, _, database_bytes, error_code, variables_bytes = struct.unpack_from("<IIBHH", body)
+    thread, _, database_bytes, error_code, variables_bytes = struct.unpack_from("<IIBHH", body)
     behind = begin + variables_bytes
     text_at = behind + database_bytes + 1
     if text_at > len(body):
@@ -153,6 +153,7 @@ def logged_statement(
         time_zone=variables.time_zone,
         error_code=error_code,
         uses_temporary=bool(first.flags & FLAG_THREAD_SPECIFIC),
+        session=first.server_id << 32 | thread,
     )
     return LoggedStatement(sql=_text(body[text_at:], text_charset), context=context)
 

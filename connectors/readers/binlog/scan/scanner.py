@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -125,7 +126,7 @@ class Scanner:
         if written_by.flavor != self._flavor:
             raise other_kind(window.file, self._flavor, written_by)
         if window.file != self._file:
-            yield from self._change_file(window.file)
+            yield from self._change_file(window.file, restarted=written_by.restarted)
         with error_location(lambda: self._event_and_place(window)):
             yield from self._walk(window, written_by)
         last = len(window.starts) - 1
@@ -200,7 +201,7 @@ class Scanner:
             yield self._bound_at(int(state[at.GAP_START]))
         yield self._bound_at(int(state[at.GROUP_END]), skipped=True)
 
-    def _change_file(self, file: str) -> Iterator[Bound]:
+    def _change_file(self, file: str, *, restarted: bool) -> Iterator[Bound]:
         if self.in_transaction:
             raise LogCorrupt(
                 "a binlog file ends inside a transaction",
@@ -219,7 +220,7 @@ class Scanner:
         self._bytes_before += self._file_end - _FIRST_EVENT
         self._file = file
         state[at.GROUP_END] = _FIRST_EVENT
-        yield self._bound_at(_FIRST_EVENT)
+        yield replace(self._bound_at(_FIRST_EVENT), restarted=restarted)
         self._end_reached()
 
     def _next_bound(self) -> int:
