@@ -237,7 +237,8 @@ def _print(found: dict[str, Any]) -> None:
         headings = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
         targets = columns(*headings)
         for row in found["targets"]:
-            targets.add_row(*(Text("" if row[heading] is None else str(row[heading])) for heading in headings))
+            shown = {**row, "stopped": row["stopped"] or row["ended"]}
+            targets.add_row(*(Text("" if shown[heading] is None else str(shown[heading])) for heading in headings))
         console.print(targets)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))

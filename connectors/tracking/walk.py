@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -144,8 +144,10 @@ class Walk:
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
             changes = self._as_one_change(statement, tuple(edits))
+            before, waiting = self.catalog, self._waiting(changes)
             self._record(statement.place, changes, statement)
-            self._stop_what_came_in(changes, statement)
+            self._stop_what_came_in(changes, statement, waiting)
+            self._stop_what_was_left(changes, statement, before, waiting)
         for table in resolution.cascades:
             if str(table) not in self.accept_cascades:
                 reason = f"a foreign key changes its rows without row events, as this server does not log cascades\n  in: {_shown(statement.sql)}"
@@ -154,12 +156,12 @@ class Walk:
             for table in resolution.tables:
                 self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)
 
-    def _stop_what_came_in(self, edits: tuple[Edit, ...], statement: Statement) -> None:
+    def _stop_what_came_in(self, edits: tuple[Edit, ...], statement: Statement, waiting: Collection[int]) -> None:
         """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
         for edit in edits:
             if not isinstance(edit, RenameTable) or self.captured(edit.table) or not self.captured(edit.new):
                 continue
-            comes_back = self.online_changes.sets_aside(edit.new, edit.table)
+            comes_back = edit.table_id in waiting
             if comes_back or edit.new not in self.catalog.tables or self._is_empty(edit.table_id):
                 continue
             reason = (
@@ -168,6 +170,51 @@ class Walk:
                 "  `historian heal` lets its changelog go on from the present, with that gap; or capture it under both names, and begin anew"
             )
             self._stop(edit.new, statement.place, reason, self.reached, edit.table_id)
+
+    def _stop_what_was_left(
+        self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, waiting: Mapping[int, TableName]
+    ) -> None:
+        """Stops tables that stand under a tool's name, whose rows nobody reads, and that no tool is to replace."""
+        moved: dict[int, tuple[TableName, TableName]] = {}
+        for edit in edits:
+            if isinstance(edit, RenameTable):
+                was, _ = moved.get(edit.table_id, (edit.table, edit.new))
+                moved[edit.table_id] = was, edit.new
+        names = {s.table_id: name for name, s in self.catalog.tables.items()} if waiting else {}
+        moved |= {table_id: (was, names[table_id]) for table_id, was in waiting.items() if table_id in names}
+        for table_id, (was, name) in moved.items():
+            if not self.captured(was) or self.captured(name) or not self.online_changes.sets_aside(was, name):
+                continue
+            if was in self.catalog.tables or not self.online_changes.replaces(was, name, before):
+                self._stop(was, statement.place, _left(name), self.reached, table_id)
+
+    def _waiting(self, edits: tuple[Edit, ...]) -> dict[int, TableName]:
+        """Ids of tables that *edits* rename, or whose former names they give to others, and that a tool has set aside until then.
+
+        With the captured name that each had.
+        """
+        given = [edit.new for edit in edits if isinstance(edit, RenameTable)]
+        given += [edit.snapshot.name for edit in edits if isinstance(edit, CreateTable)]
+        ids = {edit.table_id for edit in edits if isinstance(edit, RenameTable)}
+        ids |= {self._last_named(name) or 0 for name in given if self.captured(name)}
+        return {table_id: name for table_id in ids if (name := self._waits(table_id)) is not None}
+
+    def _waits(self, table_id: int) -> TableName | None:
+        """The captured name of a table that stands under a tool's name; None for any other table."""
+        recorded = [v.snapshot for v in self.history.versions_of(table_id) if v.number <= self.number]
+        names = [snapshot.name for snapshot in recorded if snapshot is not None]
+        for edit in self._new_edits():
+            if isinstance(edit, CreateTable) and _makes(edit, table_id):
+                names.append(edit.snapshot.name)
+            elif isinstance(edit, RenameTable) and edit.table_id == table_id:
+                names.append(edit.new)
+        was: TableName | None = None
+        for name in names:
+            if self.captured(name):
+                was = name
+            elif was is None or not self.online_changes.sets_aside(was, name):
+                was = None
+        return None if was is None or self.captured(names[-1]) else was
 
     def _is_empty(self, table_id: int) -> bool:
         """Whether the table was made in this walk, and no row event of it stood behind that."""
@@ -213,6 +260,8 @@ class Walk:
             return
         self._with_rows.add(snapshot.table_id)
         if not captured:
+            if self.online_changes.owns(mapped.table) and (was := self._waits(snapshot.table_id)) is not None:
+                self._stop(was, mapped.place, _left(mapped.table), self.reached, snapshot.table_id)
             return
         self.touched.add(snapshot.table_id)
         if snapshot.table_id in self.quarantines:
@@ -342,6 +391,10 @@ def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
         return position
     before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
     return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor
+
+
+def _left(name: TableName) -> str:
+    return f"renamed to {name}, which is not captured"
 
 
 def _makes(edit: Edit, table_id: int) -> bool:

@@ -113,6 +113,10 @@ class OnlineChanges:
         """Whether *new* is where a tool puts *table*, which another one is to replace."""
         return any(_is_of(tool.aside, new, table) for tool in self.tools)
 
+    def replaces(self, table: TableName, new: TableName, catalog: Catalog) -> bool:
+        """Whether a tool that shows itself in *catalog* puts *table* aside as *new*, so that another one is to come in its place."""
+        return any(_is_of(tool.aside, new, table) and _shows_itself(tool, table, catalog) for tool in self.tools)
+
     def swap(
         self,
         edits: tuple[Edit, ...],

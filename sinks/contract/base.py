@@ -27,7 +27,8 @@ class TargetStatus:
     """Where one target stands: the last plan it holds, its rows' last position, and why it stopped, if it did.
 
     ``made_us``: when that plan was made, UTC; 0 where it holds none. ``writer``: who writes its rows, and why, where that was
-    not chosen; "" where there is no choice.
+    not chosen; "" where there is no choice. ``ended``: why it is written no more where nothing is wrong: its table was dropped.
+    ``target`` is "" where the table has none of that kind, for a reason that ``stopped`` says.
     """
 
     table: str
@@ -38,6 +39,7 @@ class TargetStatus:
     stopped: str | None = None
     made_us: int = 0
     writer: str = ""
+    ended: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

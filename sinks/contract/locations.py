@@ -9,7 +9,7 @@ from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 from sinks.contract.decisions import Decisions
 
-__all__ = ["TableLocation", "TableLocations", "location_holding"]
+__all__ = ["TableLocation", "TableLocations", "ended", "location_holding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +106,28 @@ class TableLocation:
 
 TableLocations = Mapping[int, TableLocation]
 """Table id to location."""
+
+
+def ended(locations: TableLocations) -> dict[str, str]:
+    """Directories that nobody writes any more since their table was dropped, and what its name stands for now."""
+    living = [location for location in locations.values() if not (location.dropped or location.is_replaced)]
+    lived_in = {directory for location in living for directory in (*location.directories, *location.previous)}
+    named = {location.name: location for location in living}
+    found: dict[str, str] = {}
+    for location in locations.values():
+        for directory in location.directories:
+            if location.dropped and not location.is_replaced and directory not in lived_in:
+                why, kind, now = (
+                    f"dropped in plan {location.dropped}",
+                    location.kind(directory),
+                    named.get(location.name),
+                )
+                if now is not None:
+                    there = getattr(now, kind)
+                    after = f"the {kind} {there}" if there else f"no {kind}, as it came without a primary key"
+                    why = f"{why}; the table of that name that came in plan {now.since} has {after}"
+                found[directory] = why
+    return found
 
 
 def location_holding(locations: TableLocations, table_id: int, plan: int) -> TableLocation | None:

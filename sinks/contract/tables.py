@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from sinks.contract.decisions import Decisions
 from sinks.contract.locations import TableLocation, TableLocations, location_holding
 
 __all__ = [
+    "OWN_NAMES",
     "SinkNames",
     "TargetNames",
     "assign",
@@ -62,7 +63,14 @@ class SinkNames(Protocol):
         """What holds for the table that came into the sink under *name*."""
 
 
+OWN_NAMES = frozenset(
+    ("historian_plans", "historian_schema_changes", "historian_tables", "historian_dead_letters", "_historian")
+)
+"""Directories that sinks keep for themselves, whatever letter case a store or a catalog tells apart."""
+
 NO_TARGET = "a table without a key has neither mirror nor history, and this lake keeps no changelogs"
+
+_KINDS = ("changelog", "mirror", "history")
 
 _Decide = Callable[[TableLocation, Snapshot | None, PlannedVersion], TableLocation]
 """The location of a table after a version, with what is decided about its edits; None: the table was not there before."""
@@ -76,11 +84,12 @@ def assign(
 ) -> TableLocations:
     """The locations after *plan*; pure, and the same when it is asked again.
 
-    A table created again takes the directories of the dropped table that last had its name. A renamed one keeps its
-    own. Mirror and history of one that goes on behind a stretch that nobody read are left as they were before. A table
+    A table created again takes the directories of the dropped tables that last had its name and such directories. A renamed one
+    keeps its own. One that gets its key later has neither mirror nor history, and its location says so. Mirror and history of one
+    that goes on behind a stretch that nobody read are left as they were before. A table
     that begins anew gets fresh directories, ending in ``__r`` and the plan; those that it had stay as a location under a
     negative id.
-    Where another table has a directory already, the newcomer's end in ``__t`` and its id.
+    Where another table has a directory already, or the sink itself, the newcomer's end in ``__t`` and its id.
     """
     after = _replayed(locations, plan, names)
     in_force: dict[int, Snapshot | None] = {}
@@ -92,7 +101,8 @@ def assign(
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
-            after[table.table_id] = decide(_behind_gap(known, version, plan), in_force.get(table.table_id), version)
+            known = _with_late_key(_behind_gap(known, version, plan), version, plan, names)
+            after[table.table_id] = decide(known, in_force.get(table.table_id), version)
         in_force[table.table_id] = version.snapshot
     for table in plan.tables:
         known = after.get(table.table_id)
@@ -113,8 +123,8 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
             evolved = _undecided(location, table) if location.stopped else location.evolved
             after[table.table_id] = replace(location, stopped="", stopped_in=0, evolved=evolved)
             continue
-        name = next((v.snapshot.name for v in reversed(table.versions) if v.snapshot is not None), None)
-        if name is None:
+        snapshots = [version.snapshot for version in table.versions if version.snapshot is not None]
+        if not snapshots:
             continue
         retired = min(0, *after) - 1
         why = location.stopped or location.former_why or "the table was read again"
@@ -126,32 +136,42 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
             # Where it stopped before, it holds nothing from there on.
             stopped_in=location.stopped_in or plan.number,
         )
-        fresh = _fresh(location, name, plan.number, sink.for_table(location.came_as))
+        fresh = _fresh(location, snapshots, plan.number, sink.for_table(location.came_as))
         source = location_holding(locations, table.table_id, table.seed) if table.seed else None
         after[table.table_id] = fresh if source is None else replace(fresh, evolved=_undecided(source, table))
     return after
 
 
-def _fresh(location: TableLocation, name: TableName, plan: int, names: TargetNames) -> TableLocation:
-    """*location* with fresh directories for what it has, or had before a gap."""
+def _fresh(location: TableLocation, snapshots: Sequence[Snapshot], plan: int, names: TargetNames) -> TableLocation:
+    """*location* with fresh directories for what it has, or had before a gap, or lacked while its table had no key.
 
-    def fresh(pattern: str | None, held: str) -> str:
-        return f"{_directory(pattern, name)}__r{plan}" if held else ""
+    Args:
+        snapshots: that the table has in the plan, in order.
+    """
+    name = snapshots[-1].name
+    by_key = bool(location.key or snapshots[0].primary_key)
 
-    return replace(
+    def fresh(pattern: str | None, wanted: object) -> str:
+        return f"{_directory(pattern, name)}__r{plan}" if wanted else ""
+
+    is_mirrored = by_key or names.keyless == "rows"
+    after = replace(
         location,
         name=str(name),
         changelog=fresh(names.changelog, location.changelog),
-        mirror=fresh(names.mirror, location.mirror or location.former_mirror),
-        history=fresh(names.history, location.history or location.former_history),
+        # The changelog amounts to a mirror, but knows not from when to when its rows held.
+        mirror=fresh(names.mirror, is_mirrored and (location.mirror or location.former_mirror or names.mirror)),
+        history=fresh(names.history, by_key and (location.history or location.former_history)),
         since=plan,
         stopped="",
         stopped_in=0,
-        former_mirror="",
-        former_history="",
-        former_why="",
         evolved="",
     )
+    lacks = _lacks(after, names)
+    if lacks and not by_key:
+        return after
+    why = f"there is no {_both(lacks)}: the table had no primary key when it came. {_ANEW}" if lacks else ""
+    return replace(after, former_mirror="", former_history="", former_why=why)
 
 
 def _undecided(location: TableLocation, table: PlannedTable) -> str:
@@ -197,7 +217,7 @@ def _behind_gap(location: TableLocation, version: PlannedVersion, plan: Plan) ->
         if isinstance(edit, ResumeTable) and edit.loses_rows and (location.mirror or location.history):
             known = edit.unknown_since
             since = known if known is not None and covers(plan.start, known) else plan.start
-            kinds = " and ".join(kind for kind in ("mirror", "history") if getattr(location, kind))
+            kinds = _both([kind for kind in ("mirror", "history") if getattr(location, kind)])
             stays = (
                 "stand as they were; they lack"
                 if location.mirror and location.history
@@ -208,14 +228,20 @@ def _behind_gap(location: TableLocation, version: PlannedVersion, plan: Plan) ->
                 location,
                 mirror="",
                 history="",
-                former_mirror=location.mirror,
-                former_history=location.history,
+                former_mirror=location.mirror or location.former_mirror,
+                former_history=location.history or location.former_history,
                 former_why=f"the {kinds} {stays} what changed {changed}",
             )
     return location
 
 
-_NEXT = "Next: replicate the table anew into another lake; its changelog here goes on, with that gap"
+_ANEW = "Next: replicate the table anew into another lake; its changelog here goes on"
+_NEXT = f"{_ANEW}, with that gap"
+_FILLED = "Next: `historian replay --table {name} --from {end}`, or a later position, fills a mirror with what its changelog amounts to"
+
+
+def _both(kinds: Sequence[str]) -> str:
+    return " and ".join(kinds)
 
 
 def _where(version: PlannedVersion) -> str:
@@ -245,34 +271,66 @@ def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: 
         return replace(wanted, stopped=f"the configured key names columns that {name} lacks: {lacks}", stopped_in=plan)
     if not wanted.directories:
         return replace(wanted, stopped=NO_TARGET, stopped_in=plan)
+    held = _held(_dropped_before(locations, wanted))
+    wanted = replace(
+        wanted,
+        changelog=wanted.changelog and (held["changelog"] or wanted.changelog),
+        mirror=wanted.mirror and (held["mirror"] or wanted.mirror),
+        history=wanted.history and (held["history"] or wanted.history),
+    )
+    taken = {d for location in locations.values() for d in (*location.directories, *location.previous)}.difference(
+        held.values()
+    )
+    clash = {d for d in wanted.directories if d in taken or d.lower() in OWN_NAMES}
+    # A changelog that goes on keeps its place; a table that is new to the lake has one mark on all that is its.
+    marked = clash if held["changelog"] or not clash else {*wanted.directories}
+    return replace(
+        wanted,
+        **{kind: _suffixed(d, wanted.table_id) for kind in _KINDS if (d := getattr(wanted, kind)) in marked},  # type: ignore[arg-type]
+    )
+
+
+def _dropped_before(locations: Mapping[int, TableLocation], wanted: TableLocation) -> Sequence[TableLocation]:
+    """The locations, of dropped tables, of the same name and shape, that nobody lives in: the one that was dropped last comes last."""
     lived_in = {
         d for location in locations.values() if not location.dropped or location.stopped for d in location.directories
     }
-    before = [
+    before = (
         h
         for h in locations.values()
-        if h.name == name
+        if h.name == wanted.name
         and h.dropped
         and h.shape == wanted.shape
         and not h.is_archive
         and not Decisions.parse(h.evolved).stops
         and not lived_in.intersection(h.directories)
-    ]
-    taken = {d for location in locations.values() for d in (*location.directories, *location.previous)}
-    if before:
-        heir = max(before, key=lambda h: (h.dropped, h.table_id))
-        taken -= set(heir.directories)
-        mirror = (heir.mirror or wanted.mirror) if wanted.mirror else ""
-        history = (heir.history or wanted.history) if wanted.history else ""
-        wanted = replace(wanted, changelog=heir.changelog, mirror=mirror, history=history)
-    if taken.intersection(wanted.directories):
-        wanted = replace(
-            wanted,
-            changelog=_suffixed(wanted.changelog, wanted.table_id),
-            mirror=_suffixed(wanted.mirror, wanted.table_id),
-            history=_suffixed(wanted.history, wanted.table_id),
-        )
-    return wanted
+    )
+    return sorted(before, key=lambda location: (location.dropped, location.table_id))
+
+
+def _held(locations: Sequence[TableLocation]) -> dict[str, str]:
+    """By kind the directory of *locations*, the last of which goes on; "": there is none.
+
+    A mirror that was there before may go on too, since it has no rows; a history goes on where its changelog does.
+    """
+    held = {kind: getattr(locations[-1], kind) if locations else "" for kind in _KINDS}
+    held["mirror"] = next((location.mirror for location in reversed(locations) if location.mirror), "")
+    return held
+
+
+def _lacks(location: TableLocation, names: TargetNames) -> tuple[str, ...]:
+    """Kinds of targets that the settings name and the table has not."""
+    return tuple(kind for kind in ("mirror", "history") if getattr(names, kind) and not getattr(location, kind))
+
+
+def _with_late_key(location: TableLocation, version: PlannedVersion, plan: Plan, names: SinkNames) -> TableLocation:
+    """The location after *version*, which says so where the table gets a key that it did not come with."""
+    lacks, keyed = _lacks(location, names.for_table(location.came_as)), location.keyed(version.snapshot)
+    if location.former_why or version.place is None or keyed is None or not keyed.primary_key or not lacks:
+        return location
+    why = f"there is no {_both(lacks)}: the table had no primary key until plan {plan.number}"
+    filled = _FILLED.format(name=location.name, end=plan.end) if "mirror" in lacks and location.changelog else _ANEW
+    return replace(location, former_why=f"{why}. {filled}")
 
 
 def target_name(pattern: str, name: TableName) -> str:

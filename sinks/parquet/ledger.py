@@ -16,7 +16,7 @@ from historian.errors import SinkError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from sinks.contract.base import TargetStatus
-from sinks.contract.locations import TableLocation
+from sinks.contract.locations import TableLocation, ended
 from sinks.contract.storage import located, reading, writing
 
 __all__ = ["HeldPlan", "Ledger", "Log"]
@@ -60,6 +60,7 @@ class HeldPlan:
 
     def status(self) -> tuple[TargetStatus, ...]:
         """Of each changelog."""
+        over = ended({location.table_id: location for location in self.locations})
         return tuple(
             TargetStatus(
                 table=location.name,
@@ -69,6 +70,7 @@ class HeldPlan:
                 position=str(self.plan.end),
                 made_us=self.plan.system_time_us,
                 stopped=location.why_stopped,
+                ended=over.get(location.changelog),
             )
             for location in self.locations
         )

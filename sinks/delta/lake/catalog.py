@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from historian.errors import SinkError
 from historian.names import TableName
 from sinks.contract.locations import TableLocations
-from sinks.contract.tables import target_name
+from sinks.contract.tables import OWN_NAMES, target_name
 from sinks.delta import faults
 from sinks.delta.lake.state_rows import STATE_SCHEMAS
 from sinks.delta.settings import DeltaSettings
@@ -30,7 +30,7 @@ def catalog_names(locations: TableLocations, settings: DeltaSettings) -> dict[st
     Tables that live choose first; names that differ by case alone count as the same, as they do in Spark.
     """
     names = {directory: directory for directory in STATE_SCHEMAS}
-    taken = set(names)
+    taken = {*names, *OWN_NAMES}
     for location in sorted(locations.values(), key=lambda location: (location.dropped != 0, location.table_id)):
         database, _, table = location.name.partition(".")
         chosen = settings.for_table(location.came_as)

@@ -23,6 +23,7 @@ from sinks.contract.base import Recovered
 from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import ChunkRows
 from sinks.contract.storage import located, reading
+from sinks.contract.tables import OWN_NAMES
 from sinks.delta.lake.state_rows import (
     CHANGES,
     PLANS,
@@ -114,6 +115,7 @@ class LakeState:
         self._read_plans()
         self._read_locations()
         self._check_shapes()
+        self._check_names()
         self._drop_unplanned_changes()
         self.compact()
         if self.last is not None and int(self._views[TABLES].domain(_AS_OF) or 0) < self.last.number:
@@ -314,6 +316,19 @@ class LakeState:
             check_shards(location, self._settings.for_table)
             if not location.dropped:
                 check_bindings(location.name, Bindings.of(location, self._settings.rules_of(location.came_as)))
+
+    def _check_names(self) -> None:
+        """Lakes of earlier releases let a table of the source have the place of one of the lake's own tables."""
+        for location in self.locations.values():
+            taken = [d for d in location.directories if d.lower() in OWN_NAMES and not location.stopped]
+            if taken:
+                raise SinkError(
+                    "a table's target has the name of one of the lake's own tables",
+                    where=f"{location.name} in {self._root}",
+                    expected="a name that no own table has",
+                    found=", ".join(taken),
+                    next_step="replicate into another lake: the table's targets get names there that are free",
+                )
 
     def _drop_unplanned_changes(self) -> None:
         """A crash before the plan was recorded leaves changes of a plan that may never come."""

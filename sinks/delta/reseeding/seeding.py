@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from historian.changelog.operations import physical_name
@@ -24,6 +25,7 @@ from sinks.delta.reseeding.seed_rows import few_rows_of, rows_of
 from sinks.delta.rewrite.files import FILES, FileWriter, file_rows, files_of
 from sinks.delta.rewrite.spark_writer import put
 from sinks.delta.schema.decisions import evolved
+from sinks.delta.schema.schema_evolution import mirror_schema
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.targets.changelog import ChangelogPart, changelog_domains, held_keys, next_offset
 from sinks.delta.targets.history import history_domains, next_history_offset
@@ -65,37 +67,45 @@ def seed(spark: SparkSession, state: LakeState, settings: DeltaSettings, part: P
         return
     key = part.base.primary_key if table_settings.cluster and part.base is not None else ()
     previous_targets = {previous.kind: previous for previous in find_previous_targets(state, location.table_id, number)}
-    if lacking := sorted(set(targets).difference(previous_targets)):
+    lacking = sorted(set(targets).difference(previous_targets))
+    if lacking and (lacking != ["mirror"] or part.base is None):
         raise PositionExpired(
             "a table had no such targets to begin with", where=location.name, expected=", ".join(lacking)
         )
     for kind, target in targets.items():
-        previous = previous_targets[kind]
+        previous = previous_targets.get(kind)
         if target.held >= version:
             continue
-        schema = _own(previous.view.schema())
+        schema = _own(previous.view.schema()) if previous is not None else _first_schema(part)
         if not target.exists:
-            target.create(schema, _domains(previous), key if kind == "mirror" else ())
+            target.create(schema, {} if previous is None else _domains(previous), key if kind == "mirror" else ())
             faults.reached("seed_made", target.path)
         _fill(spark, state, target, schema, _files(spark, state, target, previous, schema, part), version)
 
 
 def _files(
-    spark: SparkSession, state: LakeState, target: Target, previous: PreviousTarget, schema: DeltaSchema, part: Part
+    spark: SparkSession,
+    state: LakeState,
+    target: Target,
+    previous: PreviousTarget | None,
+    schema: DeltaSchema,
+    part: Part,
 ) -> Sequence[DataFile]:
-    """Files of the fresh target with the rows of the former one."""
-    few = few_rows_of(previous, schema.arrow())
+    """Files of the fresh target with the rows of the former one; None: with those that the changelog amounts to."""
+    few = None if previous is None else few_rows_of(previous, schema.arrow())
     if few is not None:
         writer = FileWriter(target.path, schema.arrow())
         writer.write_table(few)
         return writer.close()
-    if previous.rows is not None:
+    if previous is not None and previous.rows is not None:
         rows = rows_of(spark, previous, schema)
     else:
         location = state.locations[part.location.table_id]
         changelog = state.target(location, location.changelog)
         changelog.refresh()
         rows = _amounting(spark, changelog, part, schema)
+        if previous is None:
+            _check_key(rows, part)
     written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()
     return [row.file for row in files_of(written)]
 
@@ -135,6 +145,30 @@ def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: Delta
             next_step="give a later position to `historian replay`, or replicate the table anew into another lake",
         )
     return folded(spark, work, shown.base)
+
+
+def _first_schema(part: Part) -> DeltaSchema:
+    """That of a mirror which the table did not have before it had its key."""
+    base = evolved(part, soft=False).part.base
+    assert base is not None  # noqa: S101 asked before
+    return mirror_schema(None, base)
+
+
+def _check_key(rows: DataFrame, part: Part) -> None:
+    """A key that came over rows which it does not tell apart made the server change them without a word in the log."""
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    base = evolved(part, soft=False).part.base
+    assert base is not None  # noqa: S101 asked before
+    names = [physical_name(column_id) for column_id in base.primary_key]
+    is_null = reduce(or_, (F.col(name).isNull() for name in names))
+    if not rows.groupBy(*names).count().where((F.col("count") > 1) | is_null).isEmpty():
+        raise TableStopped(
+            "a key came over rows that it does not tell apart, which a statement has changed without row events",
+            where=part.location.name,
+            expected="no two rows of one key, and none without",
+            next_step="`historian heal`, or replicate the table anew into another lake",
+        )
 
 
 def _fill(

@@ -14,7 +14,7 @@ from historian.plans.plans import Plan
 from sinks.contract.base import Recovered, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
-from sinks.contract.locations import TableLocations
+from sinks.contract.locations import TableLocations, ended
 from sinks.contract.parts import STEPS, Part, check_planned, count_rows, parts_of
 from sinks.contract.tables import stopped_locations
 from sinks.delta import faults
@@ -217,8 +217,11 @@ class DeltaSink:
     def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
         links = {**state.links, **state.last_links}
         locations = [location for location in state.locations.values() if not location.is_replaced]
-        targets = {d: location for location in locations for d in location.directories}
+        # A table that is gone leaves its directories to one that came under its name.
+        by_age = sorted(locations, key=lambda location: not location.dropped)
+        targets = {d: location for location in by_age for d in location.directories}
         previous = {d: location for location in locations for d in location.previous}
+        over = ended(state.locations)
         waits = waiting(deferrals_of(state), state.locations)
         first = {
             d: deferral.first for deferral in waits.values() for d in late_targets(state.locations[deferral.table_id])
@@ -246,4 +249,10 @@ class DeltaSink:
                 made_us=plans[number][1],
                 writer=wanted if view is None else writer_of(view, location.kind(directory), wanted),
                 stopped=location.former_why if directory in previous else location.why_stopped,
+                ended=over.get(directory),
             )
+        for location in locations:
+            why = location.stopped or location.former_why
+            if why and not (location.dropped or (location.directories and location.stopped) or location.previous):
+                kind = next(kind for kind in ("mirror", "history") if not getattr(location, kind))
+                yield TargetStatus(table=location.name, target="", kind=kind, plan=0, position="", stopped=why)

@@ -36,6 +36,7 @@ from lakes.file_mirrors import FileMirrors
 from models.plain_mirror import PlainMirror
 from sinks.contract.chunks import Chunks
 from sinks.contract.local_chunks import LocalChunks
+from sinks.contract.locations import TableLocation, ended
 from sinks.delta import DeltaSettings
 from sinks.delta.rewrite.held_rows import read
 
@@ -68,6 +69,7 @@ class Known:
         stopped: table id, name and why, of tables that stopped anywhere.
         mirrors: by table id.
         gone: mirrors of tables that are dropped, by directory, and how many rows they have.
+        ended: what the lake says of mirrors that are not written any more, by directory.
         folded: the rows that a table's changelog amounts to, by table id; None where that is not known.
     """
 
@@ -75,6 +77,7 @@ class Known:
     stopped: tuple[tuple[int, str, str], ...]
     mirrors: Mapping[int, Mirror]
     gone: Mapping[str, int]
+    ended: Mapping[str, str]
     folded: Mapping[int, tuple[Snapshot, pa.Table]]
 
 
@@ -238,7 +241,7 @@ class FileLake:
             (i, h.name, self._mirrors.stopped[h.name]) for i, h in locations.items() if h.name in self._mirrors.stopped
         ]
         stopped += [(i, h.name, h.former_why) for i, h in locations.items() if h.former_why]
-        mirrors, gone = {}, {}
+        mirrors, gone, over = {}, {}, ended(locations)
         for table_id, location in locations.items():
             table = self._mirrors.tables.get(location.mirror)
             if table is None or not table.exists:
@@ -253,7 +256,9 @@ class FileLake:
             names = {f.column_id: f.name for f in schema.fields if f.column_id}
             mirrors[table_id] = Mirror(names=names, rows=rows.rename_columns([f.name for f in schema.fields]))
         folded = {} if self._folded is None else self._folded.held()
-        return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, folded=folded)
+        return Known(
+            catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, ended=over, folded=folded
+        )
 
 
 class DeltaLake:
@@ -300,11 +305,12 @@ class DeltaLake:
             store.close()
         mirrors, gone = {}, {}
         if not (self._lake / "historian_tables").exists():
-            return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors={}, gone={}, folded={})
+            return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors={}, gone={}, ended={}, folded={})
         kernel = Kernel(self._spark, "attack")
         locations = spark_table(self._spark, str(self._lake / "historian_tables")).to_pylist()
         stopped += [(h["table_id"], h["name"], why) for h in locations if (why := h["stopped"] or h["quarantined"])]
         stopped += [(h["table_id"], h["name"], h["former_why"]) for h in locations if h.get("former_why")]
+        over = ended({location["table_id"]: TableLocation(**location) for location in locations})
         for location in locations:
             path = str(self._lake / location["mirror"])
             view = kernel.view(path) if location["mirror"] else None
@@ -317,7 +323,7 @@ class DeltaLake:
                 continue
             names = {f.column_id: f.name for f in view.schema().fields if f.column_id}
             mirrors[location["table_id"]] = Mirror(names=names, rows=rows)
-        return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, folded={})
+        return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, ended=over, folded={})
 
 
 def _alive(rows: list[Any], names: list[str]) -> list[Any]:

@@ -41,7 +41,10 @@ def _stops(known: Known, script: Script) -> Iterator[str]:
 def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Iterator[str]:
     for name, rows in held.items():
         snapshot = known.catalog.tables.get(name)
-        if _has_stopped(known, name, 0 if snapshot is None else snapshot.table_id):
+        table_id = 0 if snapshot is None else snapshot.table_id
+        if _has_stopped(known, name, table_id):
+            if snapshot is not None and table_id in known.folded and _lacks_a_mirror_alone(known, name, table_id):
+                yield from _folded(name, known.folded[table_id], rows)
             continue
         if snapshot is None:
             yield from _unknown(known, name, rows)
@@ -58,7 +61,15 @@ def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Ite
 
 
 def _has_stopped(known: Known, name: TableName, table_id: int) -> bool:
-    return any((table_id and stopped == table_id) or text == str(name) for stopped, text, _ in known.stopped)
+    return bool(_reasons(known, name, table_id))
+
+
+def _lacks_a_mirror_alone(known: Known, name: TableName, table_id: int) -> bool:
+    return all(stop_of(why) == "no_key" for why in _reasons(known, name, table_id))
+
+
+def _reasons(known: Known, name: TableName, table_id: int) -> list[str]:
+    return [why for stopped, text, why in known.stopped if (table_id and stopped == table_id) or text == str(name)]
 
 
 def _unknown(known: Known, name: TableName, rows: Rows) -> Iterator[str]:
@@ -79,6 +90,8 @@ def _phantoms(known: Known, held: Mapping[TableName, Rows]) -> Iterator[str]:
     for directory, count in known.gone.items():
         if count:
             yield f"phantom: {directory} has {count} rows of a table that was dropped"
+        elif directory not in known.ended:
+            yield f"silent end: {directory} is not written any more, and nothing says so"
 
 
 def _mirror(

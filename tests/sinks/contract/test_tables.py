@@ -148,3 +148,29 @@ def test_a_table_that_goes_on_is_written_again_where_it_was() -> None:
     assert first == assign(locations, onward, SETTINGS)
     stopped = stopped_locations(assign(locations, onward, SETTINGS), {1: "a value"}, 5)
     assert stopped == assign(stopped, onward, SETTINGS)
+
+
+def test_names_of_the_sinks_own_are_out_of_reach_of_every_pattern() -> None:
+    lab = Lab()
+    tables = ("plans", "tables", "Schema_Changes", "dead_letters", "other")
+    for table in tables:
+        lab.create(f"historian.{table}", {"id": INT})
+    locations = _assigned(lab)
+
+    assert [location.mirror for location in locations.values()] == [
+        "historian_plans__t1",
+        "historian_tables__t2",
+        "historian_Schema_Changes__t3",
+        "historian_dead_letters__t4",
+        "historian_other",
+    ]
+    assert [location.changelog for location in locations.values()] == [
+        *(f"historian_{table}_changes__t{at}" for at, table in enumerate(tables[:-1], 1)),
+        "historian_other_changes",
+    ]
+    assert {name.lower() for name in catalog_names(locations, SETTINGS).values()}.isdisjoint({"historian_dead_letters"})
+    plain = DeltaSettings(path="lake", changelog="{table}", mirror=None)
+    lab = Lab()
+    lab.create("shop._historian", {"id": INT})
+    (location,) = assign({}, lab.cut(), plain).values()
+    assert location.changelog == "_historian__t1", "where changelogs in files keep their plans"

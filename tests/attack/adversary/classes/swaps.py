@@ -57,6 +57,14 @@ def script(rng: random.Random, server: str) -> Script:
     return Script(
         steps=steps,
         stops=frozenset(
-            {"swap_refused", "moved_in", "rows_unknown", "values_rewritten", "type_not_widened", "computed_values"}
+            {
+                "swap_refused",
+                "left",
+                "moved_in",
+                "rows_unknown",
+                "values_rewritten",
+                "type_not_widened",
+                "computed_values",
+            }
         ),
     )

@@ -341,3 +341,42 @@ def test_a_change_leaves_files_alone_whose_range_has_none_of_its_keys(
 
     assert [0, 0, 1] == touched
     lake.check(T)
+
+
+def test_a_mirror_whose_name_has_a_table_without_a_key_is_said_to_have_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lab = Lab()
+    lake = HeldLake(spark, tmp_path / "lake", lab, history="{database}_{table}_history")
+    lab.create(T, {"id": INT, "v": INT})
+    lab.insert(T, {"id": 1, "v": 1})
+    lab.drop(T)
+    lab.create(T, {"x": INT, "w": INT}, key=())
+    lab.insert(T, {"x": 7, "w": 70})
+    lake.cut()
+
+    why = "dropped in plan 1; the table of that name that came in plan 1 has no {}, as it came without a primary key"
+    assert {status.target: status.ended for status in lake.sink.status()} == {
+        "shop_t_changes": None,
+        "shop_t": why.format("mirror"),
+        "shop_t_history": why.format("history"),
+    }
+    assert lake.mirror("shop_t") == []
+    assert lake.log("shop_t_changes")[-1].data == (("x", 7), ("w", 70))
+
+    lab.drop(T)
+    lab.create(T, {"id": INT, "v": INT})
+    lab.insert(T, {"id": 5, "v": 5})
+    lake.cut()
+    there = "dropped in plan 1; the table of that name that came in plan 2 has the history shop_t_history__t3"
+    assert {status.target: status.ended for status in lake.sink.status()} == {
+        "shop_t_changes": None,
+        "shop_t": None,
+        "shop_t_history": there,
+        "shop_t_history__t3": None,
+    }
+    assert lake.mirror("shop_t") == lab.rows(T) == [{"id": 5, "v": 5}]
+    assert [interval.values for interval in lake.history("shop_t_history__t3")] == [{5: 5, 6: 5}]
+    lab.drop(T)
+    lake.cut()
+    assert {status.ended for status in lake.sink.status()} == {"dropped in plan 1", "dropped in plan 3"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,3 +131,29 @@ def test_a_table_whose_key_column_is_dropped_stops(lake: HeldLake) -> None:
     assert "ALTER TABLE shop.t ADD PRIMARY KEY" in lake.stopped()["shop.t"]
     assert [{"id": 1, "a": 1}] == lake.mirror("shop_t")
     assert [{"id": 2}] == lake.mirror("shop_other")
+
+
+def test_tables_of_a_database_called_historian_and_the_lakes_own_stand_beside_each_other(
+    lake: HeldLake,
+) -> None:
+    lab = lake.lab
+    for table in ("plans", "dead_letters"):
+        lab.create(f"historian.{table}", {"id": INT})
+        lab.insert(f"historian.{table}", {"id": 1})
+    lake.cut()
+    lab.insert("historian.plans", {"id": 2})
+    lake.cut()
+
+    plans, letters = (lab.table_id(f"historian.{table}") for table in ("plans", "dead_letters"))
+    assert sorted(row["id"] for row in lake.mirror(f"historian_plans__t{plans}")) == [1, 2]
+    assert lake.mirror(f"historian_dead_letters__t{letters}") == [{"id": 1}]
+    assert not (lake.path / "historian_dead_letters").exists()
+    lake.reopen()
+    assert (lake.held, lake.stopped()) == (len(lab.plans), {})
+
+    state = lake.sink.reading()
+    assert state is not None
+    wrong = replace(state.locations[letters], mirror="historian_dead_letters")
+    state.record_locations({**state.locations, letters: wrong}, len(lab.plans))
+    with pytest.raises(SinkError, match="the name of one of the lake's own tables"):
+        lake.reopen()
