@@ -14,6 +14,7 @@ from connectors.cli.terminal.arguments import Config, Json
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
+from historian.names import TableName
 from historian.positions import GtidSet, LogPosition, parse_position
 from historian.values.policies import FAIL
 
@@ -37,7 +38,7 @@ def status(
 ) -> None:
     """Show where a connector stands: its position and lag, its targets, and tables that stopped.
 
-    Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped.
+    Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped that the configuration takes in.
     """
     from connectors.config import load_config
     from connectors.tracking.recorded import recorded_store
@@ -59,9 +60,14 @@ def status(
         typer.echo(json.dumps(found, indent=2))
     else:
         _print(found)
-    in_targets = isinstance(found["targets"], list) and any(row["stopped"] for row in found["targets"])
-    if found["stopped"] or in_targets:
+    rows = [*found["stopped"], *(found["targets"] if isinstance(found["targets"], list) else ())]
+    if any(row.get("stopped", row.get("reason")) and _is_captured(settings, row["table"]) for row in rows):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _is_captured(config: PipelineConfig, table: str) -> bool:
+    database, _, name = table.partition(".")
+    return config.source.tables(TableName(database, name))
 
 
 def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def _schema(text: str) -> str:
 
 _Schema = Annotated[str, AfterValidator(_schema)]
 
-_TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out."
+_TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out. Tables that a later change takes in or out stop."
 _START = "Where the first run begins: `earliest`, `latest`, GTIDs, or `FILE:OFFSET`."
 _TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
 _SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."

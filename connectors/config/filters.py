@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from historian.ddl import SYSTEM_DATABASES
 from historian.globs import matches
-from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
+from historian.history.online_schema_changes import NO_TOOLS, TOOLS, OnlineChanges
 from historian.names import TableName
 
 __all__ = ["EVERY_TABLE", "TableFilter", "check_pattern"]
@@ -34,6 +35,18 @@ class TableFilter:
             check_pattern(pattern)
         if all(pattern.startswith("!") for pattern in self.patterns):
             raise ValueError("no pattern takes a table in; begin with *.* or a database's tables")
+
+    def text(self) -> str:
+        """As JSON: filters of the same text take in the same tables."""
+        tools = [tool.name for tool in self.online_changes.tools]
+        return json.dumps({"tables": self.patterns, "online_changes": tools}, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> TableFilter:
+        """The filter of a text that :meth:`text` gave; a tool that is not known any more owns nothing."""
+        said = json.loads(text)
+        tools = tuple(tool for tool in TOOLS if tool.name in said["online_changes"])
+        return cls(tuple(said["tables"]), OnlineChanges(tools))
 
     def __call__(self, name: TableName) -> bool:
         """Whether rows of the table *name* are wanted."""

@@ -54,6 +54,7 @@ def idle_plan(tracker: Tracker, number: int, tables: Collection[int]) -> Plan | 
         version=last.version,
         system_time_us=tracker.clock_us(),
         revision=tracker.revision,
+        captured=last.captured,
     )
     store.append_plan(plan)
     return plan

@@ -273,4 +273,5 @@ def _bridge(tracker: Tracker, last: Plan | None, start: LogPosition, end: LogPos
         version=tracker.history.last_number,
         system_time_us=tracker.clock_us(),
         revision=tracker.revision,
+        captured="" if last is None else last.captured,
     )

@@ -328,6 +328,7 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
         version=history.last_number,
         system_time_us=tracker.clock_us(),
         revision=tracker.revision,
+        captured=last.captured,
     )
 
 

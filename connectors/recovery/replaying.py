@@ -116,6 +116,7 @@ def replay(
         version=last.version,
         system_time_us=tracker.clock_us(),
         revision=tracker.revision,
+        captured=last.captured,
     )
     if behind:
         check_forms(plan, tracker.store.forms())

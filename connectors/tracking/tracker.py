@@ -18,6 +18,7 @@ from connectors.tracking.first_schema import first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
+from connectors.tracking.scope import filter_text, stops_by_filter
 from connectors.tracking.type_options import check_forms, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import StoreError
@@ -25,8 +26,8 @@ from historian.history.history import History
 from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
 from historian.history.prefix import covers
 from historian.names import TableName
-from historian.plans.plans import Plan
-from historian.plans.segments import planned_tables
+from historian.plans.plans import Plan, Quarantine
+from historian.plans.segments import planned_tables, stopped_table
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import LogPosition, parse_position
 from historian.schema.snapshots import Catalog, Snapshot
@@ -229,6 +230,7 @@ class Tracker:
         history = self.history
         self.continuity.check()
         base = self.stored(number).version if number else history.first_number
+        stops = self._stops_by_filter(number, base, start)
         walk = Walk(
             history,
             base,
@@ -264,6 +266,8 @@ class Tracker:
             type_options=self.type_options,
         )
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
+        told = (stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items())
+        tables = tuple(sorted((*tables, *told), key=lambda table: table.table_id))
         plan = Plan(
             number=number + 1,
             previous=self._last_with_tables(number),
@@ -281,7 +285,22 @@ class Tracker:
             version=walk.number,
             system_time_us=self.clock_us(),
             revision=self.revision,
+            captured=filter_text(self.captured),
         )
         check_forms(plan, self.store.forms())
         self.store.append_plan(plan)
         return plan
+
+    def _stops_by_filter(self, number: int, base: int, start: LogPosition) -> dict[int, Quarantine]:
+        """Stops, in the store, tables that the configuration takes in or leaves out otherwise than with plan *number*; by id."""
+        before = self.stored(number).captured if number else ""
+        if not before or before == filter_text(self.captured):
+            return {}
+        held = self.store.quarantines()
+        stops: dict[int, Quarantine] = {}
+        for table_id, name, stop in stops_by_filter(before, self.captured, self.history.catalog_at(base), start):
+            # One that stopped with the same change, before a plan could be made, is told in the plan that is.
+            if table_id not in held or held[table_id] == stop:
+                self.store.quarantine(table_id, name, stop)
+                stops[table_id] = stop
+        return stops

@@ -15,7 +15,7 @@ from historian.plans.plans import (
     RolledBack,
     version_in,
 )
-from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts
+from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts, stopped_table
 from historian.plans.shards import Into, IntoSettings, evolution_problems, group_problems
 from historian.plans.type_options import CHOICES, NO_TYPE_OPTIONS, TypeOptions, TypeRule, forms_of, type_options_of
 
@@ -48,6 +48,7 @@ __all__ = [
     "planned_tables",
     "resumed_table",
     "retracts",
+    "stopped_table",
     "type_options_of",
     "version_in",
 ]

@@ -156,6 +156,7 @@ class Plan:
         version: number of the last timeline entry at or before ``end``; 0 where there is none yet.
         system_time_us: UTC microseconds, the ``system_time`` of every changelog row of the plan.
         revision: hash of the configuration it was made under.
+        captured: which tables it takes in, as a text that is the reader's own affair; "": it is not said.
         format: of this value's JSON.
     """
 
@@ -169,6 +170,7 @@ class Plan:
     version: int
     system_time_us: int
     revision: str
+    captured: str = ""
     format: int = 1
 
 

@@ -25,7 +25,7 @@ from historian.schema.type_compatibility import is_compatible
 if TYPE_CHECKING:
     from historian.history.history import History
 
-__all__ = ["brings", "cuts", "numbers", "planned_tables", "resumed_table", "retracts"]
+__all__ = ["brings", "cuts", "numbers", "planned_tables", "resumed_table", "retracts", "stopped_table"]
 
 _Captured = Callable[[TableName], bool]
 _Aside = Callable[[TableName, TableName], bool]
@@ -122,6 +122,12 @@ def resumed_table(chain: list[Version], base: int, captured: _Captured, stop: Qu
         stop: where it stops again.
     """
     return _planned(chain, base, _wanted(chain, captured, lambda _table, _new: False), stop)
+
+
+def stopped_table(history: History, table_id: int, base: int, stop: Quarantine, options: TypeOptions) -> PlannedTable:
+    """The part of a table in a plan before which it stopped, as it was with the entry *base*: it says so, and no more."""
+    held = [version for version in options.applied(history.versions_of(table_id)) if version.number <= base]
+    return PlannedTable(table_id=table_id, versions=(_version(held[-1], None, (), 0),), quarantine=stop)
 
 
 def _is_behind(start: LogPosition, place: Place) -> bool:

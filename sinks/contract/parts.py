@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from historian.errors import SinkError
-from historian.plans.plans import Plan, PlannedVersion
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.plans.segments import retracts
 from historian.schema.snapshots import Column, Snapshot
 from historian.schema.type_compatibility import retyped
@@ -165,6 +165,8 @@ def parts_of(
         for table in tables:
             base: Snapshot | None = None
             base_version = 0
+            if table.quarantine is not None and table.versions[-1].place is None and not _has_rows(table, rows):
+                continue  # It stopped before the plan: what it has not yet is not made.
             segments = {v.segment for v in table.versions}
             for segment in sorted(segments):
                 location = locations[table.table_id]
@@ -190,6 +192,10 @@ def parts_of(
                 if part.touches and part.location.directories and part.location.stopped_in in (0, plan.number):
                     parts.append(part)
     return parts
+
+
+def _has_rows(table: PlannedTable, rows: ChunkRows) -> bool:
+    return any((table.table_id, version.segment) in rows for version in table.versions)
 
 
 class Counted(NamedTuple):

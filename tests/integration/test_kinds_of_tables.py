@@ -15,6 +15,7 @@ from adversary.oracle import findings
 from adversary.script import FOLLOW, Script
 from adversary.stops import stop_of
 from databases.servers import Server
+from historian.names import TableName
 
 KINDS = {
     "keyed": "(id INT PRIMARY KEY, v INT)",
@@ -171,3 +172,27 @@ def _found(known: Known, at: int) -> tuple[set[str], bool]:
     stops = {stop_of(why) or why for _, name, why in known.stopped if name == f"c_{at}.t"}
     ended = known.ended.get(f"c_{at}_t", "")
     return stops, "as it came without a primary key" in ended
+
+
+def test_rows_are_those_of_the_table_that_takes_the_name_of_a_stopped_one(mysql8: Server, tmp_path: Path) -> None:
+    """The stopped one's DROP is not planned, since nothing is read of it behind its stop."""
+    mysql8.clear()
+    lake = FileLake(mysql8, tmp_path, Script(steps=()))
+    statements = (
+        "CREATE DATABASE c_s",
+        "CREATE TABLE c_s.t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO c_s.t VALUES (1, 1)",
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "INSERT INTO c_s.t VALUES (2, 2)",
+        "SET SESSION binlog_format = 'ROW'",
+        "DROP TABLE c_s.t",
+        "CREATE TABLE c_s.t (v INT, id INT PRIMARY KEY)",
+        "INSERT INTO c_s.t VALUES (5, 6)",
+    )
+    _run(mysql8, iter(statements))
+    lake.follow(FOLLOW)
+    known = lake.known()
+
+    assert {stop_of(why) for _, _, why in known.stopped} == {"statement_rows"}
+    present = known.catalog.tables[TableName("c_s", "t")].table_id
+    assert known.mirrors[present].rows.to_pylist() == [{"v": 5, "id": 6}]

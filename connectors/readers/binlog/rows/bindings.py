@@ -70,9 +70,10 @@ class Bindings:
             if version is None or version.snapshot is None:
                 continue
             written = _written(table, version.snapshot, here, name, committed)
-            if written is not None:
-                stopped = table.quarantine is not None and counts >= _point(table.quarantine.place)
-                return None if stopped else Binding(slot, version, written)
+            # What a stopped table was later is not planned: another one may have its name by then.
+            stopped = table.quarantine is not None and counts >= _point(table.quarantine.place)
+            if written is not None and not stopped:
+                return Binding(slot, version, written)
         return None
 
     def bind(self, number: int, event: bytes, *, slot: int) -> None:
