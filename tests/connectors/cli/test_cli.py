@@ -188,6 +188,7 @@ def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatc
         "stopped": None,
         "made_us": 1_700_000_000_000_000,
         "writer": "spark (row tracking)",
+        "ended": "dropped in plan 4",
     }
     positions = [str(end), "", str(end.gtid_set)[: len(str(end)) - 1]]
     targets = [{**target, "position": position} for position in positions]
@@ -206,6 +207,7 @@ def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatc
     shown = _run("status", file).stdout
     assert "its store is not there" in shown
     assert "spark (row tracking)" in shown
+    assert "dropped in plan" in shown
 
 
 def test_a_store_that_has_not_made_what_targets_hold_is_refused(tmp_path: Path) -> None:
