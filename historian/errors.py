@@ -11,7 +11,8 @@
     ├── UnknownTable           no such table at that position
     ├── EditConflict           an edit that does not fit the schema it is applied to
     ├── StoreError             a history store that cannot be used or contradicts itself
-    │   └── HistoryMoved       another run recorded meanwhile: start again from what the store holds
+    │   ├── HistoryMoved       another run recorded meanwhile: start again from what the store holds
+    │   └── StoreUnreachable   the store's database does not answer: retry
     ├── PlanOutdated           rows of a schema version that the plan does not hold: plan anew
     ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
     ├── SourceError            the log or the server cannot be read as asked
@@ -24,7 +25,8 @@
     ├── RowCorrupt             bytes that are no valid encoded row
     └── SinkError              a target that cannot be written
         ├── EditRefused        an edit at which the configuration ends the run
-        └── ChainBroken        a target that misses a plan or was written by someone else
+        ├── ChainBroken        a target that misses a plan or was written by someone else
+        └── SinkUnreachable    the storage of a target does not answer: retry
 """
 
 from __future__ import annotations
@@ -49,8 +51,10 @@ __all__ = [
     "PositionUnknown",
     "RowCorrupt",
     "SinkError",
+    "SinkUnreachable",
     "SourceError",
     "StoreError",
+    "StoreUnreachable",
     "TableStopped",
     "UnknownTable",
     "UnsupportedEvent",
@@ -154,6 +158,12 @@ class HistoryMoved(StoreError):
     retryable = True
 
 
+class StoreUnreachable(StoreError):
+    """The store's database does not answer, or the connection to it broke."""
+
+    retryable = True
+
+
 class PlanOutdated(HistorianError):
     """A reader meets rows of a schema version that its plan does not hold."""
 
@@ -215,6 +225,12 @@ class SinkError(HistorianError):
 
 class EditRefused(SinkError):
     """A table's evolution says that a run ends at an edit; nothing of it was written."""
+
+
+class SinkUnreachable(SinkError):
+    """The storage of a target does not answer, or asks to be left alone for a while."""
+
+    retryable = True
 
 
 class ChainBroken(SinkError):

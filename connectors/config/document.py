@@ -92,6 +92,7 @@ def _trigger(text: str | int) -> float | str:
 
 
 _Trigger = Annotated[Any, _parsed(_trigger), _texts("string")]
+_Retry = Annotated[Any, _parsed(values.parse_retry_s), _texts("string")]
 _Bytes = Annotated[Any, _parsed(values.parse_bytes), _texts("string", "integer")]
 _Ids = Annotated[Any, _parsed(values.parse_server_ids), _texts("string", "integer")]
 
@@ -376,6 +377,11 @@ class RunDocument(Model):
         default=None,
         description="The log for which a plan is made before the trigger's time. By default `max_batch_bytes`.",
     )
+    retry: _Retry | None = Field(
+        default=None,
+        description="How long a run tries again where what failed may pass, such as a server's restart: `forever`, `never` or a "
+        "time such as `10 minutes`. By default `forever`, and `never` for runs with `--once` or `--until`.",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> RunDocument:
@@ -391,6 +397,7 @@ class RunDocument(Model):
             trigger_s=0.0 if once else cast("float", self.trigger),
             max_batch_bytes=self.max_batch_bytes,
             batch_bytes=self.batch_bytes or self.max_batch_bytes,
+            retry_s=self.retry,
         )
 
 

@@ -164,12 +164,15 @@ class RunConfig:
         trigger_s: seconds from the start of one plan to that of the next, unless the log goes on behind a full one.
         max_batch_bytes: of log in one plan; the transaction that crosses it is still part of it.
         batch_bytes: of log for which a plan is made before the trigger's time.
+        retry_s: how long attempts may fail with what may pass before the run ends; ``inf``: for ever; None: for ever, but a
+            run that ends by itself ends with the first.
     """
 
     once: bool = False
     trigger_s: float = 2.0
     max_batch_bytes: int = 256_000_000
     batch_bytes: int = 256_000_000
+    retry_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass
 
-__all__ = ["ONCE", "ServerIds", "parse_bytes", "parse_duration_s", "parse_server_ids", "server_ids_of"]
+__all__ = ["ONCE", "ServerIds", "parse_bytes", "parse_duration_s", "parse_retry_s", "parse_server_ids", "server_ids_of"]
 
 ONCE = "once"
 """The trigger that ends a run at what the log holds when it starts."""
@@ -22,6 +23,7 @@ _SECONDS = {
     "h": 3600.0,
     "hour": 3600.0,
 }
+_RETRY_S = {"forever": math.inf, "never": 0.0}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 _SERVER_IDS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 _HIGHEST_SERVER_ID = 2**32 - 1
@@ -78,6 +80,20 @@ def parse_duration_s(text: str) -> float:
     if match is None or factor is None:
         raise ValueError("expected a duration such as 2 seconds (units: ms, seconds, minutes, hours)")
     return float(match[1]) * factor
+
+
+def parse_retry_s(text: str | int) -> float:
+    """How long attempts may fail, in seconds.
+
+    >>> parse_retry_s("10 minutes"), parse_retry_s("never"), parse_retry_s("forever")
+    (600.0, 0.0, inf)
+    """
+    if text in _RETRY_S:
+        return _RETRY_S[str(text)]
+    try:
+        return parse_duration_s(str(text))
+    except ValueError:
+        raise ValueError("expected forever, never, or a duration such as 10 minutes") from None
 
 
 def parse_server_ids(text: str | int) -> ServerIds:

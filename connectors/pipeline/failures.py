@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 
 from historian import errors
-from historian.errors import HistorianError, SinkError
+from historian.errors import HistorianError, SinkError, SinkUnreachable
 
 __all__ = ["error_behind"]
+
+_MAY_PASS = re.compile(
+    r"UnknownHostException|ConnectException|NoRouteToHostException|SocketTimeoutException|SocketException|ConnectTimeoutException"
+    r"|NoHttpResponseException|Unable to execute HTTP request|Connection (?:refused|reset)|AWS Error NETWORK_CONNECTION"
+    r"|SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|Service Unavailable|Status Code: 50[0234]|HTTP response code 50[0234]"
+    r"|INTERNAL_FAILURE|REQUEST_TIMEOUT|RequestTimeout|ThrottlingException"
+)
+"""As the AWS SDK, Hadoop's S3A and Arrow's file system name what object storage and the way to it do for a while."""
 
 _RAISED = re.compile(
     r"historian\.errors\.(\w+): (.*?)(?=\n\s*(?:at \S|JVM stacktrace|Traceback|During handling)|\n\n|\Z)", re.DOTALL
@@ -17,14 +25,27 @@ _RAISED = re.compile(
 def error_behind(failure: BaseException) -> HistorianError:
     r"""The last error of ours in the failure's text, of its own class; else a :class:`SinkError` around the text.
 
+    It is a :class:`SinkUnreachable` where the text says that storage is out of reach. An error of ours stays as it is else.
+
     >>> error_behind(ValueError("x\nhistorian.errors.LogPurged: the log is gone (binlog.000001)"))
     LogPurged('the log is gone (binlog.000001)')
     """
     text = str(failure)
+    if isinstance(failure, SinkError) and not failure.retryable and _MAY_PASS.search(text):
+        return SinkUnreachable(
+            failure.what,
+            where=failure.where,
+            expected=failure.expected,
+            found=failure.found,
+            next_step=failure.next_step,
+        )
+    if isinstance(failure, HistorianError):
+        return failure
     found = _RAISED.findall(text)
     if found:
         name, message = found[-1]
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, HistorianError):
             return kind(message.strip())
-    return SinkError("a plan could not be written", found=text.strip())
+    kind = SinkUnreachable if _MAY_PASS.search(text) else SinkError
+    return kind("a plan could not be written", found=text.strip())

@@ -8,6 +8,8 @@ that all sinks hold.
 from __future__ import annotations
 
 import json
+import logging
+import math
 import signal
 import threading
 import time
@@ -25,9 +27,10 @@ from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
+from connectors.pipeline.retry import Failure, retried
 from connectors.tracking.sources import make_tracker
 from historian.changelog.operations import column_id
-from historian.errors import HistorianError
+from historian.errors import HistorianError, SinkError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from historian.schema.snapshots import Snapshot
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
 
+_log = logging.getLogger(__name__)
 _Report = Callable[[Plan, Mapping[str, str]], None]
 _POLL_S = 1.0
 _STREAM = ""
@@ -58,7 +62,8 @@ def run(
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
-    SIGINT and SIGTERM end it after the running batch, or before the first one.
+    SIGINT and SIGTERM end it after the running batch, or before the first one. What may pass (errors that are ``retryable``)
+    ends an attempt: everything is closed, and opened again after a pause, for as long as ``run.retry`` says.
 
     Args:
         config: of the pipeline.
@@ -72,8 +77,10 @@ def run(
 
     Raises:
         LeaseHeld: another run of this connector is alive.
-        HistorianError: what stopped the query, as the part that failed said it.
+        HistorianError: what stopped the run, as the part that failed said it.
     """
+    ends = once or config.run.once or until is not None
+    limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
     require(config)
     stopping = threading.Event()
     with ExitStack() as stack:
@@ -83,9 +90,49 @@ def run(
             stack.callback(spark.stop)
             # A Spark context takes SIGINT for itself.
             stack.enter_context(_signals(stopping.set))
-        pipeline = stack.enter_context(Pipeline.opened(config, spark, report))
-        pipeline.run(once=once, until=until, stopping=stopping)
-        return pipeline.stopped()
+        attempts = _Attempts(config, spark, report)
+        stopped = retried(
+            partial(attempts.make, once=once, until=until, stopping=stopping),
+            limit_s=limit_s,
+            progress=lambda: attempts.plans,
+            wait=stopping.wait,
+            report=attempts.failed,
+        )
+        return attempts.stopped if stopped is None else stopped
+
+
+class _Attempts:
+    """Attempts of one run, each with a pipeline of its own. What is done stands in the store and in the sinks."""
+
+    def __init__(self, config: PipelineConfig, spark: SparkSession, report: _Report) -> None:
+        self._config = config
+        self._spark = spark
+        self._told = report
+        self._has_failed = False
+        self.plans = 0
+        self.stopped: Mapping[str, str] = {}
+
+    def make(self, *, once: bool, until: str | None, stopping: threading.Event) -> Mapping[str, str]:
+        """Runs a pipeline to its end, and gives the tables that sinks have stopped."""
+        try:
+            with Pipeline.opened(self._config, self._spark, self._report) as pipeline:
+                if self._has_failed:
+                    self._has_failed = False
+                    _log.warning("goes on behind %s", pipeline.position() or "the beginning of the log")
+                pipeline.run(once=once, until=until, stopping=stopping)
+                return pipeline.stopped()
+        except SinkError as failure:
+            raise error_behind(failure) from failure
+
+    def failed(self, failure: Failure) -> None:
+        """Takes note of an attempt that failed and is made again."""
+        self._has_failed = True
+        _log.warning("%s", failure)
+
+    def _report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
+        self.plans += 1
+        self.stopped = stopped
+        self._told(plan, stopped)
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
@@ -252,6 +299,10 @@ class Pipeline:
                 self._store.count_nulled(plan.number, nulled_counts)
         self._tracker.done_with(_STREAM, plan.number)
         self._report(plan, self.stopped())
+
+    def position(self) -> str:
+        """Up to where the sinks hold the log; "" where they hold nothing."""
+        return str(self._tracker.end_of(self._held)) if self._held else ""
 
     def stopped(self) -> Mapping[str, str]:
         """Tables that sinks have stopped, and why."""

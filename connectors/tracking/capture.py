@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from connectors.readers.binlog.transport.connection import answered
 from historian.ddl import (
     SYSTEM_DATABASES,
     StatementContext,
@@ -71,9 +72,10 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         next_table_id, next_column_id: the counters that ids are taken from.
 
     Raises:
-        SourceError: the schemas change faster than they can be read.
+        ConnectionLost: the connection broke.
+        SourceError: the schemas change faster than they can be read, or the server refuses to tell them.
     """
-    with connection.cursor() as cursor:
+    with answered("information_schema"), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
         databases, tables, columns, statistics, others = _one_moment(cursor)

@@ -12,10 +12,19 @@ from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, RootTransaction, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 from sqlalchemy.pool import NullPool, StaticPool
 
-from historian.errors import ConfigError, StoreError
+from historian.errors import ConfigError, StoreError, StoreUnreachable
 
 __all__ = ["Transactions"]
 
@@ -28,6 +37,7 @@ _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.2
 _DRIVERS = {"mysql": "pymysql", "mariadb": "pymysql", "postgresql": "psycopg"}
 _EXAMPLES = ("postgresql://user:password@host/database", "mysql://user:password@host/database")
 _SQLITE_ARGUMENTS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
+_ACCESS_DENIED = 1045
 _CONFLICTS = {1020, 1213, "40001", "40P01", "42P07"}
 """Of MySQL and MariaDB "record has changed since last read" and "deadlock found"; of PostgreSQL the like, and "relation exists"."""
 
@@ -103,12 +113,22 @@ class Transactions:
     def _failed(self, error: SQLAlchemyError) -> StoreError:
         cause = getattr(error, "orig", None) or error
         busy = _met_another(error) or "locked" in str(cause)
-        return StoreError(
+        kind = StoreUnreachable if busy or self._is_lost(error) else StoreError
+        return kind(
             "the history store failed",
             where=self.where,
             found=cause,
             next_step="another process holds it; try again" if busy else None,
         )
+
+    def _is_lost(self, error: SQLAlchemyError) -> bool:
+        """Whether the database did not answer; a file does, whatever is wrong with it."""
+        if self._engine.dialect.name == "sqlite" or not isinstance(error, DBAPIError):
+            return False
+        refused = getattr(error.orig, "args", ())[:1] == (_ACCESS_DENIED,) or "password authentication" in str(
+            error.orig
+        )
+        return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError) and not refused)
 
 
 def _met_another(error: SQLAlchemyError) -> bool:

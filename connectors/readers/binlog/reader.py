@@ -14,7 +14,7 @@ from connectors.readers.binlog.events.layout import FormatDescription, event_nam
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows
 from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.scan.unsupported_events import other_kind
-from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, server_id_lock
+from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, server_id_lock
 from connectors.readers.binlog.transport.dump import Dump
 from connectors.readers.binlog.transport.failover import translate
 from connectors.readers.binlog.transport.files import FileHead, FileStream, LogFile, list_files, read_head
@@ -233,7 +233,7 @@ class BinlogServerReader(BinlogReader):
 
     def _learn(self, connection: Connection[Any]) -> _Facts:
         identity = "@@server_id" if self.flavor == "mariadb" else "@@server_uuid"
-        with connection.cursor() as cursor:
+        with answered(str(self.address)), connection.cursor() as cursor:
             cursor.execute("SELECT @@version, @@lower_case_table_names, @@log_bin")
             version, lower_case, log_bin = cursor.fetchone() or ("", 0, 0)
             found = "mariadb" if "mariadb" in version.lower() else "mysql"
@@ -460,7 +460,7 @@ class BinlogServerReader(BinlogReader):
             self._asks = False
 
 
-_GONE = frozenset((0, 2006, 2013, 2014, 4031, 1927))
+_GONE = frozenset((0, 2006, 2013, 2014, 4031, 1053, 1927))
 _NO_PRIVILEGE = frozenset((1044, 1142, 1227, 1045))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ from historian.errors import SourceError
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "server_id_lock", "take_server_id"]
+__all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "answered", "server_id_lock", "take_server_id"]
 
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TRIES = 200
 _CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
+_GONE = frozenset((0, 1053, 1927, 2006, 2013, 2014, 4031))
+"""Errors of a connection that broke, or whose server shuts down or has killed it."""
 
 
 class ConnectionLost(SourceError):
@@ -150,6 +153,26 @@ class ServerAddress:
         return ConnectionLost("the server cannot be reached", where=str(self), found=f"error {number}: {text}")
 
 
+@contextmanager
+def answered(where: str) -> Iterator[None]:
+    """Errors of statements inside as ours.
+
+    Raises:
+        ConnectionLost: the connection broke, or the server shuts down.
+        SourceError: the server refuses a statement.
+    """
+    import pymysql
+
+    try:
+        yield
+    except pymysql.err.MySQLError as error:
+        if error.args and error.args[0] not in _GONE:
+            raise SourceError("the server refuses a statement", where=where, found=str(error)) from error
+        raise ConnectionLost("the server did not answer", where=where, found=str(error)) from error
+    except OSError as error:
+        raise ConnectionLost("the server did not answer", where=where, found=str(error)) from error
+
+
 def server_id_lock(server_id: int) -> str:
     """The name of the user lock that the connection with an id of ours holds."""
     return f"historian server id {server_id}"
@@ -162,9 +185,10 @@ def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str
     there. A connection that was closed holds its own until the server has noticed, which is waited for.
 
     Raises:
+        ConnectionLost: the connection broke.
         SourceError: all are taken.
     """
-    with connection.cursor() as cursor:
+    with answered(where), connection.cursor() as cursor:
         drawn = list(_draw(*ids))
         for server_id, wait_s in [*((one, 0) for one in drawn), (drawn[0], _CLOSING_S)]:
             cursor.execute("SELECT GET_LOCK(%s, %s)", (server_id_lock(server_id), wait_s))

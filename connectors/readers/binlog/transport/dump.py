@@ -41,7 +41,7 @@ from connectors.readers.binlog.kernels.log.finding import (
     SPECIAL,
     find_in_packets,
 )
-from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, take_server_id
+from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, take_server_id
 from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES, ReadBuffer
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -205,12 +205,13 @@ class Dump:
         return server_id
 
     def _execute(self, statement: str, *arguments: object) -> None:
-        with self._connection.cursor() as cursor:
+        with answered(f"{self._address}: {statement}"), self._connection.cursor() as cursor:
             cursor.execute(statement, arguments or None)
 
     def _send(self, command: int, body: bytes) -> None:
         connection: Any = self._connection
-        connection._execute_command(command, body)  # noqa: SLF001
+        with answered(f"{self._address}: dump from {self._where}"):
+            connection._execute_command(command, body)  # noqa: SLF001
         self._socket: socket.socket = connection._sock  # noqa: SLF001
         self._socket.setblocking(False)
         self._ready = select.poll()

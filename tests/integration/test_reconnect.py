@@ -1,0 +1,91 @@
+"""A run outlives its server's restart: it tries again, and goes on behind what its sinks hold."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from connectors.readers.binlog.transport.connection import ConnectionLost
+from databases.servers import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("few_rows")
+LONGEST_S = 120
+
+
+def _config(server: Server, path: Path, retry: str) -> Path:
+    file = path / "shop.yaml"
+    file.write_text(
+        f"name: shop\nsource: {{type: {server.flavor}, host: {server.host}, port: {server.port}, user: {server.user}, "
+        f"password: '{server.password}', tables: ['shop.*']}}\nhistory: {{store: 'sqlite:///{path}/store.db'}}\n"
+        f"sinks: [{{type: delta, path: lake}}]\nrun: {{trigger: 200 ms, retry: {retry}}}\n"
+    )
+    return file
+
+
+def _dumps(server: Server) -> int:
+    return sum("Binlog Dump" in str(row[4]) for row in server.sql("SHOW PROCESSLIST"))
+
+
+@pytest.mark.parametrize("name", ["mysql9", "mysql57", "mariadb118"])
+def test_a_run_goes_on_after_its_server_was_restarted(
+    name: str,
+    fresh_server: Callable[..., Server],
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = fresh_server(name)
+    server.sql("CREATE DATABASE shop")
+    server.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    server.sql("INSERT INTO shop.t VALUES (1)")
+    written = threading.Event()
+    dumps: list[int] = []
+
+    def restart_and_write() -> None:
+        try:
+            assert written.wait(LONGEST_S)
+            for number in (2, 3):
+                server.restart()
+                written.clear()
+                server.sql(f"INSERT INTO shop.t VALUES ({number})")
+                assert written.wait(LONGEST_S)
+            dumps.append(_dumps(server))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=restart_and_write)
+    thread.start()
+    with caplog.at_level(logging.WARNING, "connectors.pipeline.run"):
+        config = load_config(_config(server, tmp_path, "forever"))
+        stopped = run(config, spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+    thread.join()
+
+    rows = spark.read.format("delta").load(str(tmp_path / "lake" / "shop_t_changes"))
+    assert ({}, [1, 2, 3]) == (stopped, sorted(row.id for row in rows.collect()))
+    assert dumps[0] <= 1
+    assert "tries again in" in caplog.text
+    assert 2 <= caplog.text.count("goes on behind")
+
+
+def test_a_run_that_is_not_to_try_again_ends_with_what_failed(
+    fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = fresh_server("mysql9")
+    server.sql("CREATE DATABASE shop")
+    server.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    server.sql("INSERT INTO shop.t VALUES (1)")
+
+    with pytest.raises(ConnectionLost):
+        run(load_config(_config(server, tmp_path, "never")), spark=spark, report=lambda *_: server.stop())
