@@ -62,7 +62,8 @@ def run(
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
-    SIGINT and SIGTERM end it after the running batch, or before the first one. What may pass (errors that are ``retryable``)
+    SIGINT and SIGTERM end it after the running batch, or before the first one; where they have ended Spark's process too, at
+    once: that batch is written again by the next run. What may pass (errors that are ``retryable``)
     ends an attempt: everything is closed, and opened again after a pause, for as long as ``run.retry`` says.
 
     Args:
@@ -85,37 +86,58 @@ def run(
     stopping = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(_signals(stopping.set))
-        if spark is None:
-            spark = _session(config, config.name)
-            stack.callback(spark.stop)
-            # A Spark context takes SIGINT for itself.
-            stack.enter_context(_signals(stopping.set))
-        attempts = _Attempts(config, spark, report)
-        stopped = retried(
-            partial(attempts.make, once=once, until=until, stopping=stopping),
-            limit_s=limit_s,
-            progress=lambda: attempts.plans,
-            wait=stopping.wait,
-            report=attempts.failed,
-        )
+        attempts = _Attempts(config, report)
+        try:
+            if spark is None:
+                spark = _session(config, config.name)
+                stack.callback(_stop, spark)
+                # A Spark context takes SIGINT for itself.
+                stack.enter_context(_signals(stopping.set))
+            stopped = retried(
+                partial(attempts.make, spark, once=once, until=until, stopping=stopping),
+                limit_s=limit_s,
+                progress=lambda: attempts.plans,
+                wait=stopping.wait,
+                report=attempts.failed,
+            )
+        except Exception:
+            if not stopping.is_set() or (spark is not None and _answers(spark)):
+                raise
+            _log.warning("Spark was ended with the run; the next run goes on with the batch that was not written")
+            stopped = None
         return attempts.stopped if stopped is None else stopped
+
+
+def _answers(spark: SparkSession) -> bool:
+    """Whether Spark's process is there: a signal to a whole group of processes ends it at once."""
+    try:
+        spark._jvm.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001 there is no public way to ask
+    except Exception:  # noqa: BLE001 whatever Py4J makes of a closed socket
+        return False
+    return True
+
+
+def _stop(spark: SparkSession) -> None:
+    if _answers(spark):
+        spark.stop()
 
 
 class _Attempts:
     """Attempts of one run, each with a pipeline of its own. What is done stands in the store and in the sinks."""
 
-    def __init__(self, config: PipelineConfig, spark: SparkSession, report: _Report) -> None:
+    def __init__(self, config: PipelineConfig, report: _Report) -> None:
         self._config = config
-        self._spark = spark
         self._told = report
         self._has_failed = False
         self.plans = 0
         self.stopped: Mapping[str, str] = {}
 
-    def make(self, *, once: bool, until: str | None, stopping: threading.Event) -> Mapping[str, str]:
+    def make(
+        self, spark: SparkSession, *, once: bool, until: str | None, stopping: threading.Event
+    ) -> Mapping[str, str]:
         """Runs a pipeline to its end, and gives the tables that sinks have stopped."""
         try:
-            with Pipeline.opened(self._config, self._spark, self._report) as pipeline:
+            with Pipeline.opened(self._config, spark, self._report) as pipeline:
                 if self._has_failed:
                     self._has_failed = False
                     _log.warning("goes on behind %s", pipeline.position() or "the beginning of the log")

@@ -309,6 +309,44 @@ def test_a_run_ends_after_the_running_batch_when_interrupted(
     assert all(_has_files(tmp_path / "lake" / target) for target in ("tail_it_o", "tail_it_o_changes"))
 
 
+@pytest.mark.parametrize("moment", ["spark starts", "a batch runs"])
+def test_sigterm_to_the_whole_group_ends_a_run_quietly(mysql9: Server, tmp_path: Path, moment: str) -> None:
+    """As an init system sends it: Spark's process is gone before the run can end its batch."""
+    mysql9.sql("DROP DATABASE IF EXISTS tail_it")
+    file, offset = mysql9.sql("SHOW BINARY LOG STATUS")[0][:2]
+    mysql9.sql("CREATE DATABASE tail_it")
+    mysql9.sql("CREATE TABLE tail_it.o (id INT PRIMARY KEY)")
+    mysql9.sql("INSERT INTO tail_it.o VALUES (1)")
+    config = _config(tmp_path, mysql9, "sinks: [{type: delta, path: lake}]\n", start=f"'{file}:{offset}'")
+    process = subprocess.Popen(
+        [*HISTORIAN, "run", str(config)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        if moment == "spark starts":
+            _wait(process, lambda: _has_java(process.pid))
+        else:
+            _wait_for_a_batch(process, tmp_path / "lake")
+        os.killpg(process.pid, signal.SIGTERM)
+        _, said = process.communicate(timeout=WAIT_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        mysql9.sql("DROP DATABASE tail_it")
+
+    assert (process.returncode, "Traceback" in said, "a mistake in historian" in said) == (0, False, False), said
+
+
+def _has_java(pid: int) -> bool:
+    found = [Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    while found:
+        for child in found.pop():
+            if Path(f"/proc/{child}/comm").read_text().strip() == "java":
+                return True
+            found.append(Path(f"/proc/{child}/task/{child}/children").read_text().split())
+    return False
+
+
 def _wait_for_a_batch(process: subprocess.Popen[str], lake: Path) -> None:
     """Until the first plan is in the lake, which is before its batch writes a target."""
     _wait(process, lambda: _has_files(lake / "historian_plans"))

@@ -35,6 +35,8 @@ def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[st
                     if snapshot is not None:
                         wanted[str(snapshot.name)].extend(map(_row, ndjson_rows(chunk, snapshot)))
         begin = lake.plans[first].start
+        if first == 0 and tracker.reader.mark(begin.file) is None:
+            return []  # the beginning that is recorded was purged
     recorded = rng.random() < 0.5
     config = lake.config if recorded else replace(lake.config, history=HistoryConfig(store="sqlite://"))
     found = _tailed(config, None if first == 0 else str(begin))
