@@ -26,6 +26,9 @@ def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[st
     with lake.tracker() as tracker:
         if any(tracker.store.plan(plan.number) is None for plan in lake.plans[first:]):
             return []
+        begin = lake.plans[first].start
+        if tracker.reader.mark(begin.file) is None:
+            return []  # what was read there has been purged since
         wanted: _Rows = defaultdict(list)
         for plan in lake.plans[first:]:
             snapshots = {(t.table_id, v.version): v.snapshot for t in plan.tables for v in t.versions}
@@ -34,9 +37,6 @@ def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[st
                     snapshot = snapshots[chunk.table_id, chunk.version]
                     if snapshot is not None:
                         wanted[str(snapshot.name)].extend(map(_row, ndjson_rows(chunk, snapshot)))
-        begin = lake.plans[first].start
-        if first == 0 and tracker.reader.mark(begin.file) is None:
-            return []  # the beginning that is recorded was purged
     recorded = rng.random() < 0.5
     config = lake.config if recorded else replace(lake.config, history=HistoryConfig(store="sqlite://"))
     found = _tailed(config, None if first == 0 else str(begin))
