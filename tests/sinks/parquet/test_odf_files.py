@@ -43,9 +43,7 @@ def test_files_have_the_types_and_encodings_of_the_specification(spark: SparkSes
     assert [part.column("offset")[0].as_py() for part in parts] == [int(file.stem) for file in files]
     whole = pa.concat_tables(parts)
     assert whole.equals(rows), "in the order of their offsets, file after file, and every value as it was"
-    assert () == validation.check(
-        whole.drop(["dotted.time"]), KEY, profile=Profile.ODF, previous=FORMER, first_offset=0
-    )
+    assert () == validation.check(whole.drop(["dotted.time"]), KEY, profile=Profile.ODF, former=FORMER, first_offset=0)
     for file in files:
         _assert_specified(file)
 

@@ -105,7 +105,7 @@ class Reading:
 
     def keeps_rows(self, table_id: int) -> bool:
         """Whether the mirror has rows that a TRUNCATE took from its table."""
-        return self._decisions[table_id].says("truncate", "keep")
+        return self._decisions[table_id].is_one_of("truncate", "keep")
 
     def changelog(self, table_id: int) -> list[LakeRow]:
         directory = self.locations[table_id].changelog

@@ -129,8 +129,8 @@ def _merge(patch: pytest.MonkeyPatch) -> None:
 
 def _write_in_executors(patch: pytest.MonkeyPatch) -> None:
     """Executors write the mirrors' files anew."""
-    # Not rewrite.SMALL_BYTES itself, by which histories would be merged by Spark, as by the third way.
-    patch.setattr(file_rewrite, "rewrite", SimpleNamespace(SMALL_BYTES=0))
+    # Not held_rows.SMALL_BYTES itself, by which histories would be merged by Spark, as by the third way.
+    patch.setattr(file_rewrite, "held_rows", SimpleNamespace(SMALL_BYTES=0))
 
 
 def _write_here(_: pytest.MonkeyPatch) -> None:
