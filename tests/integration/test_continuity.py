@@ -42,6 +42,37 @@ def test_a_log_that_was_reset_and_has_grown_beyond_what_was_read_is_not_taken_fo
     assert "the log was reset" in checked.found
 
 
+@pytest.mark.parametrize(
+    "kind", ["mysql9", "mariadb1011", pytest.param("mysql57", marks=pytest.mark.soak), "mysql57 without GTIDs"]
+)
+@pytest.mark.parametrize("is_new", [True, False], ids=["new server", "with transactions"])
+def test_an_idle_server_that_rotates_and_purges_loses_nothing(
+    kind: str, is_new: bool, fresh_server: Callable[..., Server], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """What was read to its end may go, whatever was written behind it: nothing."""
+    if kind.endswith("without GTIDs"):
+        server = fresh_server("mysql57", "gtid_mode=OFF", "enforce_gtid_consistency=OFF")
+    else:
+        server = request.getfixturevalue(kind)
+        server.clear()
+    if not is_new:
+        server.sql("CREATE DATABASE idle")
+    tracked = Tracked.of(server, tmp_path, "idle", start="earliest")
+    files = [server.sql("SHOW BINARY LOGS")[-1][0]]
+    for _ in range(3):
+        with tracked.tracker() as tracker:
+            tracker.catch_up()
+        server.sql("PURGE BINARY LOGS TO %s", files[-1])
+        server.sql("FLUSH BINARY LOGS")
+        files.append(server.sql("SHOW BINARY LOGS")[-1][0])
+    if is_new:
+        server.sql("CREATE DATABASE idle")
+    server.sql("CREATE TABLE idle.t (id INT PRIMARY KEY)")
+    server.sql("INSERT INTO idle.t VALUES (1)")
+    with tracked.tracker() as tracker:
+        assert {"t": [("+A", {"id": 1})]} == tracked.news(tracker)
+
+
 def test_a_server_with_another_history_is_refused_by_name(
     mysql9: Server, fresh_server: Callable[..., Server], tmp_path: Path
 ) -> None:

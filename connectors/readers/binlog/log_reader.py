@@ -243,17 +243,22 @@ class BinlogReader(ABC):
         )
         if scanner.is_finished() or self._is_end(place):
             return
+        is_empty = not moved
         with closing(self._stream(place.file, place.offset)) as stream:
             for window in unpacked(self._keeping(stream, place), rows=False):
                 for item in scanner.feed(window, stream.formats[window.file]):
                     if isinstance(item, XaCommitted):
                         presence.check(item)
+                    is_empty = False
                     yield self._noted(item)
                 if scanner.is_finished():
                     return
             for item in scanner.finish():
+                is_empty = False
                 yield self._noted(item)
         self._check_end(scanner)
+        if is_empty and not scanner.in_transaction:
+            self._note_empty(place)
 
     def _keeping(self, stream: WindowStream, place: LogPosition) -> Iterator[Window]:
         """The stream's windows, kept besides."""
@@ -294,6 +299,9 @@ class BinlogReader(ABC):
     def _is_end(self, place: LogPosition) -> bool:  # noqa: ARG002 - a server can tell
         """Whether it is known without a look at the log that nothing stands behind *place*."""
         return False
+
+    def _note_empty(self, place: LogPosition) -> None:  # noqa: B027 - a server can tell if that is so still
+        """Notes that no transaction stood behind *place* when :meth:`_is_end` was asked last."""
 
     def read(
         self,

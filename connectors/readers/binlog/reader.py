@@ -189,6 +189,8 @@ class BinlogServerReader(BinlogReader):
         self._facts: _Facts | None = None
         self._waiting: tuple[LogPosition, Dump] | None = None
         self._woken_at: LogPosition | None = None
+        self._end_seen = ("", 0)
+        self._empty: tuple[tuple[str, int], tuple[str, int]] | None = None
         self._waits_as = "historian waits"
         self._dumps: list[Dump] = []
         self._asks = False
@@ -356,7 +358,14 @@ class BinlogServerReader(BinlogReader):
         return super()._complete(position)
 
     def _is_end(self, place: LogPosition) -> bool:
-        return (place.file, place.offset) == self._status()
+        self._end_seen = self._status()
+        here = (place.file, place.offset)
+        return self._end_seen == here or self._empty == (here, self._end_seen)
+
+    def _note_empty(self, place: LogPosition) -> None:
+        # What a new file begins with, and MariaDB's checkpoints, stand behind the last transaction: a dump for each look would
+        # be one a second.
+        self._empty = ((place.file, place.offset), self._end_seen)
 
     def _check_end(self, scanner: Scanner) -> None:
         """A dump ends where the server says; a transaction that is not whole yet comes with the next scan."""

@@ -125,6 +125,27 @@ def test_a_position_that_was_woken_for_without_a_plan_is_not_dumped_again(
     assert 1 == len(begun)
 
 
+def test_an_idle_server_is_dumped_once_behind_a_rotation(
+    server: Server, address: ServerAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a new file begins with is no transaction, however often one looks; one that comes is found."""
+    reader = BinlogServerReader(address, flavor=server.flavor)
+    position = reader.end()
+    server.sql("FLUSH BINARY LOGS")
+    position = _follow(reader, position, 2)
+    reader.wait(position, 0.05)
+    begun: list[object] = []
+    original = reader._dump
+    monkeypatch.setattr(reader, "_dump", lambda begin: begun.append(begin) or original(begin))
+    _follow(reader, position, 5)
+
+    assert [] == begun
+    server.sql("CREATE DATABASE behind")
+    assert position != _follow(reader, position, 1)
+    server.sql("DROP DATABASE behind")
+    reader.close()
+
+
 def test_a_closed_socket_is_noticed_by_an_idle_server(
     server: Server, address: ServerAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
