@@ -22,6 +22,7 @@ from connectors.cli.schemas.commands import schemas
 from connectors.cli.status import status
 from connectors.cli.tail import tail
 from connectors.cli.terminal.outcome import DEBUG
+from connectors.spark.quiet import SHOWS_EVERYTHING
 
 __all__ = ["app", "main"]
 
@@ -44,13 +45,16 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 typer's way
 @app.callback()
 def _options(
     *,
-    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print tracebacks of errors, and all that Spark says.")
+    ] = False,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Options of all commands."""
     DEBUG.set(debug)
+    SHOWS_EVERYTHING.set(debug)
 
 
 app.command()(run)

@@ -9,6 +9,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
+from connectors.config import ServerSource
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def run(
     if until is not None:
         until = _located(settings, until)
     progress = _Progress(settings)
+    progress.begins(until or ("the log's present end" if once or settings.run.once else ""))
     try:
         stopped = replicate(settings, once=once, until=until, report=progress.report)
         progress.look_for_stopped(stopped)
@@ -76,6 +78,17 @@ class _Progress:
         self.plans = 0
         self.end = ""
         self.stopped: set[str] = set()
+
+    def begins(self, end: str) -> None:
+        """Tells what starts, and where it goes on from."""
+        from connectors.tracking.recorded import recorded_store
+
+        self._store = recorded_store(self._config)
+        plan = None if self._store is None else self._store.last_plan()
+        source = self._config.source
+        log = f"{source.host}:{source.port}" if isinstance(source, ServerSource) else "binlog files"
+        begin = f"begins at {source.start}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
+        tell(f"{self._config.name}: replicates {log}; {begin}{f', up to {end}' if end else ''}; Spark starts")
 
     def report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
         """Takes note of a plan that all sinks hold, and of tables that sinks have stopped."""

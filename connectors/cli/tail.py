@@ -37,7 +37,10 @@ def tail(
     *,
     binlog: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="Binlog files, or directories of them, instead of CONFIG."),
+        typer.Option(
+            metavar="FILE...",
+            help="Binlog files, or directories of them, instead of CONFIG. Files without a number count in the order given.",
+        ),
     ] = None,
     begin: Annotated[
         str | None, typer.Option("--from", metavar="POS", help="Show what lies behind this position.")

@@ -351,9 +351,11 @@ def _nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
 
 def _session(config: PipelineConfig, name: str) -> SparkSession:
     from connectors.spark.jvm_s3 import jars_for
+    from connectors.spark.quiet import quiet_start
     from sinks.session import spark_session
 
-    return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
+    with quiet_start():
+        return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
 
 
 @contextmanager

@@ -338,13 +338,18 @@ def test_sigterm_to_the_whole_group_ends_a_run_quietly(mysql9: Server, tmp_path:
 
 
 def _has_java(pid: int) -> bool:
-    found = [Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    while found:
-        for child in found.pop():
-            if Path(f"/proc/{child}/comm").read_text().strip() == "java":
-                return True
-            found.append(Path(f"/proc/{child}/task/{child}/children").read_text().split())
-    return False
+    """Whether a process has started Java, through whatever others; those come and go."""
+    parents, java = {}, set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            head, _, tail = stat.read_text().rpartition(")")
+            child = int(stat.parent.name)
+            parents[child] = int(tail.split()[1])
+            if head.endswith("(java"):
+                java.add(child)
+    while java and pid not in java:
+        java = {parents[child] for child in java if child in parents}
+    return bool(java)
 
 
 def _wait_for_a_batch(process: subprocess.Popen[str], lake: Path) -> None:

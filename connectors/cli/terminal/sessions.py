@@ -18,11 +18,13 @@ def session(name: str, paths: Sequence[str]) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     from connectors.spark.jvm_s3 import jars_for
+    from connectors.spark.quiet import quiet_start
     from sinks.contract.storage import share_settings
     from sinks.session import spark_session
 
     running = SparkSession.getActiveSession()
-    spark = running or spark_session(name=f"historian {name}", jars=jars_for(paths))
+    with quiet_start():
+        spark = running or spark_session(name=f"historian {name}", jars=jars_for(paths))
     for path in paths:
         share_settings(spark, path)
     try:

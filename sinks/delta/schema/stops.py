@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from historian.changelog.missing_columns import WHOLE_IMAGES
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans.evolution import STOPS
@@ -14,7 +16,25 @@ from sinks.contract.parts import Part
 from sinks.delta.schema.changes import Change, changes
 from sinks.rows.variant import is_variant
 
-__all__ = ["check", "check_whole"]
+__all__ = ["check", "check_whole", "inherited_stop"]
+
+_INHERITED = "a table's targets are those of a stopped one"
+_TOLD = re.compile(rf"{re.escape(_INHERITED)} \((?P<path>[^()]*)\); found (?P<reason>.*)", re.DOTALL)
+
+
+def inherited_stop(table: str, stopped: str) -> TableStopped:
+    """The error of *table*, whose targets are those of one that has stopped; *stopped* is that one's reason.
+
+    A reason that was inherited already is told once, behind the names of the tables through which it came.
+
+    >>> print(inherited_stop("shop.c", str(inherited_stop("shop.b", "a row was lost (shop.a)"))))
+    a table's targets are those of a stopped one (shop.c, after shop.b); found a row was lost (shop.a)
+    """
+    path = [table]
+    while (told := _TOLD.fullmatch(stopped)) is not None:
+        path += told["path"].split(", after ")
+        stopped = told["reason"]
+    return TableStopped(_INHERITED, where=", after ".join(path), found=stopped)
 
 
 def check(part: Part) -> None:

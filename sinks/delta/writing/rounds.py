@@ -42,7 +42,7 @@ from sinks.delta.rewrite.files import (
 from sinks.delta.rewrite.large import write_by_key
 from sinks.delta.rewrite.staged import NetFiles
 from sinks.delta.schema.decisions import Evolved, evolved
-from sinks.delta.schema.stops import check
+from sinks.delta.schema.stops import check, inherited_stop
 from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.delta.targets.changelog import ChangelogPart, prepare_changelog
 from sinks.delta.targets.history import HistoryPart, prepare_history
@@ -149,11 +149,7 @@ class PlanWriter:
         spark = self._spark
         for directory in part.location.directories:
             if directory in self._closed:
-                raise TableStopped(
-                    "a table's targets are those of a stopped one",
-                    where=part.location.name,
-                    found=self._closed[directory],
-                )
+                raise inherited_stop(part.location.name, self._closed[directory])
             self._check(directory, part)
         check(part)
         settings = self._settings.for_table(part.location.came_as)

@@ -6,6 +6,7 @@ The file format is a magic of four bytes, then events that follow each other; th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +38,7 @@ FIRST_EVENT = len(MAGIC)
 _ENCRYPTED_MAGIC = b"\xfdbin"
 _MAX_HEAD_EVENT_BYTES = 64 << 20
 _FLAGS_AT = 17
+_NUMBERED = re.compile(r"\.[0-9]+$")
 _Parsed = TypeVar("_Parsed")
 
 
@@ -68,6 +70,8 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
 
     In a directory only files with the magic bytes and a number at the end of their name count, so an index file or data
     beside them do no harm; a damaged file that is called like those counts too, and so does a file named by itself.
+    Where one that is named by itself has no number, all have to be named so: they count in the order given, and each has the
+    number of its place: ``copy.000001``, called after the first of them.
 
     Raises:
         SourceError: none is there, two have the same number, or a path cannot be read.
@@ -78,6 +82,9 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     for path in wanted:
         if not path.exists():
             raise SourceError("a binlog file cannot be read", where=str(path), found="no such file or directory")
+    if not all(path.is_dir() or _NUMBERED.search(path.name) for path in wanted):
+        return _in_given_order(wanted)
+    for path in wanted:
         for candidate in _files_in(path) if path.is_dir() else [path]:
             file = LogFile(name=candidate.name, path=candidate, number=FilePosition(candidate.name, 0).number)
             other = found.setdefault(file.number, file)
@@ -95,6 +102,30 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
             expected="files like binlog.000001 that begin with the bytes fe 62 69 6e",
         )
     return tuple(found[number] for number in sorted(found))
+
+
+def _in_given_order(paths: Sequence[Path]) -> tuple[LogFile, ...]:
+    directory = next((path for path in paths if path.is_dir()), None)
+    if directory is not None:
+        raise SourceError(
+            "a directory stands beside a binlog file without a number, which has no place in its order",
+            where=str(directory),
+            expected="files alone, in the log's order",
+        )
+    files = tuple(
+        LogFile(name=f"{paths[0].name}.{number:06d}", path=path, number=number) for number, path in enumerate(paths, 1)
+    )
+    begun_s = [read_head(file).format.made_s for file in files] if len(files) > 1 else []
+    for number in range(1, len(begun_s)):
+        if begun_s[number] < begun_s[number - 1]:
+            raise SourceError(
+                "binlog files without numbers are not in the log's order",
+                where=str(paths[number]),
+                expected=f"a file begun at {begun_s[number - 1]} (seconds since 1970) or later, when {paths[number - 1]} was",
+                found=begun_s[number],
+                next_step="name the oldest file first",
+            )
+    return files
 
 
 def _files_in(directory: Path) -> list[Path]:

@@ -103,10 +103,24 @@ def test_a_file_that_its_server_has_just_begun_is_not_there_yet(log: Path) -> No
     assert BinlogFilesReader([log]).end().gtids == f"{SOURCE}:1-6"
 
 
-def test_a_name_without_number_is_refused(log: Path) -> None:
+def test_files_of_any_name_count_in_the_order_given(tmp_path: Path) -> None:
+    shop = Path(__file__).parents[5] / "examples" / "shop" / "binlog"
+    originals = [shop / "binlog.000001", shop / "binlog.000002"]
+    copies = [tmp_path / "second half", tmp_path / "a copy.bin"]
+    for copy, original in zip(copies, originals, strict=True):
+        copy.write_bytes(original.read_bytes())
+
+    assert ["second half.000001", "second half.000002"] == [file.name for file in list_files(copies)]
+    assert BinlogFilesReader(copies).end().gtids == BinlogFilesReader(originals).end().gtids
+    assert ["a copy.bin.000001"] == [file.name for file in list_files(copies[1:])]
+    with pytest.raises(SourceError, match="not in the log's order"):
+        list_files(copies[::-1])
+
+
+def test_a_directory_beside_a_file_without_a_number_is_refused(log: Path) -> None:
     (log / "mysql-bin").write_bytes(log_bytes([]))
-    with pytest.raises(HistorianError, match="without a number"):
-        BinlogFilesReader([log / "mysql-bin"]).start()
+    with pytest.raises(SourceError, match="has no place in its order"):
+        list_files([log / "mysql-bin", log])
 
 
 def test_an_encrypted_file_is_named_as_such(log: Path) -> None:

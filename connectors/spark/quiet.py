@@ -1,0 +1,70 @@
+"""Spark's process starts without a word: what it says at its start is nothing that a user can do anything about."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+__all__ = ["SHOWS_EVERYTHING", "quiet_start"]
+
+SHOWS_EVERYTHING: ContextVar[bool] = ContextVar("shows_everything", default=False)
+"""Whether Spark's process says what it likes."""
+
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+_OPTIONS = "SPARK_SUBMIT_OPTS"
+_STDERR = 2
+# Java has no switch against it, and Spark's launcher always asks for the module.
+_NOISE = re.compile(rb"WARNING: Using incubator modules: ")
+
+
+@contextmanager
+def quiet_start() -> Iterator[None]:
+    """A Spark session that is made inside says only errors. One that runs already stays as it is.
+
+    A user's own ``log4j2.properties`` in ``SPARK_CONF_DIR`` wins over ours, and so does ``SPARK_LOCAL_IP``.
+    """
+    from pyspark import SparkContext
+
+    if SHOWS_EVERYTHING.get() or SparkContext._gateway is not None:  # noqa: SLF001 there is no public way to ask
+        yield
+        return
+    before = os.environ.get(_OPTIONS)
+    if not (Path(os.environ.get("SPARK_CONF_DIR", "")) / "log4j2.properties").is_file():
+        os.environ[_OPTIONS] = f'{before or ""} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'.strip()
+    # Spark warns where the machine's name means the loopback interface; a local session listens there alone.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        with _without_noise():
+            yield
+    finally:
+        if before is None:
+            os.environ.pop(_OPTIONS, None)
+        else:
+            os.environ[_OPTIONS] = before
+
+
+@contextmanager
+def _without_noise() -> Iterator[None]:
+    """Processes that are started inside have a standard error from which lines of :data:`_NOISE` are left out, as long as they live."""
+    real = os.dup(_STDERR)
+    reading, writing = os.pipe()
+    os.dup2(writing, _STDERR)
+    os.close(writing)
+    threading.Thread(target=_copy, args=(reading, os.dup(real)), name="historian stderr", daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(real, _STDERR)
+        os.close(real)
+
+
+def _copy(reading: int, real: int) -> None:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(real, "wb", buffering=0) as stderr:
+        for line in lines:
+            if not _NOISE.match(line):
+                stderr.write(line)
