@@ -122,28 +122,32 @@ def _filter(patterns: list[str] | None) -> TableFilter | None:
 
 
 def _write_ndjson(shown: Shown) -> None:
-    from connectors.tail.follow import in_log_order
+    from connectors.tail.log_order import in_log_order
 
     if shown.chunks:
-        sys.stdout.writelines(f"{row}\n" for row in in_log_order(shown.chunks))
+        sys.stdout.writelines(f"{row}\n" for row in in_log_order(shown))
         sys.stdout.flush()
 
 
 def _table_writer() -> Callable[[Shown], None]:
     from rich.text import Text
 
+    from connectors.tail.log_order import runs_in_log_order
     from connectors.tail.tables import rich_table
 
     console = terminal()
 
     def write(shown: Shown) -> None:
         versions = list(shown.versions)
-        for chunk, snapshot in shown.chunks:
-            while versions and versions[0].version <= chunk.version:
+        for rows in runs_in_log_order(shown):
+            while versions and (versions[0].version <= rows.chunk.version or stands_before(versions[0], rows.place)):
                 announce(versions.pop(0))
-            console.print(rich_table(chunk, snapshot))
+            console.print(rich_table(rows.chunk, rows.snapshot))
         for version in versions:
             announce(version)
+
+    def stands_before(version: PlannedVersion, place: int) -> bool:
+        return version.place is not None and version.place.offset < place
 
     def announce(version: PlannedVersion) -> None:
         place = version.place

@@ -207,6 +207,7 @@ class Reader(Protocol):
         as_text: bool = False,
         stops: bool = False,
         log: tuple[LogBytes, ...] | None = None,
+        begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, in log order, as chunks numbered from *sequence*.
 
@@ -217,6 +218,9 @@ class Reader(Protocol):
 
         With *stops* a value that cannot be represented ends its table's rows in the range: a chunk without rows says why
         (:attr:`historian.changelog.chunks.Chunk.stopped`), and the other tables go on.
+
+        *begun* is filled with the place in the log of each transaction that has a GTID, by that: a number that ascends; in the
+        range's own file the offset, which rows without GTIDs have as their sequence.
 
         With *log*, which :meth:`kept` gave for the range, the rows are made of it, without a look at the log.
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from connectors.tail.json_lines import ndjson_rows
 from connectors.tracking.recorded import StoppedTable, recorded_store, stopped_tables
 from connectors.tracking.sources import make_reader, make_tracker
 from historian.changelog.chunks import Chunk
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.tracking.tracker import Tracker
 
-__all__ = ["Shown", "Tail", "in_log_order"]
+__all__ = ["Shown", "Tail"]
 
 _STEP_BYTES = 8 << 20
 _PAUSE_S = 0.5
@@ -33,11 +30,19 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A range of the log: versions that begin in it, tables that stopped, chunks with their rows' schemas."""
+    """A range of the log.
+
+    Attributes:
+        versions: that begin in it, in order.
+        stopped: tables that stopped in it.
+        chunks: with their rows' schemas.
+        begun: where its transactions begin, see :meth:`connectors.readers.base.Reader.read`.
+    """
 
     versions: tuple[PlannedVersion, ...]
     stopped: tuple[StoppedTable, ...]
     chunks: tuple[tuple[Chunk, Snapshot], ...]
+    begun: Mapping[str, int]
 
 
 class Tail:
@@ -96,15 +101,16 @@ class Tail:
     def _parts(self, plan: Plan) -> Iterator[Shown]:
         tables = [table for table in plan.tables if self._is_wanted(table)]
         snapshots = {(table.table_id, v.version): v.snapshot for table in tables for v in table.versions}
-        begun = {v.version: v for table in tables for v in table.versions if v.place is not None}
+        starting = {v.version: v for table in tables for v in table.versions if v.place is not None}
         # A table whose schema was never known is in no plan; the store knows that it stopped.
         stopped = tuple(self._newly_stopped())
         if stopped:
-            yield Shown(versions=(), stopped=stopped, chunks=())
+            yield Shown(versions=(), stopped=stopped, chunks=(), begun={})
         for planned in plan.ranges:
-            chunks, ended = [], []
+            chunks, ended, begun = [], [], dict[str, int]()
             reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
-            for chunk in reader.read(planned, going_on, as_text=True, stops=True, log=reader.kept(planned)):
+            log = reader.kept(planned)
+            for chunk in reader.read(planned, going_on, as_text=True, stops=True, log=log, begun=begun):
                 snapshot = snapshots[chunk.table_id, chunk.version]
                 if snapshot is None:
                     continue
@@ -113,8 +119,10 @@ class Tail:
                     self._ended.add(chunk.table_id)
                 else:
                     chunks.append((chunk, snapshot))
-            versions = tuple(v for _, v in sorted(begun.items()) if v.place is not None and _within(v.place, planned))
-            yield Shown(versions=versions, stopped=tuple(ended), chunks=tuple(chunks))
+            versions = tuple(
+                v for _, v in sorted(starting.items()) if v.place is not None and _within(v.place, planned)
+            )
+            yield Shown(versions=versions, stopped=tuple(ended), chunks=tuple(chunks), begun=begun)
 
     def _is_wanted(self, table: PlannedTable) -> bool:
         return self._wanted is None or any(self._wanted(name) for name in _names(table))
@@ -124,38 +132,6 @@ class Tail:
             if found not in self._stopped and (self._wanted is None or self._wanted(found.table)):
                 self._stopped.add(found)
                 yield found
-
-
-def in_log_order(chunks: Sequence[tuple[Chunk, Snapshot]]) -> Iterator[str]:
-    """The rows of a range's chunks as ndjson, in the order of the log where the numbers of its transactions tell it.
-
-    Where transactions of several servers meet, only each table's rows stand in order, and tables by time.
-    """
-    texts = [row for chunk, snapshot in chunks for row in ndjson_rows(chunk, snapshot)]
-    if len(chunks) < 2:
-        yield from texts
-        return
-    columns = {
-        name: np.concatenate([chunk.rows.column(name).to_numpy(zero_copy_only=False) for chunk, _ in chunks])
-        for name in ("source", "sequence", "ordinal", "event_time")
-    }
-    sizes = [chunk.rows.num_rows for chunk, _ in chunks]
-    tables = np.repeat([chunk.table_id for chunk, _ in chunks], sizes)
-    sources = {chunk.sources[at] if at >= 0 else chunk.file for chunk, _ in chunks for at in _used(chunk)}
-    sequence, times = columns["sequence"], columns["event_time"].astype("int64")
-    by_table = [np.flatnonzero(tables == table) for table in np.unique(tables)]
-    if len(sources) == 1 and all((np.diff(sequence[rows]) >= 0).all() for rows in by_table):
-        order = np.lexsort((columns["ordinal"], sequence))
-    else:
-        for rows in by_table:
-            times[rows] = np.maximum.accumulate(times[rows])
-        order = np.argsort(times, kind="stable")
-    for at in order.tolist():
-        yield texts[at]
-
-
-def _used(chunk: Chunk) -> list[int]:
-    return [int(at) for at in np.unique(chunk.rows.column("source").to_numpy())]
 
 
 def _within(place: Place, planned: LogRange) -> bool:

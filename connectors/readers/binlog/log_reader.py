@@ -14,6 +14,7 @@ from connectors.readers.binlog.rows.decoder import RangeDecoder
 from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
+from connectors.readers.binlog.transport.membership import noted
 from connectors.readers.binlog.transport.prefetch import ahead
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.unpacking import unpacked
@@ -312,6 +313,7 @@ class BinlogReader(ABC):
         as_text: bool = False,
         stops: bool = False,
         log: tuple[LogBytes, ...] | None = None,
+        begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
         server = self._server() if log is None else planned.server
@@ -327,6 +329,8 @@ class BinlogReader(ABC):
         order = CommitOrder(planned, self._prepared, flavor=self.flavor, server=server)
         with closing(windows):
             plain = unpacked(windows)
+            if begun is not None:
+                plain = noted(plain, begun, flavor=self.flavor, by_gtid=not here)
             if planned.rolled_back:
                 plain = without_rolled_back(plain, planned.rolled_back, flavor=self.flavor, by_gtid=not here)
             for window in order.windows(plain):

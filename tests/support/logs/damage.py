@@ -34,7 +34,8 @@ from connectors.readers.binlog.events.layout import EventType
 from connectors.readers.binlog.kernels.log import finding
 from connectors.readers.binlog.reader import BinlogFilesReader
 from connectors.readers.binlog.transport import files, read_buffer
-from connectors.tail.follow import Tail, in_log_order
+from connectors.tail.follow import Tail
+from connectors.tail.log_order import in_log_order
 from historian.changelog.chunks import Chunk
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.plans.plans import LogRange, PlannedTable
@@ -131,9 +132,7 @@ def tail(path: Path, recording: Recording) -> list[Any]:
     )
     with closing(Tail(config)) as tailing:
         return [
-            line
-            for shown in tailing.shown()
-            for line in [*in_log_order(shown.chunks), *(str(each) for each in shown.stopped)]
+            line for shown in tailing.shown() for line in [*in_log_order(shown), *(str(each) for each in shown.stopped)]
         ]
 
 

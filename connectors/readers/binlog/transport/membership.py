@@ -1,4 +1,4 @@
-"""Windows cut down to the transactions of a set: how a range is read on a server that it was not planned on."""
+"""Windows cut down to the transactions of a set, as a range is read on a server that it was not planned on; and where each begins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from connectors.readers.binlog.events.gtid_sources import event_gtid
 from connectors.readers.binlog.events.layout import EventType
+from connectors.readers.binlog.transport.failover import event_text
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogPurged
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
-__all__ = ["members"]
+__all__ = ["members", "noted"]
 
 _GTID_EVENTS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID)
 
@@ -55,6 +56,20 @@ def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) ->
             expected=f"all of {upto} behind {after or 'the beginning'}",
             next_step="wait until the server has them, or go back to the one that the range was planned on",
         )
+
+
+def noted(windows: Iterable[Window], begun: dict[str, int], *, flavor: str, by_gtid: bool) -> Iterator[Window]:
+    """*windows* as they are; *begun* is filled with where each transaction that has a GTID begins, by that.
+
+    Args:
+        by_gtid: the windows are of several files, so that their number in the order of the log counts and no offset.
+    """
+    for window in windows:
+        for index in np.flatnonzero(np.isin(window.buffer[window.starts + 4], _GTID_EVENTS)).tolist():
+            gtid = event_text(window.event(index), flavor, window.where(index))
+            if gtid:
+                begun[gtid] = len(begun) if by_gtid else int(window.offsets[index])
+        yield window
 
 
 class _Wanted:
