@@ -12,8 +12,9 @@ The table that the tool leaves behind is another one, with ids of its own. Names
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from historian.ddl.resolving.table_edits import edits_between
 from historian.ddl.types.defaults import implied_value
@@ -44,6 +45,8 @@ class Tool:
         aside: what the changed one is renamed to.
         others: further tables of the tool's own.
         fills: whether rows are copied with INSERT IGNORE and nobody looks at its warnings, so that NULLs become values.
+        added_again: what copied rows hold in a column that the ALTER dropped and added again: what the "old" column held, the
+            new column's "default", or "unknown" where releases of the tool differ. A generated column made plain is the same to gh-ost.
         marks: what the tool has in the database while it swaps, beside the shadow: tables, or triggers of the changed table. Names
             alone prove nothing: people call their tables so, and what they filled them with is anything. "": the names are proof.
     """
@@ -53,6 +56,7 @@ class Tool:
     aside: str
     others: str = ""
     fills: bool = False
+    added_again: Literal["old", "default", "unknown"] = "unknown"
     marks: str = ""
 
 
@@ -63,12 +67,16 @@ TOOLS = (
         aside=r"_(?P<base>.+?)(?:_\d{14})?_del",
         others=r"_(?P<base>.+)_ghc",
         fills=True,
+        # getSharedColumns in go/logic/inspect.go leaves out dropped and generated columns.
+        added_again="default",
         marks=r"_(?P<base>.+)_ghc",
     ),
     Tool(
         name="pt-online-schema-change",
         shadow=r"_+(?P<base>.+)_new",
         aside=r"_+(?P<base>.+)_old",
+        # It copies the columns that both tables have, by name.
+        added_again="old",
         marks=r"pt_osc_.+_(?:ins|upd|del)",
     ),
     Tool(
@@ -150,8 +158,7 @@ class OnlineChanges:
                 for edit in edits
                 if not (isinstance(edit, RenameTable) and edit.table_id in (shadow_id, changed.table_id))
             )
-            fills = any(tool.fills for tool in tools)
-            found = _as_edits(changed, shadow, name, left_at, created(shadow_id), catalog, fills=fills)
+            found = _as_edits(changed, shadow, name, left_at, created(shadow_id), catalog, tools)
             try:
                 apply_all((*found.edits, *others), catalog)
             except EditConflict:
@@ -212,14 +219,13 @@ def _as_edits(
     left_at: TableName,
     created: Snapshot | None,
     catalog: Catalog,
-    *,
-    fills: bool,
+    tools: Sequence[Tool],
 ) -> Swap:
     goes = DropTable(table=shadow.name, table_id=shadow.table_id)
     left = CreateTable(snapshot=_copy(changed, left_at, catalog))
     back = () if changed.name == name else (RenameTable(table=changed.name, table_id=changed.table_id, new=name),)
-    same, refused = _matched(changed, shadow, created)
-    refused = refused or (_filled(changed, shadow, same) if fills else "")
+    same, refused = _matched(changed, shadow, created, tools)
+    refused = refused or (_filled(changed, shadow, same) if any(tool.fills for tool in tools) else "")
     if refused:
         forget = ForgetTable(table=name, reason=refused)
         return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, forget, left), refused=refused)
@@ -247,28 +253,54 @@ def _filled(changed: Snapshot, shadow: Snapshot, same: Mapping[int, int]) -> str
     return ""
 
 
-def _matched(changed: Snapshot, shadow: Snapshot, created: Snapshot | None) -> tuple[dict[int, int], str]:
+def _matched(
+    changed: Snapshot, shadow: Snapshot, created: Snapshot | None, tools: Sequence[Tool]
+) -> tuple[dict[int, int], str]:
     """Column ids of the shadow to those of the changed table; or why they cannot be told.
 
     Tools copy the columns that both tables have, by name. Whether a renamed column's values were copied is a choice of who ran
     the tool, and so is what a column is that the shadow had from its beginning and the changed table never did.
     """
     same: dict[int, int] = {}
-    for column in shadow.columns:
-        old = changed.column(column.name)
-        if old is not None:
-            same[column.id] = old.id
-    gone = {c.name.lower(): c for c in changed.columns if c.id not in same.values()}
     first = {column.id: column.name for column in (() if created is None else created.columns)}
     at_first = {name.lower() for name in first.values()}
-    news = [column for column in shadow.columns if column.id not in same]
+    for column in shadow.columns:
+        old = changed.column(column.name)
+        if old is None:
+            continue
+        holds = _holds(column, old, first, at_first, tools)
+        if holds == "unknown":
+            return {}, _untold(shadow, changed, [old.name], [column.name])
+        if holds == "old":
+            same[column.id] = old.id
+    gone = {c.name.lower(): c for c in changed.columns if c.id not in same.values()}
+    # Those of an old name are told already.
+    news = [column for column in shadow.columns if column.id not in same and changed.column(column.name) is None]
     pairs = [(gone[first[c.id].lower()].name, c.name) for c in news if first.get(c.id, "").lower() in gone]
     unclear = [c.name for c in news if c.id in first and first[c.id] == c.name]
     lost = [c.name for lower, c in gone.items() if lower not in at_first]
     if not pairs and not (unclear and lost):
         return same, ""
     olds, names = ([old for old, _ in pairs], [new for _, new in pairs]) if pairs else (lost, unclear)
-    return {}, (
+    return {}, _untold(shadow, changed, olds, names)
+
+
+def _holds(
+    column: Column, old: Column, first: Mapping[int, str], at_first: Collection[str], tools: Sequence[Tool]
+) -> str:
+    """What copied rows hold in a column of the shadow that has the name of an "old" one; see :attr:`Tool.added_again`."""
+    if first.get(column.id, column.name).lower() != column.name.lower():
+        return "unknown"
+    is_added = column.id not in first and column.name.lower() in at_first
+    was_generated = old.generated is not None and column.generated is None
+    if not (is_added or was_generated):
+        return "old"
+    held = {tool.added_again for tool in tools}
+    return held.pop() if len(held) == 1 and (held == {"default"} or not was_generated) else "unknown"
+
+
+def _untold(shadow: Snapshot, changed: Snapshot, olds: Sequence[str], names: Sequence[str]) -> str:
+    return (
         f"the table was replaced by {shadow.name}, where {', '.join(olds)} became {', '.join(names)} or went, "
         f"and the log does not say whether values were copied from one to the other; say what the change was: "
         f"historian ddl-override CONFIG --table {changed.name} --statement 'ALTER TABLE ...'"

@@ -138,6 +138,64 @@ def test_rows_that_were_copied_hold_what_the_server_gave_them(
     assert (added.initial, added.initial_known) == known
 
 
+@pytest.mark.parametrize("change", ["DROP a, ADD a VARCHAR(5) DEFAULT 'n'", "DROP a, ADD A VARCHAR(5) DEFAULT 'n'"])
+def test_gh_ost_leaves_a_column_empty_that_was_dropped_and_added(change: str) -> None:
+    """Its copy takes no column that the ALTER dropped (getSharedColumns in go/logic/inspect.go)."""
+    log = Log(CREATE)
+    old = log.table.column("a")
+    log.run("CREATE TABLE _t_gho LIKE t", f"ALTER TABLE _t_gho {change}", "RENAME TABLE t TO _t_del, _t_gho TO t")
+
+    new = log.table.column("a")
+    assert old is not None
+    assert new is not None
+    assert new.id != old.id
+    assert (new.initial, new.initial_known) == ("n", True)
+
+
+def test_pt_online_schema_change_copies_a_column_that_was_dropped_and_added() -> None:
+    log = Log(CREATE)
+    old = log.table.column("a")
+    log.run(
+        "CREATE TABLE _t_new LIKE t", "ALTER TABLE _t_new DROP a, ADD a BIGINT", "RENAME TABLE t TO _t_old, _t_new TO t"
+    )
+
+    new = log.table.column("a")
+    assert old is not None
+    assert new is not None
+    assert (new.id, new.type.name) == (old.id, "bigint")
+
+
+@pytest.mark.parametrize(
+    "shadow,change",
+    [
+        (VITESS, "DROP a, ADD a VARCHAR(5)"),
+        ("_t_gho", "DROP a, CHANGE b a VARCHAR(9)"),
+        ("_t_new", "DROP a, CHANGE b a VARCHAR(9)"),
+        ("_t_new", "MODIFY g INT"),
+    ],
+)
+def test_whether_values_went_into_another_column_of_that_name_is_asked(shadow: str, change: str) -> None:
+    log = Log(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9), g INT AS (a + 1) STORED)",
+        f"CREATE TABLE {shadow} LIKE t",
+        f"ALTER TABLE {shadow} {change.replace('DROP a', 'DROP g, DROP a')}",
+        f"RENAME TABLE t TO aside, {shadow} TO t",
+    )
+    assert log.swap is not None
+    assert "the log does not say whether values were copied" in log.swap.refused
+
+
+def test_gh_ost_leaves_a_column_empty_that_was_generated() -> None:
+    log = Log("CREATE TABLE t (id INT PRIMARY KEY, g INT AS (id + 1) STORED)")
+    old = log.table.column("g")
+    log.run("CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho MODIFY g INT", "RENAME TABLE t TO _t_del, _t_gho TO t")
+
+    new = log.table.column("g")
+    assert old is not None
+    assert new is not None
+    assert (new.id != old.id, new.initial, new.initial_known) == (True, None, True)
+
+
 def test_two_steps_are_one_change_too() -> None:
     log = Log(CREATE, "CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho ADD c INT")
     table_id = log.table.table_id

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 
 from databases.servers import Server
@@ -19,13 +20,13 @@ def _nothing() -> None:
     """Nobody writes meanwhile."""
 
 
-def _shared(server: Server, database: str, table: str, shadow: str) -> str:
-    """The columns that both have, by name."""
+def _shared(server: Server, database: str, table: str, shadow: str, dropped: Collection[str] = ()) -> str:
+    """The columns that both have, by name, but for those *dropped*, which gh-ost leaves out."""
     found = [
         [row[0] for row in server.sql(f"SHOW COLUMNS FROM {database}.{name}") if "GENERATED" not in str(row[5])]
         for name in (table, shadow)
     ]
-    return ", ".join(f"`{column}`" for column in found[0] if column in found[1])
+    return ", ".join(f"`{column}`" for column in found[0] if column in found[1] and column not in dropped)
 
 
 def gh_ost(
@@ -54,7 +55,8 @@ def gh_ost(
         f"insert /* gh-ost */ into {changes} (id, hint, value) values (NULLIF(2, 0), 'state', 'GhostTableMigrated') "
         "on duplicate key update last_update=NOW(), value=VALUES(value)"
     )
-    columns = _shared(server, database, table, f"_{table}_gho")
+    dropped = re.findall(r"(?i)\bDROP (?:COLUMN )?(\w+)", alter)
+    columns = _shared(server, database, table, f"_{table}_gho", dropped)
     server.sql(
         f"insert /* gh-ost {database}.{table} */ ignore into {ghost} ({columns}) (select {columns} from "
         f"{database}.{table} force index (`PRIMARY`) where (id >= 0) lock in share mode)"
