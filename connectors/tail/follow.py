@@ -161,9 +161,11 @@ def _tracker(config: PipelineConfig, begin: LogPosition | None) -> Tracker:
     recorded = recorded_store(config)
     if recorded is not None:
         with closing(recorded):
-            entries, resolved = recorded.entries(), recorded.resolved()
-            if entries and resolved is not None and (begin is None or begin.covers(entries[0].position)):
-                store.record(entries, resolved, recorded.gaps())
+            entries, resolved, horizon = recorded.entries(), recorded.resolved(), recorded.horizon()
+            origins = [each.position for each in (horizon, *entries[:1]) if each is not None]
+            if origins and resolved is not None and (begin is None or begin.covers(origins[0])):
+                store.restore(config.name, "tail", entries, (), horizon=horizon)
+                store.record((), resolved, recorded.gaps())
                 return make_tracker(config, store=store)
     if begin is None or config.source.start == "earliest":
         return make_tracker(config, store=store)

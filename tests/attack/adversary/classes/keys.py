@@ -72,5 +72,5 @@ def script(rng: random.Random, server: str) -> Script:
         steps=steps,
         said=said,
         partial=partial,
-        stops=frozenset({"key_changed", "absent_columns", "rows_changed_unseen", "values_rewritten"}),
+        stops=frozenset({"key_changed", "no_key", "absent_columns", "rows_changed_unseen", "values_rewritten"}),
     )

@@ -51,7 +51,8 @@ def script(rng: random.Random, server: str) -> Script:
         elif way == 8:
             steps.append(Follow(rng.choice((1, 300, 2000))))
         elif way == 9 and costly:
-            steps.append(rng.choice((Kill(), Restart())))
+            # The server logs that a table in memory is empty when somebody reads it.
+            steps += [rng.choice((Kill(), Restart())), Sql("SELECT COUNT(*) FROM h")]
         elif way == 10 and mariadb:
             steps += [
                 Sql(f"SET gtid_domain_id = {rng.choice((0, 0, 3))}"),

@@ -92,6 +92,20 @@ def test_the_tracker_goes_on_behind_what_was_forgotten(config: Path, plans: tupl
             tracker.plan_after(0)
 
 
+@pytest.mark.parametrize("begin", ["first start", "middle"])
+def test_tail_reads_on_with_a_history_whose_begin_was_forgotten(
+    config: Path, plans: tuple[Plan, ...], begin: str
+) -> None:
+    middle = plans[-3].end
+    before = _run("tail", config, "--format", "ndjson", "--from", middle).stdout
+    _run("schemas", config, "gc", "--before", middle if begin == "middle" else plans[0].start)
+
+    result = _run("tail", config, "--format", "ndjson", "--from", middle)
+
+    assert ExitCode.OK == result.exit_code, result.output
+    assert before == result.stdout != ""
+
+
 @pytest.mark.parametrize(
     "position,code,told",
     [
