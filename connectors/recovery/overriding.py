@@ -17,6 +17,7 @@ from connectors.tracking.prepared_transactions import Commit, attached, prepared
 from connectors.tracking.ranges import cut_ranges
 from connectors.tracking.type_options import check_forms, ranges_with_type_options
 from connectors.tracking.walk import behind_event
+from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
 from historian.errors import ConfigError, SourceError, StoreError, UnknownTable
 from historian.history.prefix import Prefix, holds
@@ -198,12 +199,12 @@ class _Rereading:
         resolution = resolve(statement.sql, statement.context, self._catalog(()))
         edits = _edits_of(resolution.edits, self.own.name)
         if resolution.kind in ("dml", "not_understood") and self._is_among(resolution.tables):
-            reason = f"{resolution.reason}\n  in: {statement.sql[:200]}"
+            reason = f"{resolution.reason}\n  in: {printable(statement.sql[:200])}"
             self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
         elif edits:
-            self._record(statement, edits, statement.sql)
+            self._record(statement, edits, printable(statement.sql))
         if resolution.kind == "rows" and self._is_among(resolution.tables):
-            reason = f"{resolution.reason}\n  in: {statement.sql[:200]}"
+            reason = f"{resolution.reason}\n  in: {printable(statement.sql[:200])}"
             self.stop = Quarantine(place=statement.place, reason=reason, since=self.reached)
 
     def _is_among(self, tables: Sequence[TableName]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from historian.charsets.client_text import printable
 from historian.ddl import Resolution, ScriptError, ScriptStatement, StatementContext, read_script, resolve
 from historian.errors import SourceError
 from historian.schema.edits import SetDatabase, apply_all
@@ -36,6 +37,7 @@ def fresh_server(flavor: str, version: int = 0, database: str = "") -> tuple[Cat
         flavor=flavor,
         version=version,
         database=database,
+        client_charset="",
         utf8mb4_collation=collation if charset == "utf8mb4" else "",
     )
     return Catalog(charset=charset, collation=collation), context
@@ -79,7 +81,7 @@ def applied(sql: str, *, catalog: Catalog, context: StatementContext, where: str
             return
         catalog = _with_database(catalog, statement.context.database)
         resolution = resolve(statement.sql, statement.context, catalog)
-        statement = replace(statement, sql=_printable(statement.sql))
+        statement = replace(statement, sql=printable(statement.sql))
         if resolution.kind == "not_understood":
             raise _not_understood(statement, resolution, where)
         if _holds_bytes(resolution.edits):
@@ -119,10 +121,6 @@ def _with_database(catalog: Catalog, name: str) -> Catalog:
     return apply_all((SetDatabase(database=made),), catalog)
 
 
-def _printable(sql: str) -> str:
-    return sql.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def _holds_bytes(value: object) -> bool:
     """Whether a text in *value*, which may be of several parts, is none in UTF-8."""
     if isinstance(value, str):
@@ -147,6 +145,6 @@ def _not_understood(statement: ScriptStatement, resolution: Resolution, where: s
     return SourceError(
         "a statement is not understood",
         where=f"{where}:{statement.line}",
-        found=f"{_shown(statement.sql)}\n{_printable(resolution.reason)}",
+        found=f"{_shown(statement.sql)}\n{printable(resolution.reason)}",
         next_step=next_step,
     )

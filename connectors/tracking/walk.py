@@ -12,6 +12,7 @@ from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCo
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
+from historian.charsets.client_text import printable
 from historian.ddl import Resolution, StatementContext, resolve
 from historian.ddl.resolving.temporary_tables import TemporaryTables
 from historian.errors import UnsupportedEvent
@@ -337,7 +338,9 @@ class Walk:
             place=place,
             position=self.reached,
             edits=edits,
-            statement=f"-- {edits[0].kind} by the TABLE_MAP at {_text(place)}" if statement is None else statement.sql,
+            statement=f"-- {edits[0].kind} by the TABLE_MAP at {_text(place)}"
+            if statement is None
+            else printable(statement.sql),
             database="" if statement is None else statement.context.database,
             event_time_us=0 if statement is None else statement.event_time_us,
             server=self.reached.server,
@@ -412,7 +415,7 @@ def _why_stopped(resolution: Resolution, sql: str) -> str:
 
 
 def _shown(sql: str) -> str:
-    return sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}..."
+    return printable(sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}...")
 
 
 def _text(place: Place) -> str:

@@ -6,7 +6,7 @@ compared with one captured from a server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from historian.names import TableName
@@ -23,6 +23,7 @@ __all__ = [
     "Database",
     "Snapshot",
     "UniqueKey",
+    "set_text",
 ]
 
 SEQUENCE = "it is a sequence, not a table"
@@ -50,6 +51,14 @@ GEOMETRIES = (
 """Types of shapes in the order of their numbers; MySQL 5.7 and MariaDB call the last one ``geometrycollection``."""
 
 _SHAPES = frozenset(("int64", "boolean", "binary", "text", "variant"))
+
+
+def set_text(labels: Iterable[str]) -> str:
+    """A SET's value of those *labels*: no comma stands before the first label that is not empty, as ``Field_set::val_str`` has it."""
+    text = ""
+    for label in labels:
+        text = f"{text},{label}" if text else label
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

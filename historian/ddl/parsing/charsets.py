@@ -6,17 +6,16 @@ name ``utf8`` and collations ``utf8_…``, which older servers print, are writte
 
 from __future__ import annotations
 
+from historian.charsets import conversion
 from historian.ddl.parsing.context import StatementContext
 
 __all__ = [
     "binary_collation",
     "built_in_collation",
-    "can_encode",
     "charset_of",
     "collation_name",
     "decoded",
     "default_collation",
-    "encoded",
     "is_mysql_8",
     "keeps_bytes",
     "literal_bytes",
@@ -74,35 +73,6 @@ _BYTES = {
     **dict.fromkeys(("gb18030", "utf16", "utf16le", "utf32", "utf8mb4"), 4),
 }
 
-_CODECS = {
-    "binary": "utf-8",
-    "utf8mb3": "utf-8",
-    "utf8mb4": "utf-8",
-    "latin1": "cp1252",
-    "ucs2": "utf-16-be",
-    "utf16": "utf-16-be",
-    "utf16le": "utf-16-le",
-    "utf32": "utf-32-be",
-    **{
-        name: name
-        for name in ("ascii", "big5", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "cp932")
-    },
-    "gbk": "gbk",
-    "gb2312": "gb2312",
-    "gb18030": "gb18030",
-    "sjis": "shift_jis",
-    "ujis": "euc_jp",
-    "euckr": "euc_kr",
-    "koi8r": "koi8-r",
-    "koi8u": "koi8-u",
-    "latin2": "iso8859-2",
-    "latin5": "iso8859-9",
-    "latin7": "iso8859-13",
-    "greek": "iso8859-7",
-    "hebrew": "iso8859-8",
-    "tis620": "tis-620",
-    "macroman": "mac-roman",
-}
 _WIDTHS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 """Bytes of a unit in character sets that do not contain ASCII as it is."""
 _UTF8 = frozenset(("utf8mb3", "utf8mb4"))
@@ -206,31 +176,8 @@ def decoded(raw: bytes, charset: str) -> str:
     """The text of a binary literal in that character set; leading zeros may be missing.
 
     Raises:
-        UnicodeDecodeError: it is none.
+        UnicodeError: it is none.
     """
     width = _WIDTHS.get(charset, 1)
     padded = raw.rjust(-(-len(raw) // width) * width, b"\0")
-    return padded.decode(_CODECS.get(charset, "utf-8"))
-
-
-def can_encode(text: str, charset: str) -> bool:
-    """Whether the character set has all characters of *text*, as far as is known here. Bytes have no characters."""
-    if text.isascii():
-        return True
-    codec = _CODECS.get(charset)
-    if codec is None or charset == "binary":
-        return False
-    try:
-        text.encode(codec)
-    except UnicodeEncodeError:
-        return False
-    return charset not in ("utf8mb3", "ucs2") or max(text) <= "\uffff"
-
-
-def encoded(text: str, charset: str) -> bytes:
-    """The bytes of *text* in that character set, as far as it has them; single surrogates are bytes that were no text."""
-    codec = _CODECS.get(charset, "utf-8")
-    try:
-        return text.encode(codec, "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode(codec, "replace")
+    return conversion.decoded(padded, charset)

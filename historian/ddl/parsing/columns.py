@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from historian.ddl.parsing.charsets import decoded, encoded, literal_bytes, normal_charset
+from historian.charsets.client_text import raw_bytes
+from historian.ddl.parsing.charsets import decoded, literal_bytes, normal_charset
 from historian.ddl.parsing.cursor import Cursor, ParseError
 from historian.ddl.parsing.lexer import BYTES, NAME, NUMBER, STRING
 from historian.ddl.parsing.statements import ColumnSpec, DefaultSpec, TypeSpec
@@ -255,7 +256,7 @@ def _now(cursor: Cursor) -> DefaultSpec | None:
 def _literal(cursor: Cursor) -> DefaultSpec | None:
     key = cursor.key
     if key == STRING:
-        text = cursor.string()
+        text = cursor.literal()
         is_null = not text and "EMPTY_STRING_IS_NULL" in cursor.context.sql_mode
         return DefaultSpec(kind="null") if is_null else DefaultSpec(kind="string", text=text)
     if key == "{" and cursor.following() in ("D", "T", "TS"):
@@ -285,7 +286,7 @@ def _introduced(literal: DefaultSpec, charset: str, cursor: Cursor) -> DefaultSp
     """``_charset literal``: the bytes that the client sent, or that the digits say, are text of that character set."""
     client = cursor.context.client_charset
     try:
-        raw = literal_bytes(literal.text) if literal.kind == "bytes" else encoded(literal.text, client)
+        raw = literal_bytes(literal.text) if literal.kind == "bytes" else raw_bytes(literal.text, client)
         if charset == "binary":
             return DefaultSpec(kind="bytes", text=f"0x{raw.hex()}", introduced=True)
         return DefaultSpec(kind="string", text=decoded(raw, normal_charset(charset)), introduced=True)

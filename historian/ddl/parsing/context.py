@@ -20,7 +20,7 @@ class StatementContext:
             NO_BACKSLASH_ESCAPES, PIPES_AS_CONCAT, REAL_AS_FLOAT, ...; strict where nothing is said, as servers are.
         version: the server's, as a number like 80031, 90704, 101119; 0 where unknown (executable comments then count as
             executed).
-        client_charset: ``character_set_client``, in which the text was written.
+        client_charset: ``character_set_client``, in which the text was written; "" for that of a file.
         charset, collation: the server's defaults for new databases (``character_set_server``), from the event where it
             says so.
         utf8mb4_collation: ``default_collation_for_utf8mb4``; "" where the event does not say.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from historian.charsets.client_text import converted, raw_bytes, unchanged
 from historian.ddl.parsing.charsets import is_mysql_8, normal_charset, normal_collation
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.lexer import BYTES, END, NUMBER, STRING, Tokens
@@ -29,7 +30,7 @@ class Cursor:
     *printed*: the text is what a server prints of a column, not a statement.
     """
 
-    __slots__ = ("at", "context", "keys", "printed", "tokens", "values")
+    __slots__ = ("at", "context", "converts", "keys", "printed", "tokens", "values")
 
     def __init__(self, tokens: Tokens, context: StatementContext, *, printed: bool = False) -> None:
         self.tokens = tokens
@@ -38,6 +39,7 @@ class Cursor:
         self.context = context
         self.at = 0
         self.printed = printed
+        self.converts = not tokens.sql.isascii() or context.client_charset == "swe7"
 
     @property
     def key(self) -> str:
@@ -84,7 +86,7 @@ class Cursor:
         if key in _NO_NAME:
             raise self.fail("a name")
         self.at += 1
-        return self.values[self.at - 1]
+        return self.text(self.values[self.at - 1])
 
     def is_name(self) -> bool:
         """Whether an identifier comes next."""
@@ -134,8 +136,19 @@ class Cursor:
         self.at += 1
         return int(self.values[self.at - 1])
 
+    def text(self, value: str) -> str:
+        """What the server makes of a token's value, which is as the client sent it."""
+        charset = self.context.client_charset
+        if not self.converts or unchanged(value, charset):
+            return value
+        return converted(raw_bytes(value, charset), charset, self.context.flavor)
+
     def string(self) -> str:
         """Takes a string literal, and those adjacent to it."""
+        return self.text(self.literal())
+
+    def literal(self) -> str:
+        """Takes a string literal, and those adjacent to it, as the client sent it (:mod:`historian.charsets.client_text`)."""
         if self.keys[self.at] != STRING:
             raise self.fail("a string")
         text = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from historian.ddl.parsing.charsets import literal_bytes
 from historian.ddl.parsing.cursor import Cursor
 from historian.ddl.parsing.lexer import BYTES, NUMBER, STRING
 from historian.ddl.parsing.statements import CharsetClause, TypeSpec
@@ -168,7 +169,7 @@ def _numbers(cursor: Cursor) -> tuple[int | None, int | None]:
     return length, scale
 
 
-def _members(cursor: Cursor) -> tuple[str, ...]:
+def _members(cursor: Cursor) -> tuple[str | bytes, ...]:
     cursor.expect("(")
     members = []
     while True:
@@ -179,23 +180,14 @@ def _members(cursor: Cursor) -> tuple[str, ...]:
     return tuple(members)
 
 
-def _member(cursor: Cursor) -> str:
+def _member(cursor: Cursor) -> str | bytes:
+    """A label as the client sent it; the bytes of a hexadecimal or bit literal."""
     if cursor.key == BYTES:
-        return _member_of_bytes(cursor)
+        cursor.at += 1
+        return literal_bytes(cursor.values[cursor.at - 1])
     if cursor.key != STRING:
         cursor.accept("N")
-    # The server takes trailing spaces from members.
-    return cursor.string().rstrip(" ")
-
-
-def _member_of_bytes(cursor: Cursor) -> str:
-    """A member written as a hexadecimal literal. Bytes that are no ASCII are text only to those who know the charset."""
-    digits = cursor.values[cursor.at]
-    raw = bytes.fromhex(digits[2:]) if digits.startswith("0x") and len(digits) % 2 == 0 else b"\xff"
-    if not raw.isascii() and not cursor.printed:
-        raise cursor.fail("a member that is text")
-    cursor.at += 1
-    return raw.decode("ascii", "backslashreplace").rstrip(" ")
+    return cursor.literal()
 
 
 def _charset(cursor: Cursor, clause: CharsetClause) -> CharsetClause:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from historian.ddl.parsing.charsets import encoded, is_mysql_8, keeps_bytes, maximum_bytes
+from historian.charsets.conversion import encoded, fitted
+from historian.ddl.parsing.charsets import is_mysql_8, keeps_bytes, maximum_bytes
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import AddColumn, AlterColumn, AlterTable, ChangeColumn, ColumnSpec, Position
 from historian.ddl.resolving.alter_plan import AlterPlan, planned
@@ -204,7 +205,9 @@ def _converted(column: Column, charset: str, collation: str, context: StatementC
     kind = converted_type(old, charset, collation, context)
     text = column.default
     if text is not None and kind.charset is None and not column.default_is_expression:
-        raw = encoded(text, old.charset or "").ljust(kind.length or 0 if kind.name == "binary" else 0, b"\0")
+        raw = encoded(fitted(text, old.charset or ""), old.charset or "").ljust(
+            kind.length or 0 if kind.name == "binary" else 0, b"\0"
+        )
         text = f"0x{raw.hex().upper()}"
     return replace(column, type=kind, default=text)
 

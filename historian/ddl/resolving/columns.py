@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from historian.ddl.parsing.charsets import can_encode
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import CharsetClause, ColumnSpec, DefaultSpec
-from historian.ddl.resolving.refused import Refused
 from historian.ddl.types.column_types import Charset, column_type, display_width
 from historian.ddl.types.defaults import default_text, initial_value, now_text
 from historian.schema.snapshots import Column
@@ -29,16 +27,8 @@ _ZERO = DefaultSpec(kind="string", text="0000-00-00 00:00:00")
 def built_column(
     spec: ColumnSpec, column_id: int, inherited: Charset, context: StatementContext, *, in_primary_key: bool
 ) -> Column:
-    """The column of that definition; its ``initial`` is left out.
-
-    Raises:
-        Refused: a type that the server changes in a way that is not followed.
-    """
+    """The column of that definition; its ``initial`` is left out."""
     kind = column_type(spec.type, *inherited, context)
-    if not all(can_encode(member, kind.charset or "") for member in kind.members):
-        raise Refused(
-            f"the character set {kind.charset} cannot say all members of {spec.name!r}, which the server changes"
-        )
     if in_primary_key:
         spec = _with_zero_default(spec, context)
     text, is_expression = default_text(spec.default, kind, context)

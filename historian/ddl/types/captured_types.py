@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
+from historian.charsets.client_text import declared_label
 from historian.ddl.parsing.charsets import normal_charset, normal_collation
 from historian.ddl.parsing.columns import parse_default
 from historian.ddl.parsing.context import StatementContext
@@ -42,14 +44,14 @@ def parse_column_type(
         spec = parse_type(cursor)
     except (LexError, ParseError) as error:
         raise UnknownColumnType("a column type that is not known", where=text, found=str(error)) from None
-    kind = column_type(spec, "", "", _RENAMING_NOTHING[flavor])
+    kind = column_type(replace(spec, members=()), "", "", _RENAMING_NOTHING[flavor])
     if kind.name in CHARACTER_TYPES or charset:
         # MySQL 8 prints no charset for an ENUM or SET of bytes.
         charset, collation = charset or "binary", collation or "binary"
         return ColumnType(
             name=spec.name,
             length=kind.length,
-            members=kind.members,
+            members=tuple(declared_label(label, "utf8mb4", normal_charset(charset), flavor) for label in spec.members),
             charset=normal_charset(charset),
             collation=normal_collation(collation),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from historian.charsets.client_text import declared_label
 from historian.ddl.parsing.charsets import (
     binary_collation,
     built_in_collation,
@@ -150,7 +151,8 @@ def _character_type(spec: TypeSpec, charset: str, collation: str, context: State
         if name == "text" and _is_sized(length, context):
             name = sized_text(length or 0, "text", maximum_bytes(charset))
         length = None
-    return _in_charset(ColumnType(name=name, length=length, members=spec.members), charset, collation)
+    members = tuple(declared_label(label, context.client_charset, charset, context.flavor) for label in spec.members)
+    return _in_charset(ColumnType(name=name, length=length, members=members), charset, collation)
 
 
 def most_bytes(kind: ColumnType) -> int:

@@ -18,12 +18,13 @@ from datetime import timezone
 from decimal import Decimal
 from typing import NamedTuple
 
+from historian.charsets.client_text import converted, raw_bytes, stored_label, unchanged
 from historian.ddl.parsing.charsets import decoded, literal_bytes
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import DefaultSpec
 from historian.ddl.types.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
 from historian.ddl.types.temporal import at_microsecond, in_session, in_utc, session_zone, temporal_text, year_text
-from historian.schema.snapshots import GEOMETRIES, ColumnType
+from historian.schema.snapshots import GEOMETRIES, ColumnType, set_text
 
 __all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
 
@@ -89,6 +90,7 @@ def default_text(default: DefaultSpec | None, kind: ColumnType, context: Stateme
         return default.text, True
     if context.flavor == "mysql" and kind.name in _WITHOUT_DEFAULT:
         return None, False  # only a warning, outside of strict mode
+    default = _converted(default, kind, context)
     text = _literal_text(default, kind, context)
     return (default.text if text is None else text), False
 
@@ -114,8 +116,7 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
     if kind.name == "float" and kind.scale is None:
         number = _number(default)
         return _UNKNOWN if number is None else Initial(float_text(number, single=False))
-    if kind.name in _BYTES and default.kind == "string" and not default.text.isascii():
-        return _UNKNOWN  # its bytes are those of the client's character set
+    default = _converted(default, kind, context)
     if (
         context.flavor == "mariadb"
         and kind.name in _WITHOUT_DEFAULT
@@ -127,6 +128,20 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
     if text is not None and kind.name == "timestamp":
         text = in_utc(text, session_zone(context.time_zone))
     return _UNKNOWN if text is None else Initial(text)
+
+
+def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> DefaultSpec:
+    """A literal as the client sent it becomes what the server made of it; for columns of bytes it is just these bytes."""
+    client = context.client_charset
+    if default.kind != "string" or default.introduced or (default.text.isascii() and unchanged(default.text, client)):
+        return default
+    if not client and kind.name not in _BYTES:
+        return default
+    raw = raw_bytes(default.text, client)
+    if kind.name in _BYTES or kind.name == "bit":
+        return replace(default, kind="bytes", text=f"0x{raw.hex()}")
+    text = stored_label(raw, "binary", "") if kind.charset == "binary" else converted(raw, client, context.flavor)
+    return replace(default, text=text)
 
 
 def _stored(initial: Initial, kind: ColumnType) -> Initial:
@@ -261,7 +276,7 @@ def _as_text(default: DefaultSpec, charset: str) -> str | None:
     if default.kind == "bytes":
         try:
             return decoded(literal_bytes(default.text), charset)
-        except UnicodeDecodeError:
+        except UnicodeError:
             return None
     if default.kind == "number":
         text = default.text
@@ -277,7 +292,7 @@ def _as_text(default: DefaultSpec, charset: str) -> str | None:
 
 def _members_text(text: str, kind: ColumnType) -> str | None:
     """Members as declared, a SET's in their order; the literal may differ in case."""
-    text = text.rstrip(" ")
+    text = text if kind.charset == "binary" else text.rstrip(" ")
     by_lower = {member.lower(): member for member in kind.members}
     wanted = text.split(",") if kind.name == "set" else [text]
     if kind.name == "set" and not text:
@@ -285,4 +300,4 @@ def _members_text(text: str, kind: ColumnType) -> str | None:
     found = {member if member in kind.members else by_lower.get(member.lower()) for member in wanted}
     if None in found:
         return None
-    return ",".join(member for member in kind.members if member in found)
+    return set_text(member for member in kind.members if member in found)

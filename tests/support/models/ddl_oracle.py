@@ -39,7 +39,6 @@ _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
 
 _REFUSED = (
     "damages the members",
-    "cannot say all members",
     "gives it a size of its own",
     "may not find a long",
     "depends on a setting",

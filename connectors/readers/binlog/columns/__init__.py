@@ -1,7 +1,7 @@
 """What the row kernel wrote of one column becomes an Arrow array, type by type.
 
-Character sets (:mod:`connectors.readers.binlog.charsets`) and whole rows do not belong here.
+Character sets (:mod:`historian.charsets`) and whole rows do not belong here.
 
-Open to other rooms: ``arrays``, ``compressed``, ``dead_letters``, ``fixed``, ``json``, ``labels``, ``lenient``,
+Open to other rooms: ``arrays``, ``charsets``, ``compressed``, ``dead_letters``, ``fixed``, ``json``, ``labels``, ``lenient``,
 ``old_temporal``, ``type_options``, ``variant``.
 """

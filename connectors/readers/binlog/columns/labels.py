@@ -10,6 +10,7 @@ import pyarrow as pa
 from connectors.readers.binlog.columns.arrays import Cells, Finish, text_array
 from connectors.readers.binlog.columns.lenient import without
 from historian.errors import ValueUnrepresentable
+from historian.schema.snapshots import set_text
 
 __all__ = ["enum", "flags"]
 
@@ -48,7 +49,7 @@ def flags(members: Sequence[str], size_bytes: int, policy: str) -> Finish:
 
         kept = _kept(cells, (cells.words.view(np.uint64) & ~known) != 0, size_bytes, policy, unrepresentable)
         masks, which = np.unique(kept.words, return_inverse=True)
-        texts = [",".join(member for bit, member in enumerate(members) if mask >> bit & 1) for mask in masks.tolist()]
+        texts = [set_text(member for bit, member in enumerate(members) if mask >> bit & 1) for mask in masks.tolist()]
         indices = pa.Array.from_buffers(
             pa.int64(), kept.rows, [kept.validity, pa.py_buffer(np.ascontiguousarray(which, np.int64))], kept.nulls
         )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from historian.errors import UnsupportedEvent
 
-__all__ = ["Collation", "bytes_per_character", "collation", "python_codec"]
+__all__ = ["Collation", "bytes_per_character", "collation"]
 
 _COMMON = """
 big5: 1_chinese_ci 84_bin
@@ -178,33 +178,6 @@ _WIDE = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
 }
 
-_CODECS = {
-    **dict.fromkeys(("utf8mb3", "utf8mb4", "utf8", "binary"), "utf-8"),
-    **{
-        name: name
-        for name in ("cp850", "ascii", "hebrew", "cp1250", "gbk", "cp1251", "cp866", "cp852", "cp1256", "cp1257")
-    },
-    **{name: name for name in ("big5", "gb2312", "cp932", "gb18030", "euckr", "greek", "latin5", "tis620")},
-    "latin1": "cp1252",
-    "latin2": "iso8859-2",
-    "koi8r": "koi8-r",
-    "koi8u": "koi8-u",
-    "latin7": "iso8859-13",
-    "hebrew": "iso8859-8",
-    "greek": "iso8859-7",
-    "latin5": "iso8859-9",
-    "sjis": "shift_jis",
-    "ujis": "euc_jp",
-    "ucs2": "utf-16-be",
-    "utf16": "utf-16-be",
-    "utf16le": "utf-16-le",
-    "utf32": "utf-32-be",
-    "eucjpms": "euc_jp",
-    "tis620": "tis-620",
-    "macce": "mac_latin2",
-    "macroman": "mac_roman",
-}
-
 
 class Collation(NamedTuple):
     """A collation's name and charset."""
@@ -253,8 +226,3 @@ def collation(number: int, flavor: str) -> Collation:
 def bytes_per_character(charset: str) -> int:
     """The most bytes that one character of *charset* takes, ``maxlen`` of ``information_schema.character_sets``."""
     return _WIDE.get("utf8mb3" if charset == "utf8" else charset, 1)
-
-
-def python_codec(charset: str) -> str:
-    """The codec that reads text in *charset*; "ascii" where Python has none."""
-    return _CODECS.get(charset, "ascii")

@@ -7,12 +7,11 @@ it does not know, as its replicas do; MariaDB does not (131 stands before 4).
 
 from __future__ import annotations
 
-import codecs
 import re
 import struct
 from dataclasses import dataclass, field
 
-from connectors.readers.binlog.events.collations import collation, python_codec
+from connectors.readers.binlog.events.collations import collation
 from connectors.readers.binlog.events.layout import (
     FLAG_THREAD_SPECIFIC,
     HEADER_BYTES,
@@ -21,6 +20,7 @@ from connectors.readers.binlog.events.layout import (
     event_name,
     header,
 )
+from historian.charsets.client_text import lexed
 from historian.ddl.parsing.context import StatementContext
 from historian.errors import LogCorrupt, UnsupportedEvent
 
@@ -114,7 +114,7 @@ def logged_statement(
 
     Raises:
         LogCorrupt: lengths that do not fit.
-        UnsupportedEvent: a status variable of unknown length, or a client charset that cannot be decoded here.
+        UnsupportedEvent: a status variable of unknown length.
     """
     first = header(event)
     body = event[HEADER_BYTES:]
@@ -155,7 +155,7 @@ def logged_statement(
         uses_temporary=bool(first.flags & FLAG_THREAD_SPECIFIC),
         session=first.server_id << 32 | thread,
     )
-    return LoggedStatement(sql=_text(body[text_at:], text_charset), context=context)
+    return LoggedStatement(sql=lexed(body[text_at:], text_charset), context=context)
 
 
 def _is_made_by_server(data: bytes, flavor: str) -> bool:
@@ -178,30 +178,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _text(data: bytes, charset: str) -> str:
-    codec = python_codec(charset)
-    if charset == "latin1":
-        return data.decode(codec, _C1_CONTROLS)
-    try:
-        return data.decode(codec)
-    except UnicodeDecodeError:
-        if codec == "ascii" and charset != "ascii":
-            raise UnsupportedEvent("a statement in a charset that is not read here", found=charset) from None
-        # A binary literal may stand in the text; bytes that are no text stay recognisable.
-        return data.decode(codec, "backslashreplace")
-
-
 _UTF8MB4 = 45
-_C1_CONTROLS = "historian_c1_controls"
-"""MySQL's latin1 has control characters where Windows' character set, which it is otherwise, has nothing."""
-
-
-def _c1_controls(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)  # noqa: S101 - it is registered for decoding alone
-    return "".join(map(chr, error.object[error.start : error.end])), error.end
-
-
-codecs.register_error(_C1_CONTROLS, _c1_controls)
 
 
 def _variables(data: bytes, flavor: str) -> _Variables:

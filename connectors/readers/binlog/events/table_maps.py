@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from connectors.readers.base import MappedColumn
-from connectors.readers.binlog.events.collations import collation, python_codec
+from connectors.readers.binlog.events.collations import collation
 from connectors.readers.binlog.events.layout import HEADER_BYTES, packed_integer
+from historian.charsets.client_text import stored_label
 from historian.errors import LogCorrupt
 from historian.names import TableName
 from historian.schema.snapshots import GEOMETRIES
@@ -125,9 +126,9 @@ def _with_members_decoded(column: MappedColumn, flavor: str) -> MappedColumn:
     """Members come before the charset that they are in: read as bytes (latin-1) first, decoded here."""
     if column.members is None:
         return column
-    codec = "utf-8" if column.charset is None else python_codec(collation(column.charset, flavor).charset)
+    charset = "utf8mb4" if column.charset is None else collation(column.charset, flavor).charset
     raw = [member.encode("latin-1") for member in column.members]
-    return replace(column, members=tuple(member.decode(codec, "backslashreplace") for member in raw))
+    return replace(column, members=tuple(stored_label(member, charset, flavor) for member in raw))
 
 
 def _columns(types: bytes, metadata: bytes) -> Iterator[MappedColumn]:

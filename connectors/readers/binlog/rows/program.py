@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from connectors.readers.base import MappedColumn
-from connectors.readers.binlog.charsets.texts import text_finish
 from connectors.readers.binlog.columns import arrays as arrow
 from connectors.readers.binlog.columns import type_options as forms
 from connectors.readers.binlog.columns.arrays import Finish
+from connectors.readers.binlog.columns.charsets import text_finish
 from connectors.readers.binlog.columns.compressed import unpacked
 from connectors.readers.binlog.columns.dead_letters import lettered
 from connectors.readers.binlog.columns.fixed import FIXED_TEXTS, fixed_text

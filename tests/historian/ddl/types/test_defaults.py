@@ -1,5 +1,7 @@
 """Texts are those that MySQL 5.7, 8.0, 9.7 and MariaDB 10.11, 11.8 were seen to print and to fill rows with."""
 
+from dataclasses import replace
+
 import pytest
 
 from historian.ddl import StatementContext, resolve
@@ -173,12 +175,17 @@ def test_the_moment_of_the_statement(definition: str, initial: str) -> None:
         "VARCHAR(36) DEFAULT (UUID())",
         "INT AS (i + 1)",
         "INT AUTO_INCREMENT",
-        "VARBINARY(9) DEFAULT 'é'",
     ],
 )
 def test_what_only_the_server_knows_is_not_guessed(definition: str) -> None:
     column = added(definition)
     assert (column.initial, column.initial_known) == (None, False)
+
+
+@pytest.mark.parametrize("client,initial", [("utf8mb4", "0xC3A9"), ("latin1", "0xE9"), ("binary", "0xC3A9")])
+def test_the_default_of_a_column_of_bytes_is_what_the_client_sent(client: str, initial: str) -> None:
+    column = added("VARBINARY(9) DEFAULT 'é'", replace(NOW, client_charset=client))
+    assert (column.initial, column.default, column.initial_known) == (initial, initial, True)
 
 
 def test_a_literal_in_parentheses_is_an_expression_to_mysql_with_a_known_value() -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.readers.binlog.charsets.multi_byte import MULTI_BYTE
-from connectors.readers.binlog.charsets.single_byte import NONE, SINGLE_BYTE, characters
+from historian.charsets.multi_byte import MULTI_BYTE
+from historian.charsets.single_byte import NONE, SINGLE_BYTE, characters
 from logs.decoder_lab import capture, changes, decode, log_end, planned
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.readers.binlog.charsets.multi_byte import DOUBLE_BYTE, MULTI_BYTE
-from connectors.readers.binlog.charsets.single_byte import NONE, SINGLE_BYTE, characters
-from connectors.readers.binlog.charsets.texts import text_finish
 from connectors.readers.binlog.columns.arrays import Cells
+from connectors.readers.binlog.columns.charsets import text_finish
+from historian.charsets.multi_byte import DOUBLE_BYTE, MULTI_BYTE
+from historian.charsets.single_byte import NONE, SINGLE_BYTE, characters
 from historian.errors import ValueUnrepresentable
 
 VALUES = 300

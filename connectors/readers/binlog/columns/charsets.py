@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from connectors.readers.binlog.charsets.multi_byte import DOUBLE_BYTE, MULTI_BYTE
-from connectors.readers.binlog.charsets.single_byte import NONE, SINGLE_BYTE, characters
 from connectors.readers.binlog.columns.arrays import Cells, Finish, is_ascii, plain, text_array, utf8
 from connectors.readers.binlog.kernels.text.double_byte import LEAD, double_byte_text
 from connectors.readers.binlog.kernels.text.latin1 import CAN_SHUFFLE, STORED_BYTES, shuffles
 from connectors.readers.binlog.kernels.text.single_byte import MAX_UTF8_BYTES, high_bytes, single_byte_text
+from historian.charsets.multi_byte import DOUBLE_BYTE, MULTI_BYTE
+from historian.charsets.single_byte import NONE, SINGLE_BYTE, characters
 from historian.errors import ValueUnrepresentable
 
 if TYPE_CHECKING:
