@@ -289,7 +289,7 @@ def _introduced(literal: DefaultSpec, charset: str, cursor: Cursor) -> DefaultSp
         raw = literal_bytes(literal.text) if literal.kind == "bytes" else raw_bytes(literal.text, client)
         if charset == "binary":
             return DefaultSpec(kind="bytes", text=f"0x{raw.hex()}", introduced=True)
-        return DefaultSpec(kind="string", text=decoded(raw, normal_charset(charset)), introduced=True)
+        return DefaultSpec(kind="string", text=decoded(raw, normal_charset(charset)), introduced=True, raw=raw)
     except UnicodeError:
         return DefaultSpec(kind="expression", text=literal.text)  # nobody here knows that character set
 

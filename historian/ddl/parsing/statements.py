@@ -86,7 +86,7 @@ class DefaultSpec:
         text: what a string says, a number or boolean as digits, bytes as ``0x41`` or ``0b1``, the text of an expression.
         fraction: digits of "now".
         literal: for an expression that is nothing but a literal in parentheses: that literal.
-        introduced: whether a character set stood before it, so that its bytes count and not its characters.
+        introduced: whether a character set stood before it, so that its bytes count and not its characters; ``raw``: these bytes.
     """
 
     kind: Literal["null", "string", "number", "bytes", "now", "expression"]
@@ -94,6 +94,7 @@ class DefaultSpec:
     fraction: int = 0
     literal: DefaultSpec | None = None
     introduced: bool = False
+    raw: bytes = b""
 
 
 KeyKind = Literal["primary", "unique", "index", "foreign"]

@@ -133,6 +133,8 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
 def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> DefaultSpec:
     """A literal as the client sent it becomes what the server made of it; for columns of bytes it is just these bytes."""
     client = context.client_charset
+    if default.raw and kind.name in _BYTES:
+        return replace(default, kind="bytes", text=f"0x{default.raw.hex()}")
     if default.kind != "string" or default.introduced or (default.text.isascii() and unchanged(default.text, client)):
         return default
     if not client and kind.name not in _BYTES:
@@ -219,8 +221,8 @@ def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: Stateme
     name = kind.name
     if name == "year":
         return year_text(text, is_number=default.kind == "number")
-    if name in ("datetime", "timestamp") and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
-        local = in_session(text, session_zone(context.time_zone))
+    if name in ("date", "datetime", "timestamp") and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
+        local = in_session(text, session_zone(context.time_zone), kind.fraction)
         return None if local is None else temporal_text(name, local, kind.fraction, rounds=True)
     if name in _TEMPORAL:
         return temporal_text(name, text, kind.fraction, rounds=context.flavor == "mysql")

@@ -11,7 +11,10 @@ from historian.ddl.types.numbers import as_decimal, integer_text
 __all__ = ["at_microsecond", "in_session", "in_utc", "session_zone", "temporal_text", "year_text"]
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
-_WITH_OFFSET = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{1,2}:\d{1,2})(\.\d+)?([+-]\d{2}:\d{2})", re.ASCII)
+_WITH_OFFSET = re.compile(
+    r"(\d{2}|\d{4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:T|\s+)(\d{1,2})[^\d](\d{1,2})[^\d](\d{1,2})(\.\d*)?([+-]\d{2}:\d{2})",
+    re.ASCII,
+)
 _PARTS = re.compile(
     r"(\d+)[^\d\s](\d+)[^\d\s](\d+)(?:[T\s]+(\d{1,2})(?:[^\d](\d{1,2})(?:[^\d](\d{1,2})(?:\.(\d*))?)?)?)?", re.ASCII
 )
@@ -58,22 +61,27 @@ def in_utc(text: str, zone: tzinfo | None) -> str | None:
     return _printed(local, timezone.utc, 0) + (f".{fraction}" if fraction else "")
 
 
-def in_session(text: str, zone: tzinfo | None) -> str | None:
+def in_session(text: str, zone: tzinfo | None, fraction: int) -> str | None:
     """A literal of MySQL's with an offset behind it, such as ``2020-01-01 00:00:00+02:00``, in the session's time zone.
 
-    Any other text is given back as it is; None where the time zone is not known.
+    Any other text is given back as it is; None where the time zone is not known. The server forgets the offset where it
+    rounds a second up, as a column of *fraction* digits may ask for.
     """
     found = _WITH_OFFSET.fullmatch(text.strip())
     if found is None:
         return text
-    offset = session_zone(found[3])
+    offset, digits = session_zone(found[8]), (found[7] or "")[1:]
+    if digits[fraction : fraction + 1] >= "5":
+        return text.strip()[: found.start(8)]
     if zone is None or offset is None:
         return None
+    year, month, day, hour, minute, second = map(int, found.groups()[:6])
+    year = _full_year(year) if len(found[1]) == 2 else year
     try:
-        moment = datetime.strptime(found[1].replace("T", " "), "%Y-%m-%d %H:%M:%S").replace(tzinfo=offset)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=offset)
     except ValueError:
         return None
-    return _printed(moment, zone, 0) + (found[2] or "")
+    return _printed(moment, zone, 0) + (f".{digits}" if digits else "")
 
 
 def _printed(moment: datetime, zone: tzinfo, fraction: int) -> str:

@@ -182,6 +182,26 @@ def test_what_only_the_server_knows_is_not_guessed(definition: str) -> None:
     assert (column.initial, column.initial_known) == (None, False)
 
 
+@pytest.mark.parametrize(
+    "kind,literal,initial",
+    [
+        ("DATE", "2020-01-01 00:00:00+02:00", "2019-12-31"),
+        ("DATE", "2020-01-01 00:00:00.7+02:00", "2020-01-01"),
+        ("DATETIME", "2020-01-01 00:00:00.7+02:00", "2020-01-01 00:00:01"),
+        ("DATETIME", "2020-01-01 00:00:00.3+02:00", "2019-12-31 19:00:00"),
+        ("DATETIME(6)", "2020-1-1 0:0:0.7+02:00", "2019-12-31 19:00:00.700000"),
+        ("DATETIME(6)", "2020-01-01 00:00:00.7000001+02:00", "2019-12-31 19:00:00.700000"),
+        ("DATETIME", "20.01.01 00:00:00+02:00", "2019-12-31 19:00:00"),
+        ("DATETIME", "2020-01-01 00:00:00 +02:00", "2020-01-01 00:00:00"),
+    ],
+)
+def test_an_offset_leads_into_the_sessions_zone_unless_a_second_is_rounded_up(
+    kind: str, literal: str, initial: str
+) -> None:
+    column = added(f"{kind} DEFAULT '{literal}'", replace(NOW, version=90704, time_zone="-03:00"))
+    assert (column.initial, column.initial_known) == (initial, True)
+
+
 @pytest.mark.parametrize("client,initial", [("utf8mb4", "0xC3A9"), ("latin1", "0xE9"), ("binary", "0xC3A9")])
 def test_the_default_of_a_column_of_bytes_is_what_the_client_sent(client: str, initial: str) -> None:
     column = added("VARBINARY(9) DEFAULT 'é'", replace(NOW, client_charset=client))
