@@ -2,120 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from connectors.config import settings, values
-from connectors.config.compaction import compaction_of
 from connectors.config.evolution import evolution_settings
-from connectors.config.filters import TableFilter, check_pattern
-from connectors.config.model import Model
+from connectors.config.filters import check_pattern
+from connectors.config.model import Bytes, Location, Model, parsed, schema_types
 from connectors.config.shards import refuse_shards, refuse_shared
-from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument, properties
+from connectors.config.sources import BinlogFilesDocument, ServerDocument
+from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument
 from connectors.config.type_options import TypesDocument
-from historian.errors import PositionError
 from historian.globs import is_exact
-from historian.history.online_schema_changes import TOOLS, OnlineChanges
-from historian.positions import parse_position
+from historian.plans.evolution import EvolutionSettings
 from historian.values.policies import DEAD_LETTER, REASONS
 
-__all__ = [
-    "SOURCE_TYPES",
-    "BinlogFilesDocument",
-    "ConsoleDocument",
-    "DeltaDocument",
-    "Document",
-    "HistoryDocument",
-    "ParquetDocument",
-    "RunDocument",
-    "ServerDocument",
-    "TlsDocument",
-]
-
-SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
-
-
-def _base(info: ValidationInfo) -> Path:
-    """The directory that relative paths start from: the YAML file's."""
-    context: dict[str, Path] = info.context or {}
-    return context.get("base", Path.cwd())
-
-
-def _path(value: object, info: ValidationInfo) -> Path:
-    if not isinstance(value, str) or not value:
-        raise ValueError("expected a path")
-    return (_base(info) / Path(value).expanduser()).resolve()
-
-
-def _existing(value: object, info: ValidationInfo) -> Path:
-    path = _path(value, info)
-    if not path.exists():
-        raise ValueError(f"no such file or directory, seen from {_base(info)}")
-    return path
-
-
-def _location(value: object, info: ValidationInfo) -> str:
-    """A directory's path, or the URL of one (s3a://...) as it is."""
-    return value if isinstance(value, str) and "://" in value else str(_path(value, info))
-
-
-def _texts(*kinds: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": list(kinds) if len(kinds) > 1 else kinds[0]})
-
-
-def _parsed(parse: Callable[[Any], object]) -> BeforeValidator:
-    def convert(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise ValueError("expected a text or a number")  # noqa: TRY004 pydantic reports ValueError
-        return parse(value)
-
-    return BeforeValidator(convert)
-
-
-_ExistingPath = Annotated[Any, BeforeValidator(_existing), _texts("string")]
-_Location = Annotated[Any, BeforeValidator(_location), _texts("string")]
+__all__ = ["ConsoleDocument", "DeltaDocument", "Document", "HistoryDocument", "ParquetDocument", "RunDocument"]
 
 
 def _trigger(text: str | int) -> float | str:
     return values.ONCE if text == values.ONCE else values.parse_duration_s(str(text))
 
 
-_Trigger = Annotated[Any, _parsed(_trigger), _texts("string")]
-_Retry = Annotated[Any, _parsed(values.parse_retry_s), _texts("string")]
-_Bytes = Annotated[Any, _parsed(values.parse_bytes), _texts("string", "integer")]
-_Ids = Annotated[Any, _parsed(values.parse_server_ids), _texts("string", "integer")]
-
-
-def _patterns(patterns: list[str]) -> list[str]:
-    TableFilter(tuple(patterns))
-    return patterns
-
-
-def _start(text: str, info: ValidationInfo) -> str:
-    """A start in the form that its kind prints, so that one meaning has one text."""
-    if text in ("earliest", "latest"):
-        return text
-    flavor: str = info.data.get("flavor") or info.data.get("type") or "mysql"
-    try:
-        return str(parse_position(text, flavor))
-    except PositionError as error:
-        raise ValueError(f"expected earliest, latest, FILE:OFFSET, or GTIDs of {flavor}: {error.expected}") from None
-
-
-def _pattern(text: str) -> str:
-    check_pattern(text)
-    return text
+_Trigger = Annotated[Any, parsed(_trigger), schema_types("string")]
+_Retry = Annotated[Any, parsed(values.parse_retry_s), schema_types("string")]
 
 
 def _glob(text: str) -> str:
@@ -123,25 +35,8 @@ def _glob(text: str) -> str:
         raise ValueError(
             "expected DATABASE.TABLE, each with * and ? as wildcards; of several that match the last one wins"
         )
-    return _pattern(text)
-
-
-def _table_name(text: str) -> str:
-    database, _, table = text.partition(".")
-    if not (database and table):
-        raise ValueError("expected DATABASE.TABLE")
+    check_pattern(text)
     return text
-
-
-_Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
-_Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
-_Tool = Literal["gh-ost", "pt-online-schema-change", "spirit", "vitess"]
-_TOOL_NAMES: tuple[_Tool, ...] = get_args(_Tool)
-_TableNames = list[Annotated[str, AfterValidator(_table_name)]]
-
-
-def _filter(patterns: list[str], tools: list[_Tool]) -> TableFilter:
-    return TableFilter(tuple(patterns), OnlineChanges(tuple(tool for tool in TOOLS if tool.name in tools)))
 
 
 def _schema(text: str) -> str:
@@ -151,111 +46,6 @@ def _schema(text: str) -> str:
 
 
 _Schema = Annotated[str, AfterValidator(_schema)]
-
-_TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out. Tables that a later change takes in or out stop."
-_START = "Where the first run begins: `earliest`, `latest`, GTIDs, or `FILE:OFFSET`."
-_TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
-_SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."
-
-
-class TlsDocument(Model):
-    """How the connection is protected."""
-
-    mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = Field(
-        default="preferred",
-        description="`preferred`: where the server offers it. `verify_ca` checks the certificate, `verify_identity` the name too.",
-    )
-    ca: _ExistingPath = Field(default=None, description="PEM file of the authorities to verify with.")
-    cert: _ExistingPath = Field(default=None, description="PEM file of the client's certificate.")
-    key: _ExistingPath = Field(default=None, description="PEM file of the certificate's key.")
-
-    @model_validator(mode="after")
-    def _whole(self) -> TlsDocument:
-        if self.mode == "verify_ca" and self.ca is None:
-            raise ValueError("mode verify_ca needs ca, the file to verify the server's certificate with")
-        if (self.cert is None) != (self.key is None):
-            raise ValueError("cert and key are given together or not at all")
-        return self
-
-    def plain(self) -> settings.Tls:
-        """The plain value."""
-        return settings.Tls(mode=self.mode, ca=self.ca, cert=self.cert, key=self.key)
-
-
-class ServerDocument(Model):
-    """A live server."""
-
-    type: Literal["mysql", "mariadb"]
-    host: str = Field(min_length=1, description="The server's name or address.")
-    port: int = Field(default=3306, ge=1, le=65535, description="The server's port.")
-    user: str = Field(
-        min_length=1,
-        description="Needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT. MariaDB 10.5 and later: BINLOG MONITOR.",
-    )
-    password: SecretStr = Field(default=SecretStr(""), description="Best a reference: `${env:NAME}`.")
-    tls: TlsDocument = Field(
-        default=TlsDocument(), description="How the connection is encrypted and the server verified."
-    )
-    server_id: _Ids = Field(
-        default=None,
-        description="An id, or a range such as `5400-5499`: one id for each connection. By default a hundred ids that follow from `name`.",
-    )
-    tables: _Patterns = Field(default=["*.*"], description=_TABLES)
-    online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
-    start: _Start = Field(default="earliest", description=_START)
-    schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
-    accept_cascades: _TableNames = Field(
-        default=[],
-        description="Child tables that cascades may change without a trace in the log. Their targets can then be wrong.",
-    )
-
-    def plain(self, name: str) -> settings.SourceConfig:
-        """The plain value, for a connector of that *name*."""
-        return settings.ServerSource(
-            flavor=self.type,
-            host=self.host,
-            port=self.port,
-            user=self.user,
-            password=self.password.get_secret_value(),
-            tls=self.tls.plain(),
-            server_ids=self.server_id or values.server_ids_of(name),
-            tables=_filter(self.tables, self.online_changes),
-            start=self.start,
-            accept_cascades=tuple(self.accept_cascades),
-            schema=self.schema_file,
-        )
-
-
-class BinlogFilesDocument(Model):
-    """Binlog files without their server."""
-
-    type: Literal["binlog-files"]
-    flavor: Literal["mysql", "mariadb"] = Field(default="mysql", description="Whose files they are.")
-    directory: _ExistingPath = Field(
-        default=None, description="Directory of binlog files. Either this key or `files` is required."
-    )
-    files: list[_ExistingPath] = Field(default=[], description="Binlog files and directories, oldest first.")
-    tables: _Patterns = Field(default=["*.*"], description=_TABLES)
-    online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
-    start: _Start = Field(default="earliest", description=_START)
-    schema_file: _ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
-
-    @model_validator(mode="after")
-    def _one_place(self) -> BinlogFilesDocument:
-        if (self.directory is None) == (not self.files):
-            raise ValueError("expected either directory or files")
-        return self
-
-    def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other source's
-        """The plain value."""
-        return settings.BinlogFilesSource(
-            flavor=self.flavor,
-            directory=self.directory,
-            files=tuple(self.files),
-            tables=_filter(self.tables, self.online_changes),
-            start=self.start,
-            schema=self.schema_file,
-        )
 
 
 class HistoryDocument(Model):
@@ -279,7 +69,7 @@ class DeltaDocument(TargetsDocument):
     """A lake of Delta tables."""
 
     type: Literal["delta"]
-    path: _Location = Field(
+    path: Location = Field(
         default=None,
         description="Directory of the lake, or a URL that Spark can write to. Either this key or `catalog` is required.",
     )
@@ -291,52 +81,46 @@ class DeltaDocument(TargetsDocument):
 
     @model_validator(mode="after")
     def _targets(self) -> DeltaDocument:
-        for pattern, chosen in self._chosen().items():
-            kinds = (chosen.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
+        chosen = self._chosen()
+        for pattern, keys in chosen.items():
+            where = f" (of tables {pattern})" if pattern else ""
+            kinds = (keys.get(kind, getattr(self, kind)) for kind in ("changelog", "mirror", "history"))
             names = [name for name in kinds if name is not None]
-            if not (is_exact(pattern) or chosen.get("into") or all("{table" in name for name in names)):
-                raise ValueError(f"{NOT_ONE_EACH} (of tables {pattern})")
+            if not (is_exact(pattern) or keys.get("into") or all("{table" in name for name in names)):
+                raise ValueError(f"{NOT_ONE_EACH}{where}")
             if not names or len(set(names)) < len(names):
-                where = f" (of tables {pattern})" if pattern else ""
                 raise ValueError(
                     f"expected different names for changelog, mirror and history, at least one of them{where}"
                 )
-            if chosen.get("mirror_every_us", self.mirror_every) and chosen.get("changelog", self.changelog) is None:
-                where = f" (of tables {pattern})" if pattern else ""
+            if keys.get("mirror_every_us", self.mirror_every) and keys.get("changelog", self.changelog) is None:
                 raise ValueError(
                     f"expected a changelog, from which rows are applied, where mirror_every is said{where}"
                 )
-            refuse_shards(pattern, chosen)
-        refuse_shared({pattern: chosen["into"] for pattern, chosen in self._chosen().items() if chosen.get("into")})
+            refuse_shards(pattern, keys)
+        refuse_shared({pattern: keys["into"] for pattern, keys in chosen.items() if keys.get("into")})
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self
 
     def _chosen(self) -> dict[str, dict[str, Any]]:
         """What each pattern says, and "" for what holds for all tables."""
-        own = {"evolution": evolution_settings(self.evolution.model_dump())}
+        own = {"evolution": self._evolution()}
         return {"": own, **{pattern: {**own, **dict(chosen.chosen())} for pattern, chosen in self.tables.items()}}
+
+    def _evolution(self) -> EvolutionSettings:
+        """With the preset, which a table's own actions need not name."""
+        return evolution_settings(self.evolution.model_dump())
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
         return settings.DeltaSinkConfig(
-            path=self.path or "",
-            catalog=self.catalog,
-            changelog=self.changelog,
-            changelog_columns=tuple(self.changelog_columns),
-            mirror=self.mirror,
-            mirror_deletes=self.mirror_deletes,
-            history=self.history,
-            history_names=self.history_names,
-            key=tuple(self.key),
-            keyless=self.keyless,
-            mirror_every_us=self.mirror_every,
-            cluster=self.cluster,
-            table_properties=properties(self.table_properties),
-            evolution=evolution_settings(self.evolution.model_dump()),
-            compact=compaction_of(self.compact),
-            writer=self.writer,
-            tables=tuple((pattern, chosen.chosen()) for pattern, chosen in self.tables.items()),
+            **{
+                **dict(self.plain_values()),
+                "path": self.path or "",
+                "catalog": self.catalog,
+                "evolution": self._evolution(),
+                "tables": tuple((pattern, chosen.chosen()) for pattern, chosen in self.tables.items()),
+            }
         )
 
 
@@ -344,7 +128,7 @@ class ParquetDocument(Model):
     """Directories of Parquet files."""
 
     type: Literal["parquet"]
-    path: _Location = Field(description="Directory of the changelogs, or a URL that `pyarrow.fs` can write to.")
+    path: Location = Field(description="Directory of the changelogs, or a URL that `pyarrow.fs` can write to.")
     changelog: TargetName = Field(default="{database}_{table}_changes", description="Name of each table's directory.")
 
     def plain(self) -> settings.SinkConfig:
@@ -370,10 +154,10 @@ class RunDocument(Model):
         default=2.0,
         description="Time from the start of one plan to the next, such as `2 seconds`. `once`: end at the present end of the log.",
     )
-    max_batch_bytes: _Bytes = Field(
+    max_batch_bytes: Bytes = Field(
         default=256_000_000, description="The most log in one plan, such as `256 MB`. A transaction is never cut."
     )
-    batch_bytes: _Bytes | None = Field(
+    batch_bytes: Bytes | None = Field(
         default=None,
         description="The log for which a plan is made before the trigger's time. By default `max_batch_bytes`.",
     )
@@ -425,7 +209,7 @@ class Document(Model):
     run: RunDocument = Field(default=RunDocument(), description="When plans are made, and how large they are.")
 
     @model_validator(mode="after")
-    def _keeps_letters(self) -> Document:
+    def _keeps_dead_letters(self) -> Document:
         chosen = (self.types, *self.types.columns.values())
         for key in REASONS:
             wanted = any(getattr(type_options, key) == DEAD_LETTER for type_options in chosen)

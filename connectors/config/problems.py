@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectors.config.document import SOURCE_TYPES, Document
+from connectors.config.document import Document
 from connectors.config.environment import JsonPath, path_text
+from connectors.config.sources import SOURCE_TYPES
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -82,13 +83,13 @@ def _closest(word: str, known: tuple[str, ...]) -> str:
 
 def _keys_at(path: JsonPath) -> tuple[str, ...]:
     """The keys that the mapping at *path* may have."""
-    from connectors.config import document
+    from connectors.config import document, sources
     from connectors.config.evolution import EvolutionDocument
 
     models: dict[JsonPath, tuple[type[BaseModel], ...]] = {
         (): (Document,),
-        ("source",): (document.ServerDocument, document.BinlogFilesDocument),
-        ("source", "tls"): (document.TlsDocument,),
+        ("source",): (sources.ServerDocument, sources.BinlogFilesDocument),
+        ("source", "tls"): (sources.TlsDocument,),
         ("history",): (document.HistoryDocument,),
         ("sinks",): (document.DeltaDocument, document.ParquetDocument, document.ConsoleDocument),
         ("sinks", "evolution"): (EvolutionDocument,),

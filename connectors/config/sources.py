@@ -1,0 +1,164 @@
+"""The document's part on sources: a live server, or binlog files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, model_validator
+
+from connectors.config import settings, values
+from connectors.config.filters import TableFilter, check_pattern
+from connectors.config.model import ExistingPath, Model, parsed, schema_types
+from historian.errors import PositionError
+from historian.history.online_schema_changes import TOOLS, OnlineChanges
+from historian.positions import parse_position
+
+__all__ = ["SOURCE_TYPES", "BinlogFilesDocument", "ServerDocument", "TlsDocument"]
+
+SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
+
+
+def _patterns(patterns: list[str]) -> list[str]:
+    TableFilter(tuple(patterns))
+    return patterns
+
+
+def _start(text: str, info: ValidationInfo) -> str:
+    """A start in the form that its kind prints, so that one meaning has one text."""
+    if text in ("earliest", "latest"):
+        return text
+    flavor: str = info.data.get("flavor") or info.data.get("type") or "mysql"
+    try:
+        return str(parse_position(text, flavor))
+    except PositionError as error:
+        raise ValueError(f"expected earliest, latest, FILE:OFFSET, or GTIDs of {flavor}: {error.expected}") from None
+
+
+def _pattern(text: str) -> str:
+    check_pattern(text)
+    return text
+
+
+def _table_name(text: str) -> str:
+    database, _, table = text.partition(".")
+    if not (database and table):
+        raise ValueError("expected DATABASE.TABLE")
+    return text
+
+
+_Ids = Annotated[Any, parsed(values.parse_server_ids), schema_types("string", "integer")]
+_Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
+_Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
+_Tool = Literal["gh-ost", "pt-online-schema-change", "spirit", "vitess"]
+_TOOL_NAMES: tuple[_Tool, ...] = get_args(_Tool)
+_TableNames = list[Annotated[str, AfterValidator(_table_name)]]
+
+
+def _filter(patterns: list[str], tools: list[_Tool]) -> TableFilter:
+    return TableFilter(tuple(patterns), OnlineChanges(tuple(tool for tool in TOOLS if tool.name in tools)))
+
+
+_TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out. Tables that a later change takes in or out stop."
+_START = "Where the first run begins: `earliest`, `latest`, GTIDs, or `FILE:OFFSET`."
+_TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
+_SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."
+
+
+class TlsDocument(Model):
+    """How the connection is protected."""
+
+    mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = Field(
+        default="preferred",
+        description="`preferred`: where the server offers it. `verify_ca` checks the certificate, `verify_identity` the name too.",
+    )
+    ca: ExistingPath = Field(default=None, description="PEM file of the authorities to verify with.")
+    cert: ExistingPath = Field(default=None, description="PEM file of the client's certificate.")
+    key: ExistingPath = Field(default=None, description="PEM file of the certificate's key.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> TlsDocument:
+        if self.mode == "verify_ca" and self.ca is None:
+            raise ValueError("mode verify_ca needs ca, the file to verify the server's certificate with")
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key are given together or not at all")
+        return self
+
+    def plain(self) -> settings.Tls:
+        """The plain value."""
+        return settings.Tls(mode=self.mode, ca=self.ca, cert=self.cert, key=self.key)
+
+
+class ServerDocument(Model):
+    """A live server."""
+
+    type: Literal["mysql", "mariadb"]
+    host: str = Field(min_length=1, description="The server's name or address.")
+    port: int = Field(default=3306, ge=1, le=65535, description="The server's port.")
+    user: str = Field(
+        min_length=1,
+        description="Needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT. MariaDB 10.5 and later: BINLOG MONITOR.",
+    )
+    password: SecretStr = Field(default=SecretStr(""), description="Best a reference: `${env:NAME}`.")
+    tls: TlsDocument = Field(
+        default=TlsDocument(), description="How the connection is encrypted and the server verified."
+    )
+    server_id: _Ids = Field(
+        default=None,
+        description="An id, or a range such as `5400-5499`: one id for each connection. By default a hundred ids that follow from `name`.",
+    )
+    tables: _Patterns = Field(default=["*.*"], description=_TABLES)
+    online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
+    start: _Start = Field(default="earliest", description=_START)
+    schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
+    accept_cascades: _TableNames = Field(
+        default=[],
+        description="Child tables that cascades may change without a trace in the log. Their targets can then be wrong.",
+    )
+
+    def plain(self, name: str) -> settings.SourceConfig:
+        """The plain value, for a connector of that *name*."""
+        return settings.ServerSource(
+            flavor=self.type,
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password.get_secret_value(),
+            tls=self.tls.plain(),
+            server_ids=self.server_id or values.server_ids_of(name),
+            tables=_filter(self.tables, self.online_changes),
+            start=self.start,
+            accept_cascades=tuple(self.accept_cascades),
+            schema=self.schema_file,
+        )
+
+
+class BinlogFilesDocument(Model):
+    """Binlog files without their server."""
+
+    type: Literal["binlog-files"]
+    flavor: Literal["mysql", "mariadb"] = Field(default="mysql", description="Whose files they are.")
+    directory: ExistingPath = Field(
+        default=None, description="Directory of binlog files. Either this key or `files` is required."
+    )
+    files: list[ExistingPath] = Field(default=[], description="Binlog files and directories, oldest first.")
+    tables: _Patterns = Field(default=["*.*"], description=_TABLES)
+    online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
+    start: _Start = Field(default="earliest", description=_START)
+    schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> BinlogFilesDocument:
+        if (self.directory is None) == (not self.files):
+            raise ValueError("expected either directory or files")
+        return self
+
+    def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other source's
+        """The plain value."""
+        return settings.BinlogFilesSource(
+            flavor=self.flavor,
+            directory=self.directory,
+            files=tuple(self.files),
+            tables=_filter(self.tables, self.online_changes),
+            start=self.start,
+            schema=self.schema_file,
+        )
