@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.events.layout import FormatDescription, event_name
+from connectors.readers.binlog.events.layout import HEADER_BYTES, FormatDescription, event_name
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows
 from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.scan.unsupported_events import other_kind
@@ -19,6 +19,7 @@ from connectors.readers.binlog.transport.dump import Dump
 from connectors.readers.binlog.transport.failover import translate
 from connectors.readers.binlog.transport.files import FileHead, FileStream, LogFile, list_files, read_head
 from connectors.readers.binlog.transport.membership import members
+from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.unpacking import unpacked
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -32,6 +33,8 @@ __all__ = ["MOST_DUMPS", "BinlogFilesReader", "BinlogServerReader"]
 
 _COMMIT_LAG_S = 5.0
 _LAG_STEP_S = 0.02
+_ROTATE_BYTES = HEADER_BYTES + 8 + CHECKSUM_BYTES
+"""A ROTATE event but for the name in it."""
 _WOKEN_PAUSE_S = 1.0
 MOST_DUMPS = 32
 """That one reader has open at a time. Ranges are read by a few threads, so more are a mistake of ours: the source must not pay."""
@@ -194,6 +197,7 @@ class BinlogServerReader(BinlogReader):
         self._waits_as = "historian waits"
         self._dumps: list[Dump] = []
         self._asks = False
+        self._nameable: dict[str, int] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _server_reader, (self.address, self.flavor)
@@ -326,7 +330,22 @@ class BinlogServerReader(BinlogReader):
 
     # ---- the log ---------------------------------------------------------------------------------------------------
     def _stream(self, file: str, offset: int) -> WindowStream:
+        if not Dump.may_start(offset):
+            file, offset = self._behind_rotation(file, offset)
         return self._dump(lambda dump: dump.from_file(file, offset))
+
+    def _behind_rotation(self, file: str, offset: int) -> tuple[str, int]:
+        """The next file's begin where no transaction has room between *offset* and the file's end.
+
+        A file beyond 4 GB is closed behind the transaction that made it so large.
+        """
+        sizes = {str(name): int(size) for name, size, *_ in self._ask("SHOW BINARY LOGS")}
+        names = list(sizes)
+        if file not in sizes or file == names[-1]:
+            return file, offset
+        following = names[names.index(file) + 1]
+        left = sizes[file] - offset
+        return (following, FIRST_EVENT) if 0 <= left <= _ROTATE_BYTES + len(following) else (file, offset)
 
     def _dump(self, begin: Any) -> Dump:
         import pymysql
@@ -340,7 +359,7 @@ class BinlogServerReader(BinlogReader):
                 found=str(len(self._dumps)),
                 next_step="start again, and report this as a mistake in historian",
             )
-        dump = Dump(self.address, self.flavor)
+        dump = Dump(self.address, self.flavor, self._nameable)
         self._dumps.append(dump)
         try:
             begin(dump)
@@ -374,7 +393,7 @@ class BinlogServerReader(BinlogReader):
         """The log's end now, with the GTIDs of everything before it."""
         file, offset = self._status()
         if self.flavor == "mariadb":
-            gtids = str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0] or "")
+            gtids = self._gtids_at(file, offset)
             return self._at(file, offset, ",".join(sorted(gtids.split(","))) and str(MariadbGtids.parse(gtids)))
         mode, executed = self._ask("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_executed")[0]
         if not executed:
@@ -382,6 +401,19 @@ class BinlogServerReader(BinlogReader):
         if mode != "ON":
             return self._count(self._at(file, offset, ""))
         return self._end_behind(GtidSet.parse(executed))
+
+    def _gtids_at(self, file: str, offset: int) -> str:
+        """MariaDB's position there, which is the log's end or was a moment ago."""
+        if Dump.may_start(offset):
+            return str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0] or "")
+        # The function takes four bytes of an offset.
+        begin = self._gtids_before(file)
+        scanner = Scanner(self._at(file, FIRST_EVENT, begin), count_only=True)
+        with closing(self._stream(file, FIRST_EVENT)) as stream:
+            for window in stream.windows(end=offset):
+                for _ in scanner.feed(window, stream.formats[window.file]):
+                    pass
+        return scanner.position.gtids
 
     def _end_behind(self, executed: GtidSet) -> LogPosition:
         """The end of a log that holds *executed*, and perhaps transactions that are not counted as executed yet."""
@@ -394,7 +426,12 @@ class BinlogServerReader(BinlogReader):
                 for _ in scanner.feed(window, dump.formats[window.file]):
                     pass
             gtids = executed if scanner is None else scanner.position.gtids
-            return self._at(dump.file, dump.offset, gtids)
+            return self._at(dump.file, self._whole_offset(dump.file, dump.offset), gtids)
+
+    def _whole_offset(self, file: str, offset: int) -> int:
+        """An *offset* near the log's end of which a server before 8.0.26 has told the low half alone."""
+        newest, end = self._status()
+        return offset + ((end - offset) & ~0xFFFFFFFF) if newest == file and end > offset else offset
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when the server sends something behind *position*, see :class:`connectors.readers.base.Reader`.

@@ -17,7 +17,7 @@ from databases.servers import Server
 from historian.plans.plans import Plan
 from replicas.replica import Replica
 
-__all__ = ["Tracked", "unlogged"]
+__all__ = ["Tracked", "delivered", "unlogged"]
 
 Delivered = list[tuple[str, dict[str, Any]]]
 

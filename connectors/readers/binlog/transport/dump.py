@@ -17,6 +17,8 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from connectors.readers.binlog.events.error_location import error_location
 from connectors.readers.binlog.events.layout import (
     HEADER_BYTES,
@@ -42,7 +44,7 @@ from connectors.readers.binlog.kernels.log.finding import (
     find_in_packets,
 )
 from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, take_server_id
-from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES, ReadBuffer
+from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES, WINDOW_BYTES, ReadBuffer
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.positions import GtidSet
@@ -108,7 +110,7 @@ class Dump:
         server_id: the id that it is known by to the server; 0 before it starts.
     """
 
-    def __init__(self, address: ServerAddress, flavor: str) -> None:
+    def __init__(self, address: ServerAddress, flavor: str, nameable: dict[str, int] | None = None) -> None:
         self.formats: dict[str, FormatDescription] = {}
         self.server_id = 0
         self._address, self._flavor = address, flavor
@@ -117,6 +119,8 @@ class Dump:
         self._received_bytes = 0
         self._streams = False
         self._where = ""
+        self._nameable = {} if nameable is None else nameable
+        self._begin = 0
 
     @staticmethod
     def may_start(offset: int) -> bool:
@@ -127,14 +131,13 @@ class Dump:
         """Starts at *offset* of *file*; an empty *file* is the log's first.
 
         With *waits_as* it goes on for ever, and holds the user lock of that name, by which it can be found and ended.
+
+        The protocol has four bytes for an offset. Beyond them the dump starts at the last event that they can name, as far as
+        that is known, else at the file's first one, and what comes before *offset* is passed over.
         """
-        if not self.may_start(offset):
-            raise SourceError(
-                "a dump cannot start beyond 4 GB in a file",
-                where=f"{file}:{offset}",
-                next_step="start at the next file's first event",
-            )
         self._where = f"{file}:{offset}"
+        if not self.may_start(offset):
+            self._begin, offset = offset, self._nameable.get(file, _FIRST_EVENT)
         self._read_buffer.begin_file(file, offset)
         server_id = self._prepare()
         if waits_as:
@@ -232,7 +235,7 @@ class Dump:
             while True:
                 code = find_in_packets(*read_buffer.arguments())
                 if code or read_buffer.is_full():
-                    window = read_buffer.window(end=end)
+                    window = self._window(end)
                     if window is not None:
                         yield window
                 if code == END:
@@ -243,9 +246,32 @@ class Dump:
                     raise self._failure(code)
                 if not code:
                     break
-        window = read_buffer.window(end=end)
+        window = self._window(end)
         if window is not None:
             yield window
+
+    def _window(self, end: int | None) -> Window | None:
+        """What was found, from where the dump was to begin."""
+        window = self._read_buffer.window(end=end)
+        if window is None:
+            return None
+        nameable = int(np.searchsorted(window.offsets, _MAX_OFFSET, side="right"))
+        if nameable and self._read_buffer.offset > _MAX_OFFSET - WINDOW_BYTES:
+            self._nameable[window.file] = int(window.offsets[nameable - 1])
+        if not self._begin:
+            return window
+        first = int(np.searchsorted(window.offsets, self._begin))
+        if first == len(window.offsets):
+            return None
+        if window.offsets[first] != self._begin:
+            raise LogCorrupt(
+                "no event begins at the position",
+                where=f"{window.file}:{self._begin}",
+                found=f"one at {window.offsets[first]}",
+                next_step="is it a position of this server's log?",
+            )
+        self._begin = 0
+        return window.part(first, len(window.offsets))
 
     def rings(self, timeout_s: float) -> bool:
         """Whether a transaction begins, or the dump ends, within that time; of a dump that waits. It follows the log's files."""
@@ -337,9 +363,10 @@ class Dump:
                     return False
                 read_buffer.begin_file(file, offset)
         elif first.type in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
-            # It says how far the server has come over transactions that were not to be sent.
+            # It says how far the server has come over transactions that were not to be sent; the first kind in four bytes.
+            high = read_buffer.offset & ~0xFFFFFFFF
             is_first = first.type == EventType.HEARTBEAT
-            read_buffer.pass_to(max(read_buffer.offset, first.next_offset if is_first else heartbeat_v2(event)))
+            read_buffer.pass_to(max(read_buffer.offset, high | first.next_offset if is_first else heartbeat_v2(event)))
         return True
 
     def _failure(self, code: int) -> SourceError:
