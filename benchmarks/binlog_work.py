@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress, TlsSettings
 from historian.changelog.operations import physical_name
 from historian.plans.plans import LogRange

@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 from binlog_work import Work, in_turn, report
 from orders import create_orders, fill_orders, updated_orders
 
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from databases.servers import start_server
 from logs.decoder_lab import planned
 

@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 from binlog_work import Work, address, in_own_file, report
 from orders import create_orders, fill_orders
 
-from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from databases.servers import start_server
 from logs.decoder_lab import capture, planned
 

@@ -97,7 +97,7 @@ def _config(sources: Sequence[Path], binlog: Sequence[Path], schema: Path | None
 def _of_files(paths: Sequence[Path], schema: Path | None) -> PipelineConfig:
     """A configuration for files that have none."""
     from connectors.config import BinlogFilesSource, HistoryConfig, PipelineConfig, RunConfig
-    from connectors.readers.binlog.reader import BinlogFilesReader
+    from connectors.readers.binlog.files_reader import BinlogFilesReader
 
     files = tuple(path.expanduser() for path in paths)
     return PipelineConfig(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, Tls, revision
-from connectors.readers.binlog.reader import BinlogFilesReader, BinlogServerReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress, TlsSettings
 from connectors.tracking.tracker import Tracker
 from historian.store import Store

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from connectors.readers.base import Bound, Reader, Scanned, Statement, TableMapped
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.log_reader import BinlogReader
-from connectors.readers.binlog.reader import BinlogFilesReader, BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
 from databases.servers import Server
 from historian.errors import LogPurged, SourceError
@@ -330,7 +331,7 @@ def test_a_place_inside_a_transaction_is_refused(log: Log, reader: BinlogReader)
 def test_gtids_that_were_never_executed_are_refused(
     log: Log, reader: BinlogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.readers.binlog.reader._COMMIT_LAG_S", 0.0)
+    monkeypatch.setattr("connectors.readers.binlog.server_reader._COMMIT_LAG_S", 0.0)
     gtids = "7-7-7" if log.server.flavor == "mariadb" else "11111111-2222-3333-4444-555555555555:1-5"
     with pytest.raises(LogPurged, match="has not executed the position"):
         reader.locate(LogPosition(flavor=log.server.flavor, gtids=gtids, file="", offset=0))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.tracking.tracker import Tracker
 from historian.changelog.operations import Op
 from historian.names import TableName

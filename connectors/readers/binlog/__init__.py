@@ -1,6 +1,6 @@
-"""Binlogs of MySQL and MariaDB, live and in files: ``reader`` puts the rooms together.
+"""Binlogs of MySQL and MariaDB, live and in files: ``files_reader`` and ``server_reader`` put the rooms together.
 
 Histories and sinks do not belong here.
 
-Open to other rooms: ``reader``.
+Open to other rooms: ``files_reader``, ``server_reader``.
 """

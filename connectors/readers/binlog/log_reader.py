@@ -28,7 +28,7 @@ from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
 from historian.positions.places import Place
 
-__all__ = ["FIRST_EVENT", "BinlogReader", "Windows"]
+__all__ = ["FIRST_EVENT", "BinlogReader", "Windows", "foreign_range"]
 
 Windows = Generator[Window, None, None]
 FIRST_EVENT = 4
@@ -367,3 +367,14 @@ class BinlogReader(ABC):
     @abstractmethod
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         """The range's windows, and the tables with places in this log, where the range's file is another server's."""
+
+
+def foreign_range(where: str, wanted: str, server: str) -> SourceError:
+    """The error of a range that was planned on the server *wanted* and cannot be found on *server*."""
+    return SourceError(
+        "a range of another server's log, without GTIDs that would find it here",
+        where=where,
+        expected=f"server {wanted}",
+        found=server,
+        next_step="connect to the server that the range was planned on",
+    )

@@ -22,7 +22,7 @@ from connectors.cli import app
 from connectors.cli.terminal.outcome import ExitCode, exit_code
 from connectors.config import load_config
 from connectors.pipeline.lakes import check_made_here
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.tracking.sources import make_tracker
 from historian import errors
 from historian.errors import HistorianError

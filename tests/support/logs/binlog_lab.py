@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from connectors.readers.base import Bound, Reader, Scanned
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.log_reader import BinlogReader
-from connectors.readers.binlog.reader import BinlogFilesReader, BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
 from connectors.tracking.capture import capture_catalog
 from databases.servers import Server

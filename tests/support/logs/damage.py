@@ -31,8 +31,8 @@ import numpy as np
 from connectors.config import BinlogFilesSource, HistoryConfig, PipelineConfig, RunConfig
 from connectors.readers.binlog import log_reader
 from connectors.readers.binlog.events.layout import EventType
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.kernels.log import finding
-from connectors.readers.binlog.reader import BinlogFilesReader
 from connectors.readers.binlog.transport import files, read_buffer
 from connectors.tail.follow import Tail
 from connectors.tail.log_order import in_log_order

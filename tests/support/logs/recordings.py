@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from databases.servers import Server
 from logs.binlog_lab import only_place, planned_tables, run
 from logs.damage import Recording

@@ -20,6 +20,7 @@ __all__ = [
     "FLAG_THREAD_SPECIFIC",
     "HEADER_BYTES",
     "MAGIC",
+    "ROTATE_BYTES",
     "EventType",
     "FormatDescription",
     "Header",
@@ -37,6 +38,8 @@ __all__ = [
 
 MAGIC = b"\xfebin"
 HEADER_BYTES = 19
+ROTATE_BYTES = HEADER_BYTES + 8 + 4
+"""A ROTATE event with its checksum, but for the name of the file in it."""
 FLAG_IN_USE = 0x1
 FLAG_THREAD_SPECIFIC = 0x4
 FLAG_ARTIFICIAL = 0x20

@@ -61,6 +61,12 @@ def script(rng: random.Random, server: str) -> Script:
     return Script(
         steps=steps,
         stops=frozenset(
-            {"only the server knows what old rows hold", " TIMESTAMP NULL DEFAULT", "initial value is none of its type"}
+            {
+                "only the server knows what old rows hold",
+                " TIMESTAMP NULL DEFAULT",
+                " TIMESTAMP(3) NULL",
+                " TIMESTAMP(6) NULL",
+                "initial value is none of its type",
+            }
         ),
     )

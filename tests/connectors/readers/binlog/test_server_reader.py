@@ -15,7 +15,7 @@ import pytest
 
 from connectors.readers.base import Statement, TableMapped
 from connectors.readers.binlog.events.crosscheck import mismatch
-from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ConnectionLost, TlsSettings, take_server_id
 from connectors.readers.binlog.transport.dump import Dump
 from databases.replication import follow, wait_for
@@ -524,7 +524,7 @@ def test_a_range_is_read_on_the_replica_after_a_failover(
 
 
 def test_a_log_that_was_reset_is_refused(fresh_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.readers.binlog.reader._COMMIT_LAG_S", 0.0)
+    monkeypatch.setattr("connectors.readers.binlog.server_reader._COMMIT_LAG_S", 0.0)
     server = fresh_server("mysql57")
     run(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT)")
     with contextlib.closing(live_reader(server)) as reader:
@@ -544,7 +544,7 @@ def test_files_of_a_server_that_still_writes_are_read_to_the_last_whole_transact
     path = own.binlog_files()[-1]
     whole = files_reader(own).end()
     copy = tmp_path / path.name
-    from connectors.readers.binlog.reader import BinlogFilesReader
+    from connectors.readers.binlog.files_reader import BinlogFilesReader
 
     copy.write_bytes(path.read_bytes()[: whole.offset - 5])
     reader = BinlogFilesReader([copy])

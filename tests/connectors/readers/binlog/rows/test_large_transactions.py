@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.readers.base import Bound, Scanned
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.rows.decoder import RangeDecoder
 from connectors.readers.binlog.transport import read_buffer, unpacking
 from logs.binlog_lab import range_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from connectors.readers.base import Bound, Scanned, XaCommitted
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.transport import read_buffer
 from connectors.readers.binlog.xa import commit_order
 from connectors.tracking.prepared_transactions import Commit, attached

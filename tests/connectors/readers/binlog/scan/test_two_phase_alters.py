@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from connectors.readers.base import Statement
-from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from databases.servers import Server, start_server
 from historian.plans.plans import PlannedTable
 from historian.positions import LogPosition

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.transport.files import list_files, read_head
 from historian.errors import HistorianError, LogCorrupt, LogPurged, SourceError
 from historian.positions import LogPosition

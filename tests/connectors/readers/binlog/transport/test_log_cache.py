@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from connectors.readers.base import Bound
-from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.log_cache import MAX_KEPT_BYTES
 from connectors.tracking.ranges import cut_ranges
 from databases.servers import Server

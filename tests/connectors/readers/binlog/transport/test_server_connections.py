@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from connectors.readers.base import Bound
-from connectors.readers.binlog import reader as module
-from connectors.readers.binlog.reader import BinlogServerReader
+from connectors.readers.binlog import server_reader as module
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport import dump
 from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress
 from databases.servers import Server

@@ -12,7 +12,7 @@ import pytest
 
 from connectors.readers.base import Bound
 from connectors.readers.binlog import log_reader
-from connectors.readers.binlog.reader import BinlogFilesReader
+from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
 from connectors.readers.binlog.xa import prepared

@@ -1,167 +1,37 @@
-"""The two readers of binlogs: of a live server, and of files."""
+"""The reader of a live server's binlog."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.events.layout import HEADER_BYTES, FormatDescription, event_name
-from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows
+from connectors.readers.binlog.events.layout import ROTATE_BYTES
+from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, foreign_range
 from connectors.readers.binlog.scan.scanner import Scanner
-from connectors.readers.binlog.scan.unsupported_events import other_kind
 from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, server_id_lock
 from connectors.readers.binlog.transport.dump import Dump
 from connectors.readers.binlog.transport.failover import translate
-from connectors.readers.binlog.transport.files import FileHead, FileStream, LogFile, list_files, read_head
 from connectors.readers.binlog.transport.membership import members
-from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.unpacking import unpacked
-from historian.errors import LogCorrupt, LogPurged, SourceError
+from historian.errors import LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, PreparedXa, missing_from, parse_gtids
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["MOST_DUMPS", "BinlogFilesReader", "BinlogServerReader"]
+__all__ = ["MOST_DUMPS", "BinlogServerReader"]
 
 _COMMIT_LAG_S = 5.0
 _LAG_STEP_S = 0.02
-_ROTATE_BYTES = HEADER_BYTES + 8 + CHECKSUM_BYTES
-"""A ROTATE event but for the name in it."""
 _WOKEN_PAUSE_S = 1.0
 MOST_DUMPS = 32
 """That one reader has open at a time. Ranges are read by a few threads, so more are a mistake of ours: the source must not pay."""
-
-
-class BinlogFilesReader(BinlogReader):
-    """Reads binlog files: of a directory, or named one by one. They are looked up anew at each call.
-
-    Args:
-        paths: directories and files.
-        lower_case_table_names: of the server that wrote them, which the files do not say.
-    """
-
-    def __init__(self, paths: Iterable[str | Path], *, lower_case_table_names: int = 0) -> None:
-        super().__init__()
-        self.paths = tuple(Path(path) for path in paths)
-        self.lower_case_table_names = lower_case_table_names
-        self._heads: dict[str, FileHead] = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _files_reader, (self.paths, self.lower_case_table_names)
-
-    @property
-    def flavor(self) -> str:  # type: ignore[override]
-        """Of the server that wrote the newest file."""
-        return self._head(self._log_files()[-1]).format.flavor
-
-    def _log_files(self) -> tuple[LogFile, ...]:
-        return list_files(self.paths)
-
-    def _head(self, file: LogFile) -> FileHead:
-        if file.name not in self._heads:
-            self._heads[file.name] = read_head(file)
-        return self._heads[file.name]
-
-    def _named(self, name: str) -> LogFile:
-        files = self._log_files()
-        for file in files:
-            if file.name == name:
-                return file
-        raise LogPurged(
-            "a binlog file is missing",
-            where=", ".join(map(str, self.paths)),
-            expected=name,
-            found=f"{files[0].name} to {files[-1].name}",
-            next_step="copy all files of the log",
-        )
-
-    def _format(self, file: str) -> FormatDescription:
-        return self._head(self._named(file)).format
-
-    def _server(self) -> str:
-        return ""
-
-    def _files(self) -> Sequence[str]:
-        return [file.name for file in self._log_files()]
-
-    def _sizes(self, file: str) -> Sequence[int]:
-        sizes = {each.name: each.path.stat().st_size for each in self._log_files()}
-        return list(sizes.values())[list(sizes).index(file) :] if file in sizes else []
-
-    def _gtids_before(self, file: str) -> Gtids:
-        head, flavor = self._head(self._named(file)), self.flavor
-        if head.format.flavor != flavor:
-            raise other_kind(file, flavor, head.format)
-        return parse_gtids("", flavor) if head.gtids is None else head.gtids
-
-    def _stream(self, file: str, offset: int) -> WindowStream:
-        files = self._log_files()
-        number = self._named(file).number
-        return FileStream([each for each in files if each.number >= number], offset)
-
-    def _executed(self, wanted: Gtids) -> Gtids:  # noqa: ARG002 - files do not lag
-        return self.end().gtid_set
-
-    def _lower_case_table_names(self) -> int:
-        return self.lower_case_table_names
-
-    def _check_end(self, scanner: Scanner) -> None:
-        if not scanner.in_transaction:
-            return
-        place = scanner.position
-        if not read_head(self._named(place.file)).format.in_use:
-            raise LogCorrupt(
-                "the last binlog file ends inside a transaction",
-                where=f"{place.file}:{place.offset}",
-                expected="the transaction's end",
-                found=f"the end of the file at {scanner.fed_to}, behind a {event_name(scanner.last_event)} event",
-                next_step="copy the whole file from the server",
-            )
-
-    def _elsewhere(
-        self,
-        planned: LogRange,
-        tables: Sequence[PlannedTable],  # noqa: ARG002 - files are of no server
-    ) -> tuple[Windows, Sequence[PlannedTable]]:
-        raise _foreign(f"{planned.file}:{planned.start}", planned.server, "of files")
-
-    def _stream_behind(self, xa: PreparedXa) -> WindowStream:
-        raise _foreign(str(xa), xa.server, "of files")
-
-    def end(self) -> LogPosition:
-        """The end of the last whole transaction in the newest file."""
-        last = self._files()[-1]
-        scanner = Scanner(self._at(last, FIRST_EVENT, self._gtids_before(last)), count_only=True)
-        stream = self._stream(last, FIRST_EVENT)
-        for window in stream.windows():
-            for _ in scanner.feed(window, stream.formats[window.file]):
-                pass
-        return scanner.position
-
-    def close(self) -> None:
-        """Does nothing; no file stays open between calls."""
-
-
-def _foreign(where: str, wanted: str, server: str) -> SourceError:
-    return SourceError(
-        "a range of another server's log, without GTIDs that would find it here",
-        where=where,
-        expected=f"server {wanted}",
-        found=server,
-        next_step="connect to the server that the range was planned on",
-    )
-
-
-def _files_reader(paths: tuple[Path, ...], lower_case_table_names: int) -> BinlogFilesReader:
-    return BinlogFilesReader(paths, lower_case_table_names=lower_case_table_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +215,7 @@ class BinlogServerReader(BinlogReader):
             return file, offset
         following = names[names.index(file) + 1]
         left = sizes[file] - offset
-        return (following, FIRST_EVENT) if 0 <= left <= _ROTATE_BYTES + len(following) else (file, offset)
+        return (following, FIRST_EVENT) if 0 <= left <= ROTATE_BYTES + len(following) else (file, offset)
 
     def _dump(self, begin: Any) -> Dump:
         import pymysql
@@ -483,13 +353,13 @@ class BinlogServerReader(BinlogReader):
 
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
-            raise _foreign(f"{planned.file}:{planned.start}", planned.server, self._server())
+            raise foreign_range(f"{planned.file}:{planned.start}", planned.server, self._server())
         here = translate(tables, planned, unpacked(self._members(planned), rows=False), self.flavor)
         return self._members(planned), here
 
     def _stream_behind(self, xa: PreparedXa) -> WindowStream:
         if not xa.gtid:
-            raise _foreign(str(xa), xa.server, self._server())
+            raise foreign_range(str(xa), xa.server, self._server())
         return self._dump(lambda dump: dump.from_gtids(xa.after))
 
     def _members(self, planned: LogRange) -> Windows:
