@@ -5,7 +5,8 @@ Histories of several statements do not belong here (:mod:`historian.history`).
 
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.script import ScriptError, ScriptStatement, read_script
-from historian.ddl.resolving.statement import SYSTEM_DATABASES, Resolution, resolve
+from historian.ddl.resolving.resolution import SYSTEM_DATABASES, Resolution
+from historian.ddl.resolving.statement import resolve
 from historian.ddl.resolving.table_edits import edits_between
 from historian.ddl.types.captured_types import (
     UnknownColumnType,

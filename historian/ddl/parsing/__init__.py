@@ -3,6 +3,23 @@
 What the statement does to tables that are there does not belong here (:mod:`historian.ddl.resolving`).
 """
 
+from historian.ddl.parsing.actions import (
+    Action,
+    AddColumn,
+    AddKey,
+    AlterColumn,
+    ChangeColumn,
+    ChangesRows,
+    ConvertCharset,
+    DropColumn,
+    DropKey,
+    Position,
+    RenameColumn,
+    RenameKey,
+    RenameTo,
+    TableOptions,
+    Unsupported,
+)
 from historian.ddl.parsing.charsets import (
     binary_collation,
     built_in_collation,
@@ -20,41 +37,22 @@ from historian.ddl.parsing.charsets import (
 from historian.ddl.parsing.columns import parse_default
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.cursor import Cursor, ParseError
+from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, DefaultSpec, KeySpec, TypeSpec
 from historian.ddl.parsing.lexer import END, LexError, Tokens, tokenize
 from historian.ddl.parsing.parser import parse
 from historian.ddl.parsing.script import ScriptError, ScriptStatement, read_script
 from historian.ddl.parsing.statements import (
-    Action,
-    AddColumn,
-    AddKey,
-    AlterColumn,
     AlterDatabase,
     AlterTable,
-    ChangeColumn,
-    ChangesRows,
-    CharsetClause,
-    ColumnSpec,
-    ConvertCharset,
     CreateDatabase,
     CreateSequence,
     CreateTable,
-    DefaultSpec,
-    DropColumn,
     DropDatabase,
-    DropKey,
     DropTables,
-    KeySpec,
     NoTable,
-    Position,
-    RenameColumn,
-    RenameKey,
     RenameTables,
-    RenameTo,
     Statement,
-    TableOptions,
     TruncateTable,
-    TypeSpec,
-    Unsupported,
 )
 from historian.ddl.parsing.touched_tables import ddl_tables, dml_tables
 from historian.ddl.parsing.triage import FIRST_TOKENS

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from historian.ddl.parsing.columns import parse_column, parse_default
-from historian.ddl.parsing.cursor import Cursor
-from historian.ddl.parsing.lexer import END
-from historian.ddl.parsing.statements import (
+from historian.ddl.parsing.actions import (
     Action,
     AddColumn,
     AddKey,
+    AddPeriod,
     AlterColumn,
-    AlterTable,
     ChangeColumn,
     ChangesRows,
-    CharsetClause,
     ConvertCharset,
     DropColumn,
     DropKey,
-    KeyKind,
-    KeySpec,
     Position,
     RenameColumn,
     RenameKey,
     RenameTo,
     Unsupported,
 )
-from historian.ddl.parsing.tables import MOST_COLUMNS, is_key, key_parts, parse_key, parse_option, skip_wait
+from historian.ddl.parsing.columns import parse_column, parse_default
+from historian.ddl.parsing.cursor import Cursor
+from historian.ddl.parsing.definitions import CharsetClause, KeyKind, KeySpec
+from historian.ddl.parsing.lexer import END
+from historian.ddl.parsing.statements import AlterTable
+from historian.ddl.parsing.tables import (
+    MOST_COLUMNS,
+    is_key,
+    key_in_period,
+    key_parts,
+    parse_key,
+    parse_option,
+    parse_period,
+    skip_wait,
+)
 
 __all__ = ["parse_alter_table", "parse_create_index", "parse_drop_index"]
 
@@ -38,7 +46,7 @@ _RENAME_WORDS = frozenset(("TO", "AS", "="))
 _CASCADE = frozenset(("RESTRICT", "CASCADE"))
 _KEEPING_ROWS = frozenset(("ADD", "COALESCE", "REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR"))
 _LOSING_ROWS = frozenset(("DROP", "TRUNCATE", "DISCARD", "IMPORT"))
-_PERIOD = "a period that is added later, or a key over one, is not followed"
+_PERIOD = "a key over a period that was there before is not followed"
 _VERSIONING = "system-versioned tables are not followed"
 
 
@@ -72,7 +80,23 @@ def parse_alter_table(cursor: Cursor) -> AlterTable:
         if not cursor.accept(",") and cursor.key not in ("PARTITION", "REMOVE", END, ";"):
             raise cursor.fail("a comma")
     cursor.expect_end()
+    actions = _with_periods(actions)
     return AlterTable(table=table, actions=tuple(actions), if_exists=if_exists, ignore=ignore)
+
+
+def _with_periods(actions: list[Action]) -> list[Action]:
+    """The actions with the columns of keys WITHOUT OVERLAPS, where the statement itself adds the period."""
+    periods = [action for action in actions if isinstance(action, AddPeriod)]
+    result: list[Action] = []
+    for action in actions:
+        if isinstance(action, AddKey) and action.key.without_overlaps:
+            key = action.key
+            for period in periods:
+                key = key_in_period(key, period)
+            result.append(Unsupported(reason=_PERIOD) if key.without_overlaps else AddKey(key=key))
+        else:
+            result.append(action)
+    return result
 
 
 def parse_create_index(cursor: Cursor) -> AlterTable:
@@ -92,7 +116,9 @@ def parse_create_index(cursor: Cursor) -> AlterTable:
     cursor.expect("ON")
     table = cursor.table_name()
     skip_wait(cursor)
-    columns, prefixes, _ = key_parts(cursor)
+    columns, prefixes, period = key_parts(cursor)
+    if period:
+        return AlterTable(table=table, actions=(Unsupported(reason=_PERIOD),))
     kind: KeyKind = "unique" if unique else "index"
     key = KeySpec(kind=kind, name=name, columns=columns, prefixes=prefixes, if_not_exists=if_not_exists)
     return AlterTable(table=table, actions=(AddKey(key=key),))
@@ -186,13 +212,10 @@ def _add(cursor: Cursor, actions: list[Action]) -> None:
 
 def _add_key(cursor: Cursor, actions: list[Action]) -> None:
     if cursor.key == "PERIOD" and cursor.following(2) != "SYSTEM_TIME":
-        actions.append(Unsupported(reason=_PERIOD))
-        cursor.skip_item()
+        actions.append(parse_period(cursor))
         return
     key = parse_key(cursor)
-    if key is not None and key.without_overlaps:
-        actions.append(Unsupported(reason=_PERIOD))
-    elif key is not None:
+    if key is not None:
         actions.append(AddKey(key=key))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from historian.charsets.client_text import raw_bytes
 from historian.ddl.parsing.charsets import decoded, literal_bytes, normal_charset
 from historian.ddl.parsing.cursor import Cursor, ParseError
+from historian.ddl.parsing.definitions import ColumnSpec, DefaultSpec, TypeSpec
 from historian.ddl.parsing.lexer import BYTES, NAME, NUMBER, STRING
-from historian.ddl.parsing.statements import ColumnSpec, DefaultSpec, TypeSpec
 from historian.ddl.parsing.types import parse_type
 
 __all__ = ["parse_column", "parse_default"]
@@ -295,10 +295,13 @@ def _introduced(literal: DefaultSpec, charset: str, cursor: Cursor) -> DefaultSp
 
 
 def _bare_expression(cursor: Cursor) -> DefaultSpec:
-    """MariaDB takes a call, a name or NEXT VALUE FOR without parentheses."""
+    """MariaDB takes a call, a name, a variable or NEXT VALUE FOR without parentheses."""
     begin = cursor.tokens.spans[cursor.at][0]
     if cursor.accept("NEXT", "VALUE", "FOR"):
         cursor.table_name()
+    elif cursor.accept("@"):
+        cursor.accept("@")
+        cursor.column_name()
     else:
         cursor.column_name()
         if cursor.key == "(":

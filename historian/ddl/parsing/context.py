@@ -21,6 +21,7 @@ class StatementContext:
         version: the server's, as a number like 80031, 90704, 101119; 0 where unknown (executable comments then count as
             executed).
         client_charset: ``character_set_client``, in which the text was written; "" for that of a file.
+        connection_charset: that of ``collation_connection``, into which strings are turned; "" for the client's.
         charset, collation: the server's defaults for new databases (``character_set_server``), from the event where it
             says so.
         utf8mb4_collation: ``default_collation_for_utf8mb4``; "" where the event does not say.
@@ -40,6 +41,7 @@ class StatementContext:
     sql_mode: frozenset[str] = frozenset(("STRICT_TRANS_TABLES",))
     version: int = 0
     client_charset: str = "utf8mb4"
+    connection_charset: str = ""
     charset: str = ""
     collation: str = ""
     utf8mb4_collation: str = ""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from historian.charsets.client_text import converted, raw_bytes, unchanged
 from historian.ddl.parsing.charsets import is_mysql_8, normal_charset, normal_collation
 from historian.ddl.parsing.context import StatementContext
+from historian.ddl.parsing.definitions import CharsetClause
 from historian.ddl.parsing.lexer import BYTES, END, NUMBER, STRING, Tokens
 from historian.ddl.parsing.lower_case import lowered
-from historian.ddl.parsing.statements import CharsetClause
 from historian.names import TableName
 
 __all__ = ["Cursor", "ParseError"]
 
 _NO_CLAUSE = CharsetClause()
+_BEYOND_THREE_BYTES = re.compile("[^\0-\uffff]")
 _MOST_DIGITS = 20
 _NO_NAME = frozenset((END, STRING, NUMBER, BYTES, *"(),.;=+-*/%@&|^~!<>:?{}[]"))
 
@@ -86,7 +88,13 @@ class Cursor:
         if key in _NO_NAME:
             raise self.fail("a name")
         self.at += 1
-        return self.text(self.values[self.at - 1])
+        return self._kept_name(self.text(self.values[self.at - 1]))
+
+    def _kept_name(self, name: str) -> str:
+        """The name as the server keeps it: MySQL's are of three bytes a character at most, and others become question marks."""
+        if name.isascii() or self.context.flavor != "mysql":
+            return name
+        return _BEYOND_THREE_BYTES.sub("?", name)
 
     def is_name(self) -> bool:
         """Whether an identifier comes next."""

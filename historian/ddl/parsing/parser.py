@@ -7,11 +7,11 @@ from collections.abc import Callable
 from historian.ddl.parsing.alter import parse_alter_table, parse_create_index, parse_drop_index
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.cursor import Cursor
+from historian.ddl.parsing.definitions import CharsetClause
 from historian.ddl.parsing.lexer import END, NUMBER, STRING, Tokens
 from historian.ddl.parsing.lower_case import lowered
 from historian.ddl.parsing.statements import (
     AlterDatabase,
-    CharsetClause,
     CreateDatabase,
     CreateSequence,
     DropDatabase,

@@ -6,20 +6,24 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+from historian.ddl.parsing.actions import AddPeriod, TableOptions, Unsupported
 from historian.ddl.parsing.columns import parse_column
 from historian.ddl.parsing.cursor import Cursor
+from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, KeyKind, KeySpec
 from historian.ddl.parsing.lexer import END, NUMBER, STRING
-from historian.ddl.parsing.statements import (
-    CharsetClause,
-    ColumnSpec,
-    CreateTable,
-    KeyKind,
-    KeySpec,
-    TableOptions,
-    Unsupported,
-)
+from historian.ddl.parsing.statements import CreateTable
 
-__all__ = ["MOST_COLUMNS", "is_key", "key_parts", "parse_create_table", "parse_key", "parse_option", "skip_wait"]
+__all__ = [
+    "MOST_COLUMNS",
+    "is_key",
+    "key_in_period",
+    "key_parts",
+    "parse_create_table",
+    "parse_key",
+    "parse_option",
+    "parse_period",
+    "skip_wait",
+]
 
 MOST_COLUMNS = 4096
 """Of a table, in all servers. No more keys or actions are read either, so that the time for any text is bounded."""
@@ -93,7 +97,7 @@ def _body(cursor: Cursor, columns: list[ColumnSpec], keys: list[KeySpec]) -> Non
     period = None
     while True:
         if cursor.key == "PERIOD" and cursor.following() == "FOR" and cursor.following(2) != "SYSTEM_TIME":
-            period = _period(cursor)
+            period = parse_period(cursor)
         elif is_key(cursor):
             key = parse_key(cursor)
             if key is not None:
@@ -164,27 +168,33 @@ def _cascades(keys: list[str]) -> bool:
     return not {"CASCADE", "SET"}.isdisjoint(actions)
 
 
-def _period(cursor: Cursor) -> tuple[str, str, str]:
-    """Takes ``PERIOD FOR name (start, end)``; gives the three names."""
-    cursor.expect("PERIOD", "FOR")
+def parse_period(cursor: Cursor) -> AddPeriod:
+    """Takes ``PERIOD [IF NOT EXISTS] FOR name (start, end)``."""
+    cursor.expect("PERIOD")
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    cursor.expect("FOR")
     name = cursor.name()
     cursor.expect("(")
     start = cursor.column_name()
     cursor.expect(",")
     end = cursor.column_name()
     cursor.expect(")")
-    return name, start, end
+    return AddPeriod(name=name, start=start, end=end, if_not_exists=if_not_exists)
 
 
-def _with_period(period: tuple[str, str, str], columns: list[ColumnSpec], keys: list[KeySpec]) -> None:
-    """A period's columns are never NULL, and stand in the keys that say WITHOUT OVERLAPS of it, the end first."""
-    name, start, end = period
-    bounds = {start.lower(), end.lower()}
+def key_in_period(key: KeySpec, period: AddPeriod) -> KeySpec:
+    """A key that says WITHOUT OVERLAPS of the period has its columns behind its own, the end first; others stay as they are."""
+    if key.without_overlaps.lower() != period.name.lower():
+        return key
+    prefixes = (*key.prefixes, 0, 0) if key.prefixes else ()
+    return replace(key, columns=(*key.columns, period.end, period.start), prefixes=prefixes, without_overlaps="")
+
+
+def _with_period(period: AddPeriod, columns: list[ColumnSpec], keys: list[KeySpec]) -> None:
+    """A period's columns are never NULL, and stand in the keys that say WITHOUT OVERLAPS of it."""
+    bounds = {period.start.lower(), period.end.lower()}
     columns[:] = [replace(column, nullable=False) if column.name.lower() in bounds else column for column in columns]
-    for at, key in enumerate(keys):
-        if key.without_overlaps.lower() == name.lower():
-            prefixes = (*key.prefixes, 0, 0) if key.prefixes else ()
-            keys[at] = replace(key, columns=(*key.columns, end, start), prefixes=prefixes, without_overlaps="")
+    keys[:] = [key_in_period(key, period) for key in keys]
 
 
 def _key_kind(cursor: Cursor) -> KeyKind:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from historian.ddl.parsing.charsets import literal_bytes
 from historian.ddl.parsing.cursor import Cursor
+from historian.ddl.parsing.definitions import CharsetClause, TypeSpec
 from historian.ddl.parsing.lexer import BYTES, NUMBER, STRING
-from historian.ddl.parsing.statements import CharsetClause, TypeSpec
 
 __all__ = ["parse_type"]
 
@@ -163,6 +163,12 @@ def _numbers(cursor: Cursor) -> tuple[int | None, int | None]:
     if cursor.key != "(" or cursor.following() != NUMBER:
         return None, None
     cursor.at += 1
+    whole, point, _ = cursor.values[cursor.at].partition(".")
+    if (
+        point and whole.isdigit() and cursor.following() == ")"
+    ):  # servers drop the fraction of a length that stands alone
+        cursor.at += 2
+        return int(whole), None
     length = cursor.number()
     scale = cursor.number() if cursor.accept(",") else None
     cursor.expect(")")

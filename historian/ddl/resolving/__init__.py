@@ -4,7 +4,8 @@ The grammar does not belong here (:mod:`historian.ddl.parsing`).
 """
 
 from historian.ddl.resolving.keys import takes_part
-from historian.ddl.resolving.statement import SYSTEM_DATABASES, Resolution, resolve
+from historian.ddl.resolving.resolution import SYSTEM_DATABASES, Resolution
+from historian.ddl.resolving.statement import resolve
 from historian.ddl.resolving.table_edits import edits_between
 from historian.ddl.resolving.temporary_tables import TemporaryTables
 

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from historian.charsets.conversion import encoded, fitted
+from historian.ddl.parsing.actions import AddColumn, AlterColumn, ChangeColumn, Position
 from historian.ddl.parsing.charsets import is_mysql_8, keeps_bytes, maximum_bytes
 from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import AddColumn, AlterColumn, AlterTable, ChangeColumn, ColumnSpec, Position
+from historian.ddl.parsing.definitions import ColumnSpec
+from historian.ddl.parsing.statements import AlterTable
 from historian.ddl.resolving.alter_plan import AlterPlan, planned
 from historian.ddl.resolving.columns import (
     added_column,
@@ -52,7 +54,7 @@ def altered_table(
     scope = _Scope(
         plan=plan,
         context=context,
-        in_primary=frozenset(name.lower() for name in added_primary or ()),
+        never_null=frozenset(name.lower() for name in added_primary or ()) | plan.never_null,
         kept_primary=old.primary_key if keeps_primary else (),
     )
     columns, moved = _columns(old, scope, catalog)
@@ -60,7 +62,7 @@ def altered_table(
     kept_primary = tuple(places[column] for column in old.primary_key if column in places) if keeps_primary else ()
     taken_over = {column.name.lower() for column in columns if column.id in set(kept_primary) - set(old.primary_key)}
     if taken_over:
-        columns, moved = _columns(old, replace(scope, in_primary=scope.in_primary | taken_over), catalog)
+        columns, moved = _columns(old, replace(scope, never_null=scope.never_null | taken_over), catalog)
     named = {column.name.lower(): column for column in columns}
     if len(named) != len(columns):
         raise Refused("two columns would have the same name")
@@ -77,10 +79,12 @@ def altered_table(
             raise Refused(f"a key is over {name!r}, which is no column of the table")
         return named[name.lower()]
 
+    primary_key = kept_primary if added_primary is None else tuple(column_of(name).id for name in added_primary)
     keys = added_keys(
         _kept_keys(old, plan, places, columns),
         plan.keys,
         column_of,
+        primary=primary_key,
         inline_references=follows_inline_references(context),
     )
     unique, other = as_snapshot_keys(keys, columns)
@@ -89,7 +93,7 @@ def altered_table(
         old,
         name=plan.name or old.name,
         columns=tuple(columns),
-        primary_key=kept_primary if added_primary is None else tuple(column_of(name).id for name in added_primary),
+        primary_key=primary_key,
         unique_keys=unique,
         other_keys=other,
         charset=charset,
@@ -114,7 +118,7 @@ class _Scope:
 
     plan: AlterPlan
     context: StatementContext
-    in_primary: frozenset[str]
+    never_null: frozenset[str]
     kept_primary: tuple[int, ...]
 
     def defined(self, spec: ColumnSpec) -> ColumnSpec:
@@ -124,7 +128,7 @@ class _Scope:
             return spec
         if spec.type.name == "json" and self.context.flavor == "mariadb":
             spec = replace(spec, type=replace(spec.type, name="longtext"))  # it is converted as one
-        return in_converted_charset(spec, *self.plan.convert)
+        return in_converted_charset(spec, *self.plan.convert, self.context)
 
     def added(self, spec: ColumnSpec, column_id: int) -> Column:
         """A new column. MariaDB lets an ALTER COLUMN of the same statement set its default."""
@@ -135,13 +139,13 @@ class _Scope:
                 if action.sets_default
                 else replace(spec, invisible=bool(action.invisible))
             )
-        in_key = spec.name.lower() in self.in_primary
+        in_key = spec.name.lower() in self.never_null
         return added_column(spec, column_id, self.plan.inherited, self.context, in_primary_key=in_key)
 
     def changed(self, old: Column, action: ChangeColumn) -> Column:
         """A column that is defined anew."""
         spec = self.defined(action.column)
-        in_key = spec.name.lower() in self.in_primary or old.id in self.kept_primary
+        in_key = spec.name.lower() in self.never_null or old.id in self.kept_primary
         column = built_column(spec, old.id, self.plan.inherited, self.context, in_primary_key=in_key)
         if self.plan.convert is not None and not spec.type.length and is_mysql_8(self.context):
             kind = resized_type(old.type, column.type)
@@ -163,7 +167,7 @@ class _Scope:
             column = replace(column, name=self.plan.renamed[name])
         if self.plan.convert is not None and column.type.charset not in (None, "binary"):
             column = _converted(column, *self.plan.convert, self.context)
-        if column.nullable and column.name.lower() in self.in_primary:
+        if column.nullable and column.name.lower() in self.never_null:
             column = replace(column, nullable=False)
         return column
 

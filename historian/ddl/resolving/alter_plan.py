@@ -6,25 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from historian.ddl.parsing.charsets import built_in_collation
-from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import (
+from historian.ddl.parsing.actions import (
     Action,
     AddColumn,
     AddKey,
+    AddPeriod,
     AlterColumn,
     ChangeColumn,
-    CharsetClause,
     ConvertCharset,
     DropColumn,
     DropKey,
-    KeySpec,
     RenameColumn,
     RenameKey,
     RenameTo,
     TableOptions,
     Unsupported,
 )
+from historian.ddl.parsing.charsets import built_in_collation
+from historian.ddl.parsing.context import StatementContext
+from historian.ddl.parsing.definitions import CharsetClause, KeySpec
 from historian.ddl.resolving.create import database_defaults
 from historian.ddl.resolving.keys import keys_of
 from historian.ddl.resolving.refused import Refused
@@ -35,6 +35,7 @@ from historian.schema.snapshots import Catalog, Snapshot
 __all__ = ["AlterPlan", "planned"]
 
 _PRIMARY = "primary"
+_PERIOD_TYPES = frozenset(("date", "datetime", "timestamp"))
 _LONGEST_KEY_BYTES = 1000
 """The least that an engine of MariaDB's takes."""
 
@@ -45,6 +46,7 @@ class AlterPlan:
 
     Attributes:
         defined: ADD, CHANGE and MODIFY in the statement's order; ``changed``: old names of the latter two.
+        never_null: columns of an added period, as they are called behind the statement.
         keys: that are added, in order, those of column definitions among them.
         convert: charset and collation of CONVERT TO CHARACTER SET.
         inherited: the table's defaults behind the statement.
@@ -57,6 +59,7 @@ class AlterPlan:
     dropped: set[str] = field(default_factory=set)
     renamed: dict[str, str] = field(default_factory=dict)
     altered: dict[str, list[AlterColumn]] = field(default_factory=dict)
+    never_null: set[str] = field(default_factory=set)
     keys: list[KeySpec] = field(default_factory=list)
     dropped_keys: set[str] = field(default_factory=set)
     drops_primary: bool = False
@@ -81,6 +84,7 @@ class _Facts:
     unique_keys: set[str]
     long_keys: set[str]
     has_primary: bool
+    may_have_period: bool
     database: Charset
     current: Charset
     context: StatementContext
@@ -97,6 +101,7 @@ def planned(old: Snapshot, actions: tuple[Action, ...], catalog: Catalog, contex
         unique_keys={key.name.lower() for key, unique in keys_of(old) if unique or 0 in key.columns},
         long_keys=_long_keys(old) if context.flavor == "mariadb" else set(),
         has_primary=bool(old.primary_key),
+        may_have_period=context.flavor == "mariadb" and _may_have_period(old),
         database=database_defaults(old.name.database, catalog, context),
         current=database_defaults(context.database, catalog, context),
         context=context,
@@ -114,6 +119,12 @@ def _long_keys(table: Snapshot) -> set[str]:
     return {
         key.name.lower() for key in table.unique_keys if sum(sizes.get(c, 0) for c in key.columns) > _LONGEST_KEY_BYTES
     }
+
+
+def _may_have_period(table: Snapshot) -> bool:
+    """Whether two columns are such as a period is over: moments of one type that are never NULL."""
+    kinds = [(column.type.name, column.type.fraction) for column in table.columns if not column.nullable]
+    return any(kinds.count(kind) > 1 for kind in kinds if kind[0] in _PERIOD_TYPES)
 
 
 def _is_there(facts: _Facts, name: str, *, if_exists: bool) -> bool:
@@ -189,6 +200,12 @@ def _add_key(facts: _Facts, action: AddKey) -> None:
     facts.plan.keys.append(key)
 
 
+def _add_period(facts: _Facts, action: AddPeriod) -> None:
+    if action.if_not_exists and facts.may_have_period:
+        raise Refused("a period is added IF NOT EXISTS to a table that may have one")
+    facts.plan.never_null.update((action.start.lower(), action.end.lower()))
+
+
 def _drop_key(facts: _Facts, action: DropKey) -> None:
     name = action.name.lower()
     if name == _PRIMARY:
@@ -240,6 +257,7 @@ _TAKE: dict[type, Callable[[_Facts, Any], None]] = {
     RenameColumn: _rename,
     AlterColumn: _alter,
     AddKey: _add_key,
+    AddPeriod: _add_period,
     DropKey: _drop_key,
     RenameKey: _rename_key,
     RenameTo: _rename_to,

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import CharsetClause, ColumnSpec, DefaultSpec
-from historian.ddl.types.column_types import Charset, column_type, display_width
+from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, DefaultSpec
+from historian.ddl.types.column_types import Charset, column_type, display_width, resolves_default_charset
 from historian.ddl.types.defaults import default_text, initial_value, now_text
 from historian.schema.snapshots import Column
 
@@ -32,6 +32,7 @@ def built_column(
     if in_primary_key:
         spec = _with_zero_default(spec, context)
     text, is_expression = default_text(spec.default, kind, context)
+    on_update = kind.fraction if context.flavor == "mariadb" else spec.on_update or 0
     return Column(
         id=column_id,
         name=spec.name,
@@ -39,7 +40,7 @@ def built_column(
         nullable=not in_primary_key and spec.nullable is not False,
         default=text,
         default_is_expression=is_expression,
-        on_update=None if spec.on_update is None else now_text(spec.on_update),
+        on_update=None if spec.on_update is None else now_text(on_update),
         auto_increment=spec.auto_increment,
         generated=spec.generated,
         generation_expression=spec.generation_expression,
@@ -132,11 +133,12 @@ def has_explicit_timestamps(context: StatementContext) -> bool:
     return context.version == 0 or context.version >= since
 
 
-def in_converted_charset(spec: ColumnSpec, charset: str, collation: str) -> ColumnSpec:
+def in_converted_charset(spec: ColumnSpec, charset: str, collation: str, context: StatementContext) -> ColumnSpec:
     """The definition beside a CONVERT TO CHARACTER SET of the same statement, which overrides its own charset."""
     clause = spec.type.charset
     if clause.charset == "binary":
         return spec
     binary = clause.binary and clause.charset is None
-    converted = CharsetClause(charset=charset, collation=None if binary else collation, binary=binary)
+    own = binary or (clause.collation == "" and resolves_default_charset(context))
+    converted = CharsetClause(charset=charset, collation=None if own else collation, binary=binary)
     return replace(spec, type=replace(spec.type, charset=converted))

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import CharsetClause, CreateTable
+from historian.ddl.parsing.definitions import CharsetClause
+from historian.ddl.parsing.statements import CreateTable
 from historian.ddl.resolving.columns import built_column, completed_spec, with_promoted_timestamp
 from historian.ddl.resolving.keys import added_keys, as_snapshot_keys, primary_columns
 from historian.ddl.resolving.refused import Refused
@@ -78,13 +79,15 @@ def created_table(statement: CreateTable, catalog: Catalog, context: StatementCo
             raise Refused(f"a key is over {name!r}, which is no column of the table")
         return named[name.lower()]
 
-    keys = added_keys((), statement.keys, column_of, inline_references=follows_inline_references(context))
+    primary_key = tuple(column_of(name).id for name in primary)
+    inline = follows_inline_references(context)
+    keys = added_keys((), statement.keys, column_of, primary=primary_key, inline_references=inline)
     unique, other = as_snapshot_keys(keys, columns)
     return Snapshot(
         table_id=catalog.next_table_id,
         name=statement.table,
         columns=columns,
-        primary_key=tuple(column_of(name).id for name in primary),
+        primary_key=primary_key,
         unique_keys=unique,
         other_keys=other,
         charset=charset,

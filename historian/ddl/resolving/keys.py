@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from historian.ddl.parsing.statements import KeySpec
+from historian.ddl.parsing.definitions import KeySpec
 from historian.schema.snapshots import GEOMETRIES, Column, ColumnType, Snapshot, UniqueKey
 
 __all__ = ["Key", "added_keys", "as_snapshot_keys", "keys_of", "primary_columns", "takes_part"]
@@ -71,34 +71,44 @@ def primary_columns(specs: Iterable[KeySpec]) -> tuple[str, ...] | None:
 
 
 def added_keys(
-    keys: Sequence[Key], specs: Iterable[KeySpec], column_of: Callable[[str], Column], *, inline_references: bool
+    keys: Sequence[Key],
+    specs: Iterable[KeySpec],
+    column_of: Callable[[str], Column],
+    *,
+    primary: Sequence[int],
+    inline_references: bool,
 ) -> list[Key]:
     """The keys of a table after *specs* are added in order; unnamed ones are called after their first column.
 
     A foreign key brings a key of its own where no other begins with its columns. *inline_references*: REFERENCES in a
-    column definition counts.
+    column definition counts. *primary*: columns of the primary key behind the statement.
     """
     result = list(keys)
     names = _Names(key.name for key in keys)
-    foreign: list[tuple[str, tuple[int, ...]]] = []
+    wanted = []
     for spec in specs:
-        if spec.kind == "primary" or (spec.kind == "foreign" and spec.inline and not inline_references):
-            continue
-        parts = [None if column is None else column_of(column) for column in spec.columns]
-        columns = tuple(0 if part is None else part.id for part in parts)
+        if spec.kind != "primary" and (inline_references or not (spec.kind == "foreign" and spec.inline)):
+            parts = [None if column is None else column_of(column) for column in spec.columns]
+            wanted.append((spec, parts, tuple(0 if part is None else part.id for part in parts)))
+    covering = {tuple(primary), *(key.key.columns for key in keys)}
+    covering.update(columns for spec, _, columns in wanted if spec.kind != "foreign")
+    foreign = [columns for spec, _, columns in wanted if spec.kind == "foreign"]
+    for spec, parts, columns in wanted:
         base = _FUNCTIONAL if parts[0] is None else parts[0].name
         if spec.kind == "foreign":
-            foreign.append((spec.name or base, columns))
+            foreign.remove(columns)
+            if not _is_covered(columns, covering, foreign):
+                covering.add(columns)
+                result.append(Key(UniqueKey(name=names.take(names.free(spec.name or base)), columns=columns), False))
             continue
         key = UniqueKey(name=names.take(spec.name or names.free(base)), columns=columns, prefixes=spec.prefixes)
         result.append(Key(key, spec.kind == "unique" and 0 not in columns))
-    lengths = {len(columns) for _, columns in foreign}
-    beginnings = {key.key.columns[:length] for key in result for length in lengths}
-    for name, columns in foreign:
-        if columns not in beginnings:
-            result.append(Key(UniqueKey(name=names.take(names.free(name)), columns=columns), False))
-            beginnings.update(columns[:length] for length in lengths)
     return result
+
+
+def _is_covered(columns: tuple[int, ...], keys: Iterable[tuple[int, ...]], later: Iterable[tuple[int, ...]]) -> bool:
+    """Whether another key begins with these columns: one of *keys*, or a longer or equal one of a *later* foreign key."""
+    return any(other[: len(columns)] == columns for other in (*keys, *later))
 
 
 class _Names:

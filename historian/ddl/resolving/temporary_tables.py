@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from historian.ddl.parsing.actions import RenameTo
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.cursor import Cursor, ParseError
 from historian.ddl.parsing.lexer import END, LexError, Tokens, tokenize
 from historian.ddl.parsing.parser import parse
-from historian.ddl.parsing.statements import AlterTable, RenameTables, RenameTo
+from historian.ddl.parsing.statements import AlterTable, RenameTables
 from historian.ddl.parsing.touched_tables import ddl_tables
 from historian.ddl.parsing.triage import FIRST_TOKENS, triage
 from historian.ddl.parsing.wrappers import unwrapped

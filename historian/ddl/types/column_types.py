@@ -15,7 +15,7 @@ from historian.ddl.parsing.charsets import (
     maximum_bytes,
 )
 from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import CharsetClause, TypeSpec
+from historian.ddl.parsing.definitions import CharsetClause, TypeSpec
 from historian.schema.snapshots import ColumnType
 
 __all__ = [

@@ -19,9 +19,11 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from historian.charsets.client_text import converted, raw_bytes, stored_label, unchanged
+from historian.charsets.conversion import encoded, fitted
 from historian.ddl.parsing.charsets import decoded, literal_bytes
 from historian.ddl.parsing.context import StatementContext
-from historian.ddl.parsing.statements import DefaultSpec
+from historian.ddl.parsing.definitions import DefaultSpec
+from historian.ddl.types.addresses import address_text
 from historian.ddl.types.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
 from historian.ddl.types.temporal import at_microsecond, in_session, in_utc, session_zone, temporal_text, year_text
 from historian.schema.snapshots import GEOMETRIES, ColumnType, set_text
@@ -31,6 +33,9 @@ __all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_tex
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGERS = frozenset(_INTEGER_BITS)
 _TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
+_WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
+"""Character sets in which the bytes of ASCII are others."""
+_ADDRESSES = frozenset(("inet4", "inet6", "uuid"))
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _OFFSETS_SINCE = 80019
 """MySQL from which on literals may have an offset."""
@@ -83,7 +88,7 @@ def default_text(default: DefaultSpec | None, kind: ColumnType, context: Stateme
     if default is None or default.kind == "null":
         return None, False
     if default.kind == "now":
-        return now_text(default.fraction), True
+        return now_text(kind.fraction if context.flavor == "mariadb" else default.fraction), True
     if default.kind == "expression":
         if context.flavor == "mariadb" and default.literal is not None:
             return default_text(default.literal, kind, context)  # MariaDB forgets the parentheses
@@ -135,14 +140,18 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     client = context.client_charset
     if default.raw and kind.name in _BYTES:
         return replace(default, kind="bytes", text=f"0x{default.raw.hex()}")
-    if default.kind != "string" or default.introduced or (default.text.isascii() and unchanged(default.text, client)):
+    connection = context.connection_charset or client
+    plain = default.text.isascii() and unchanged(default.text, client) and connection not in _WIDE
+    if default.kind != "string" or default.introduced or plain:
         return default
     if not client and kind.name not in _BYTES:
         return default
     raw = raw_bytes(default.text, client)
+    if connection != client:
+        raw = encoded(fitted(converted(raw, client, context.flavor), connection), connection)
     if kind.name in _BYTES or kind.name == "bit":
         return replace(default, kind="bytes", text=f"0x{raw.hex()}")
-    text = stored_label(raw, "binary", "") if kind.charset == "binary" else converted(raw, client, context.flavor)
+    text = stored_label(raw, "binary", "") if kind.charset == "binary" else converted(raw, connection, context.flavor)
     return replace(default, text=text)
 
 
@@ -210,6 +219,8 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
         return _bytes_text(default, kind)
     if name == "year" and default.kind == "bytes":
         default = replace(default, kind="number", text=str(_number(default)))
+    if name in _ADDRESSES:
+        return address_text(name, literal_bytes(default.text) if default.kind == "bytes" else default.text)
     text = _as_text(default, kind.charset or "utf8mb4")
     if text is None:
         return None

@@ -49,7 +49,7 @@ def _decimal(kind: ColumnType, _flavor: str) -> _Logged:
 
 
 def _set(kind: ColumnType, _flavor: str) -> _Logged:
-    size = (len(kind.members) + 7) // 8
+    size = (min(len(kind.members), 64) + 7) // 8
     return _C.SET, _C.SET << 8 | (size if size <= 4 else 8)
 
 

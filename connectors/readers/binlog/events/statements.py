@@ -132,7 +132,9 @@ def logged_statement(
         variables = _variables(body[begin:behind], written_by.flavor)
     except (IndexError, ValueError, struct.error) as error:
         raise LogCorrupt("status variables of a QUERY event are cut off", found=f"{variables_bytes} bytes") from error
-    client, _, server = struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
+    client, connection, server = (
+        struct.unpack("<HHH", variables.fixed[4]) if 4 in variables.fixed else (_UTF8MB4, _UTF8MB4, 0)
+    )
     flavor = written_by.flavor
     mode_bits, text_charset = variables.number(1), collation(client, flavor).charset
     modes = StatementContext().sql_mode if mode_bits is None else _modes(mode_bits, flavor)
@@ -144,6 +146,7 @@ def logged_statement(
         sql_mode=modes,
         version=written_by.version,
         client_charset=text_charset,
+        connection_charset=collation(connection, flavor).charset,
         charset=collation(server, flavor).charset if server else "",
         collation=collation(server, flavor).name if server else "",
         utf8mb4_collation=_utf8mb4_collation(variables, flavor),

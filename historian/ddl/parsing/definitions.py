@@ -1,0 +1,124 @@
+"""Columns, types, defaults and keys as a statement defines them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "CharsetClause",
+    "ColumnSpec",
+    "DefaultSpec",
+    "KeyKind",
+    "KeySpec",
+    "TypeSpec",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CharsetClause:
+    """CHARACTER SET and COLLATE as written, in normal form.
+
+    Attributes:
+        charset: "" for ``CHARACTER SET DEFAULT``, None where not said.
+        binary: the BINARY attribute of a character type: the byte-wise collation of the charset.
+    """
+
+    charset: str | None = None
+    collation: str | None = None
+    binary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeSpec:
+    """A type as written, aliases resolved; the charset may still turn it into another.
+
+    Attributes:
+        name: the server's ``data_type``.
+        length: the first number in parentheses; ``scale`` the second.
+        members: labels of ENUM and SET as the client sent them, or the bytes of binary literals
+            (:func:`historian.charsets.client_text.declared_label`).
+    """
+
+    name: str
+    length: int | None = None
+    scale: int | None = None
+    members: tuple[str | bytes, ...] = ()
+    unsigned: bool = False
+    zerofill: bool = False
+    charset: CharsetClause = CharsetClause()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultSpec:
+    """A DEFAULT clause.
+
+    Attributes:
+        kind: "now" stands for CURRENT_TIMESTAMP and its synonyms outside of parentheses.
+        text: what a string says, a number or boolean as digits, bytes as ``0x41`` or ``0b1``, the text of an expression.
+        fraction: digits of "now".
+        literal: for an expression that is nothing but a literal in parentheses: that literal.
+        introduced: whether a character set stood before it, so that its bytes count and not its characters; ``raw``: these bytes.
+    """
+
+    kind: Literal["null", "string", "number", "bytes", "now", "expression"]
+    text: str = ""
+    fraction: int = 0
+    literal: DefaultSpec | None = None
+    introduced: bool = False
+    raw: bytes = b""
+
+
+KeyKind = Literal["primary", "unique", "index", "foreign"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySpec:
+    """A key of a table; a column is None where the key part is an expression. ``inline``: said in a column definition.
+
+    ``prefixes``: see :class:`historian.schema.snapshots.UniqueKey`, as written. ``without_overlaps``: the period whose end and start are the
+    key's last columns. ``cascades``: of a foreign key, whether it changes rows of its table when others change.
+    """
+
+    kind: KeyKind
+    columns: tuple[str | None, ...]
+    prefixes: tuple[int, ...] = ()
+    name: str | None = None
+    if_not_exists: bool = False
+    inline: bool = False
+    without_overlaps: str = ""
+    cascades: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSpec:
+    """A column definition; what is not said is None or False."""
+
+    name: str
+    type: TypeSpec
+    nullable: bool | None = None
+    default: DefaultSpec | None = None
+    on_update: int | None = None
+    auto_increment: bool = False
+    generated: Literal["virtual", "stored"] | None = None
+    generation_expression: str | None = None
+    invisible: bool = False
+    primary: bool = False
+    unique: bool = False
+    references: bool = False
+    cascades: bool = False
+
+    def keys(self) -> tuple[KeySpec, ...]:
+        """The keys that the definition brings with it."""
+        if not (self.primary or self.unique or self.references):
+            return ()
+        flags: tuple[tuple[KeyKind, bool], ...] = (
+            ("primary", self.primary),
+            ("unique", self.unique),
+            ("foreign", self.references),
+        )
+        return tuple(
+            KeySpec(kind=kind, columns=(self.name,), inline=True, cascades=self.cascades and kind == "foreign")
+            for kind, is_so in flags
+            if is_so
+        )

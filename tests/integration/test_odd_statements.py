@@ -1,0 +1,131 @@
+"""Statements of odd forms that servers take: all tables are then as the server shows them, and rows that were there read what it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from databases.servers import Server
+from models.followed_ddl import FollowedSession, findings_of
+
+MYSQL = ("mysql9", "mysql8", "mysql57")
+NEWEST = "mariadb118"
+MEMBERS = ", ".join(f"'m{number}'" for number in range(64))
+
+
+def test_members_written_as_bytes_are_text_of_the_column(server: Server) -> None:
+    statements = (
+        "CREATE TABLE a(a ENUM(x'c3a9', 'b'), b ENUM(b'1100001', 'b'), c SET(0x4120, x'') CHARACTER SET latin1)",
+        "CREATE TABLE b(a ENUM(0xE4, '1') CHARACTER SET latin1, b ENUM(0x4100, 'a') CHARACTER SET ucs2, c ENUM(0x81) CHARACTER SET latin1)",
+        "CREATE TABLE c(a ENUM(x'8140') CHARACTER SET sjis, b ENUM(0x5C6E, 'q'), c ENUM(0x412020, 'b ') CHARACTER SET binary DEFAULT 'b ')",
+        "CREATE TABLE d(a ENUM(0xE4, '1', '2'), b ENUM(0xFFFF))",  # no text in their charset: servers print marks
+        "SET NAMES latin1",
+        "CREATE TABLE e(a SET('x', 'é') CHARACTER SET binary)",
+    )
+
+    assert [] == findings_of(server, statements)
+
+
+def test_a_set_may_say_members_twice_beyond_the_sixty_fourth(server: Server) -> None:
+    assert [] == findings_of(server, ("SET sql_mode = ''", f"CREATE TABLE a(a SET({MEMBERS}, 'm1', 'm63'))"))
+
+
+def test_strings_are_bytes_in_the_character_set_of_the_connection(server: Server) -> None:
+    statements = (
+        "CREATE TABLE a(id INT)",
+        "ALTER TABLE a ADD a VARBINARY(9) DEFAULT 'é', ADD b BIT(16) DEFAULT 'é', ADD c BINARY(4) DEFAULT _latin1'é'",
+        "ALTER TABLE a ADD d VARCHAR(9) DEFAULT _latin1 x'e9', ADD e VARBINARY(9) DEFAULT N'é'",
+        b"ALTER TABLE a ADD m VARBINARY(5) DEFAULT '\xff\xe9K', ADD n BIT(8) DEFAULT '\xff', ADD o VARBINARY(9) DEFAULT 'a\\xe9'",
+        "SET NAMES latin1",
+        "ALTER TABLE a ADD f VARBINARY(9) DEFAULT 'é', ADD g VARCHAR(9) DEFAULT _utf8mb4'é'",
+        "SET NAMES utf8mb4",
+        "SET character_set_connection = latin1",
+        "ALTER TABLE a ADD h VARBINARY(9) DEFAULT 'é', ADD i VARCHAR(9) DEFAULT 'é'",
+        "SET character_set_connection = sjis",
+        "ALTER TABLE a ADD j VARBINARY(9) DEFAULT 'é', ADD k VARCHAR(9) DEFAULT 'é'",
+        "SET character_set_connection = utf32",
+        "ALTER TABLE a ADD l BIT(32) DEFAULT 'A', ADD p VARCHAR(9) DEFAULT 'é', ADD q INT DEFAULT '12'",
+    )
+    session = FollowedSession(server)
+    session.run(("SET sql_mode = ''", *statements))
+    session.close()
+    assert ([], []) == (session.rejected, session.findings)
+    (table,) = session.catalog.tables.values()
+    assert [] == [column.name for column in table.columns if not column.initial_known]
+    assert session.comparison.values >= len(table.columns) - 1
+
+
+def test_lengths_and_names_are_those_that_the_server_keeps(server: Server) -> None:
+    names = ("CREATE TABLE `t😀`(`a😀` INT)", "CREATE DATABASE `d😀`") if server.name in MYSQL else ()
+
+    assert [] == findings_of(server, ("CREATE TABLE a(a DECIMAL(19.5), b VARCHAR(9.7))", *names))
+
+
+def test_foreign_keys_make_the_keys_that_no_other_begins_with(server: Server) -> None:
+    statements = (
+        "CREATE TABLE p(id INT PRIMARY KEY, b INT UNIQUE, c INT UNIQUE, UNIQUE(b, c))",
+        "CREATE TABLE a(b INT PRIMARY KEY, c INT, FOREIGN KEY(b) REFERENCES p(id))",
+        "CREATE TABLE b(b INT, c INT, FOREIGN KEY(b, c) REFERENCES p(b, c), INDEX(b))",
+        "CREATE TABLE c(b INT, c INT, FOREIGN KEY(b) REFERENCES p(b), FOREIGN KEY(b, c) REFERENCES p(b, c))",
+        "CREATE TABLE d(b INT, c INT, CONSTRAINT b FOREIGN KEY(c) REFERENCES p(c), INDEX(b, c))",
+        "ALTER TABLE d ADD PRIMARY KEY(b), ADD FOREIGN KEY(b) REFERENCES p(id)",
+    )
+
+    assert [] == findings_of(server, statements, rows=False)
+
+
+def test_a_drop_of_tables_names_some_that_are_not_there(server: Server) -> None:
+    session = FollowedSession(server)
+    session.run(("CREATE TABLE a(a INT)", "DROP TABLE a, b", "CREATE TABLE b(a INT)", "DROP TABLE IF EXISTS a, b"))
+    session.close()
+
+    assert [] == session.findings
+    assert {"accepted": 3, "rejected": 1} == {what: session.counts[what] for what in ("accepted", "rejected")}
+
+
+def test_json_views_are_no_tables(mysql9: Server) -> None:
+    view = "CREATE JSON RELATIONAL DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': id) FROM a"
+
+    assert [] == findings_of(
+        mysql9, ("CREATE TABLE a(id INT PRIMARY KEY)", view, "CREATE TABLE IF NOT EXISTS v(id INT)")
+    )
+
+
+@pytest.mark.parametrize("name", ["mariadb1011", "mariadb118"])
+def test_addresses_and_uuids_are_printed_in_one_form(name: str, request: pytest.FixtureRequest) -> None:
+    addresses = (
+        "::0001:00",
+        "2001:DB8::1",
+        "1::0:0:2:0:0:3",
+        "1:0:2:3:4:5:6:7",
+        "::2:3",
+        "0:0:0:0:0:0:1.2.3.4",
+        "::ffff:0:1",
+    )
+    uuids = ("00112233445566778899AABBCCDDEEFF", "0011-2233-4455-6677-8899-AABB-CCDD-EEFF")
+    columns = [f"ADD a{at} INET6 DEFAULT '{text}'" for at, text in enumerate(addresses)]
+    columns += [f"ADD b{at} UUID DEFAULT '{text}'" for at, text in enumerate(uuids)]
+    columns += [f"ADD c INET6 DEFAULT x'{'00' * 10}FFFF01020304'", f"ADD d UUID DEFAULT x'{'0F' * 16}'"]
+    columns += ["ADD e INET4 DEFAULT '001.2.3.4'", "ADD f INET4 DEFAULT x'01020304'"]
+    columns += ["ADD g INET6 DEFAULT '1.2.3.4'"] if name == NEWEST else []
+
+    assert [] == findings_of(
+        request.getfixturevalue(name), ("CREATE TABLE a(id INT)", f"ALTER TABLE a {', '.join(columns)}")
+    )
+
+
+@pytest.mark.parametrize("name", ["mariadb105", "mariadb1011", "mariadb118"])
+def test_forms_of_mariadb(name: str, request: pytest.FixtureRequest) -> None:
+    statements = (
+        "CREATE TABLE a(a TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), b VARCHAR(300) DEFAULT @@sql_mode)",
+        "CREATE TABLE b(a CHAR(5) CHARACTER SET latin1 COLLATE latin1_bin)",
+        "ALTER TABLE b MODIFY a CHAR COLLATE DEFAULT, CONVERT TO CHARACTER SET utf8mb3 COLLATE utf8mb3_bin",
+        "CREATE TABLE c(id INT, s DATE, e DATE)",
+        "ALTER TABLE c ADD PERIOD IF NOT EXISTS FOR p(s, e)",
+        "ALTER TABLE c DROP PERIOD IF EXISTS FOR p",
+        "ALTER TABLE c DROP PERIOD IF EXISTS FOR p",
+        "ALTER TABLE c ADD PERIOD FOR p(s, e), ADD PRIMARY KEY(id, p WITHOUT OVERLAPS)",
+        "SET sql_mode = ''",
+        "CREATE TABLE d(a YEAR(999))",
+    )
+
+    assert [] == findings_of(request.getfixturevalue(name), statements, rows=False)
