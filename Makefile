@@ -9,6 +9,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 SEEDS ?= 10
 STATEMENTS ?= 50000
+SCRIPTS ?= 500
 CASES ?= 100000
 CRASHES ?= 2000
 ROUNDS ?= 2000
@@ -127,14 +128,21 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/history.py
 
 .PHONY: soak
-soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, CASES damaged files, CRASHES of writes
+soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, SCRIPTS of the servers' suites, CASES damaged files, CRASHES of writes
 	@HYPOTHESIS_PROFILE=random $(pytest) -q -m "not server and not spark" $(PYTEST_ARGS)
 	@$(pytest) -q -m soak $(PYTEST_ARGS)
 	@SEEDS=$(SEEDS) $(pytest) tests/integration/test_random_workload.py $(PYTEST_ARGS)
 	@DDL_STATEMENTS=$(STATEMENTS) $(pytest) -s tests/integration/test_ddl_oracle.py $(PYTEST_ARGS)
 	@CRASHES=$(CRASHES) CRASH_SEED=$$RANDOM $(pytest) -s tests/sinks/delta/writing/test_crashes.py $(PYTEST_ARGS)
+	@$(MAKE) corpus
 	@$(MAKE) attack
 	@DAMAGE_CASES=$(CASES) $(pytest) -s tests/connectors/readers/binlog/test_damaged_files.py $(PYTEST_ARGS)
+
+.PHONY: corpus
+corpus: servers  ## Statements of SCRIPTS scripts of the suites of MySQL and MariaDB through both: what of them is refused and why, and what is wrong
+	@status=0; for flavor in mysql mariadb; do \
+	  $(support) $(python) tests/support/corpus/run.py $$flavor $(SCRIPTS) $(SEED) || status=1; \
+	done; exit $$status
 
 .PHONY: attack
 attack: jvm servers  ## Run ROUNDS random rounds of all classes of attack on all servers, from SEED on; every INTO_DELTA-th goes into Delta (ATTACK_ARGS=...)
