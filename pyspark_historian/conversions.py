@@ -58,7 +58,7 @@ def from_retract_stream(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def to_upsert_stream(rows: DataFrame) -> DataFrame:
-    """Only the last word on each change: -C goes, +C becomes +A; -R deletes its key. Offsets have gaps."""
+    """Only the last row of each change: -C goes, +C becomes +A; -R deletes its key. Offsets have gaps."""
     kept = rows.where(F.coalesce(F.col("op") != _FROM, F.lit(True)))
     return _with_op(kept, {_APPEND: Op.APPEND, _RETRACT: Op.RETRACT, _TO: Op.APPEND})
 

@@ -29,7 +29,7 @@ __all__ = ["merge"]
 _BUCKETS = 4096
 _BUCKET_BITS = 16
 _BUCKET_US_BITS = 32  # a bit more than an hour
-_TOLD = 5
+_SHOWN = 5
 _OLD, _NEW = 0, 1
 
 
@@ -169,7 +169,7 @@ def _aligned(rows: DataFrame, other: DataFrame | None, names: Sequence[str], kin
 def _side(rows: DataFrame, images: Column, key: tuple[str, ...], side: int, order: Column, op: Column) -> DataFrame:
     keys = F.struct(*(at(name) for name in key)) if key else F.lit(None).cast("string")
     for name in key:
-        keys = F.when(at(name).isNull(), refuse(f"a key of the {_WORDS[side]} is NULL", F.lit(name))).otherwise(keys)
+        keys = F.when(at(name).isNull(), refuse(f"a key of the {_SIDES[side]} is NULL", F.lit(name))).otherwise(keys)
     return rows.select(
         keys.alias("__key"),
         F.lit(side).alias("__side"),
@@ -179,7 +179,7 @@ def _side(rows: DataFrame, images: Column, key: tuple[str, ...], side: int, orde
     )
 
 
-_WORDS = ("state", "batch")
+_SIDES = ("state", "batch")
 
 
 def _changes(both: DataFrame, changes: Column) -> DataFrame:
@@ -260,7 +260,7 @@ def _carried(both: DataFrame, fallback: Column) -> DataFrame:
 
 def _check(strategy: ChangelogStream, changelog: DataFrame, former: DataFrame | None) -> None:
     state = changelog.sparkSession.createDataFrame([], changelog.schema) if former is None else former
-    found = findings_of(check(changelog, strategy.key, profile=Profile.ODF, former=state), _TOLD)
+    found = findings_of(check(changelog, strategy.key, profile=Profile.ODF, former=state), _SHOWN)
     if found:
-        told = "; ".join(map(str, found))
-        raise refused("a batch is no changelog of the state", strategy, told, "rows that go on where the state ends")
+        shown = "; ".join(map(str, found))
+        raise refused("a batch is no changelog of the state", strategy, shown, "rows that go on where the state ends")

@@ -68,12 +68,12 @@ def check(
     """
     spark, names = rows.sparkSession, rows.columns
     schema = to_arrow_schema(rows.schema, timezone="UTC")
-    told = list(check_columns(schema, profile, any_unit=True))
+    in_schema = list(check_columns(schema, profile, any_unit=True))
     missing = [name for name in key if name not in names]
     if missing:
         expected = f"key {', '.join(key)}"
-        told.append(Finding(rule=Rule.COLUMNS, offset=None, expected=expected, found="no such column"))
-    findings = spark.createDataFrame([(f.offset, f.rule.value, f.expected, f.found) for f in told], FINDINGS)
+        in_schema.append(Finding(rule=Rule.COLUMNS, offset=None, expected=expected, found="no such column"))
+    findings = spark.createDataFrame([(f.offset, f.rule.value, f.expected, f.found) for f in in_schema], FINDINGS)
     if missing or len(set(names)) < len(names) or any(name not in names for name in profile.system_columns):
         return findings
     rows = rows.withColumns({"op": F.col("op").cast("int"), "offset": F.col("offset").cast("long")})
@@ -150,17 +150,17 @@ def _of_buckets(table: pa.Table, judged: int, *, pairs: bool) -> Iterator[pa.Rec
             expected = f"{offset - 1} directly before it"
             begins = Finding(rule=Rule.OFFSET, offset=offset, expected=expected, found="nothing")
             yield from _batch([begins], begins=True)
-        ends = end < len(buckets) and not _led(int(offsets[end - 1]), known=bool(edges[end - 1]))
+        ends = end < len(buckets) and not _has_neighbour_behind(int(offsets[end - 1]), known=bool(edges[end - 1]))
         found = check_offsets(offsets[first:end], ops[first:end], known=context, pairs=pairs, ends=ends)
         yield from _batch(found)
 
 
 def _ends(last: pa.Table) -> Iterator[Finding]:
-    if not _led(last.column("offset")[0].as_py(), known=last.column(_KNOWN)[0].as_py()):
+    if not _has_neighbour_behind(last.column("offset")[0].as_py(), known=last.column(_KNOWN)[0].as_py()):
         yield from check_offsets(last.column("offset").to_numpy(), operations(last), known=1, pairs=True)
 
 
-def _led(offset: int, *, known: bool) -> bool:
+def _has_neighbour_behind(offset: int, *, known: bool) -> bool:
     """Whether a row's neighbour is in the next bucket, which judges both."""
     return not known and offset & _LAST_OF_BUCKET == _LAST_OF_BUCKET
 
@@ -190,18 +190,12 @@ def _of_images(
 
 def _keys(key: tuple[str, ...], data: tuple[str, ...], profile: Profile, *, complete: bool) -> Mapper:
     def check_rows(batches: _Batches) -> Iterator[pa.RecordBatch]:
-        last: pa.Table | None = None
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            if table.num_rows == 0:
-                continue
-            known = 0 if last is None else 1
-            table = table if last is None else pa.concat_tables([last, table])
+        table: pa.Table | None = None
+        for table, known in _with_last_row(batches):
             same = same_as_before(table, key)
             yield from _batch(check_keys(table, same, data, profile, complete=complete, known=known, ends=False))
-            last = table.slice(table.num_rows - 1)
-        if last is not None:
-            alone = np.zeros(1, dtype=bool)
+        if table is not None:
+            last, alone = table.slice(table.num_rows - 1), np.zeros(1, dtype=bool)
             yield from _batch(check_keys(last, alone, data, profile, complete=complete, known=1))
 
     return check_rows
@@ -209,19 +203,24 @@ def _keys(key: tuple[str, ...], data: tuple[str, ...], profile: Profile, *, comp
 
 def _bag(data: tuple[str, ...]) -> Mapper:
     def check_rows(batches: _Batches) -> Iterator[pa.RecordBatch]:
-        last: pa.Table | None = None
         counts = 0
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            if table.num_rows == 0:
-                continue
-            known = 0 if last is None else 1
-            table = table if last is None else pa.concat_tables([last, table])
+        for table, known in _with_last_row(batches):
             findings, counts = check_bag(table, same_as_before(table, data), counts, known)
             yield from _batch(findings)
-            last = table.slice(table.num_rows - 1)
 
     return check_rows
+
+
+def _with_last_row(batches: _Batches) -> Iterator[tuple[pa.Table, int]]:
+    """Batches that are not empty, each behind the last row of the batch before it, and how many rows that are: 0 or 1."""
+    last: pa.Table | None = None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if table.num_rows:
+            known = 0 if last is None else 1
+            table = table if last is None else pa.concat_tables([last, table])
+            yield table, known
+            last = table.slice(table.num_rows - 1)
 
 
 def _batch(findings: Iterable[Finding], *, begins: bool = False) -> Iterator[pa.RecordBatch]:

@@ -54,11 +54,8 @@ def _results(config: PipelineConfig) -> Iterator[CheckResult]:
     yield from results
     if any(result.status == "failed" and result.name in _NO_LOG for result in results):
         return
-    reader = make_reader(source)
-    try:
+    with closing(make_reader(source)) as reader:
         yield position_check(config, reader)
-    finally:
-        reader.close()
 
 
 _NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps")

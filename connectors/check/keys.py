@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from connectors.check.result import CheckResult, failed, warning
+from connectors.check.result import CheckResult, failed, shortened, warning
 from connectors.config.settings import DeltaSinkConfig, SinkConfig
 from historian.schema.snapshots import Snapshot
 from sinks.delta.settings import DeltaSettings, TableSettings
 
 __all__ = ["key_checks"]
-
-_SHOWN = 10
 
 
 def key_checks(tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
@@ -29,12 +27,10 @@ def key_checks(tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]) -> Itera
         if not snapshot.primary_key and not (chosen and all(map(_has_mirror, chosen))):
             without.append(str(snapshot.name))
     if without:
-        more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
-        found = f"none on {', '.join(without[:_SHOWN])}{more}"
         mend = f"ALTER TABLE {without[0]} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
         yield warning(
             "primary keys",
-            found,
+            f"none on {shortened(without)}",
             "one on each table, or `key` or `keyless: rows` of a Delta sink: without there is a changelog only",
             mend,
         )

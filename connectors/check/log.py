@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from connectors.config import BinlogFilesSource, PipelineConfig
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.recorded import recorded_store
 from historian.errors import HistorianError
-from historian.positions import LogPosition, parse_position
+from historian.positions import parse_position
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
@@ -25,45 +25,28 @@ _MEND_LOST = "restore the missing binlogs; where they were purged for good, `his
 
 def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
     """Whether the log holds everything behind the place where a run would go on, or else begin."""
-    try:
-        recorded = _recorded(config)
-    except HistorianError as error:
-        return failed("history store", str(error), "a store that can be opened", "correct history.store")
-    expected = "a position whose log is all there"
-    try:
-        if recorded is not None:
-            _check_same(config, reader)
-            reader.locate(recorded)
-            return ok(_START, f"goes on behind {recorded}, which the log holds")
-        start = config.source.start
-        if start not in ("earliest", "latest"):
-            reader.locate(parse_position(start, config.source.flavor))
-            return ok(_START, f"begins behind {start}, which the log holds")
-        place = reader.start() if start == "earliest" else reader.end()
-        return ok(_START, f"{start}: {place.at}{f', {place.gtids}' if place.gtids else ''}")
-    except HistorianError as error:
-        mend = _MEND_LOST if recorded is not None else "choose another source.start"
-        return failed(_START, str(error), expected, mend)
-
-
-def _recorded(config: PipelineConfig) -> LogPosition | None:
-    """Where the last plan ended, by the store; None where there is none."""
-    store = recorded_store(config)
-    if store is None:
-        return None
-    try:
-        plan = store.last_plan()
-        return None if plan is None else plan.end
-    finally:
-        store.close()
-
-
-def _check_same(config: PipelineConfig, reader: Reader) -> None:
-    """Raises :class:`LogReplaced` where the log was reset since it was read."""
-    store = recorded_store(config)
-    if store is not None:
-        with closing(store):
-            Continuity(store, reader).check()
+    with ExitStack() as stack:
+        try:
+            store = recorded_store(config)
+            if store is not None:
+                stack.callback(store.close)
+            plan = None if store is None else store.last_plan()
+        except HistorianError as error:
+            return failed("history store", str(error), "a store that can be opened", "correct history.store")
+        try:
+            if store is not None and plan is not None:
+                Continuity(store, reader).check()
+                reader.locate(plan.end)
+                return ok(_START, f"goes on behind {plan.end}, which the log holds")
+            start = config.source.start
+            if start not in ("earliest", "latest"):
+                reader.locate(parse_position(start, config.source.flavor))
+                return ok(_START, f"begins behind {start}, which the log holds")
+            place = reader.start() if start == "earliest" else reader.end()
+            return ok(_START, f"{start}: {place.at}{f', {place.gtids}' if place.gtids else ''}")
+        except HistorianError as error:
+            mend = _MEND_LOST if plan is not None else "choose another source.start"
+            return failed(_START, str(error), "a position whose log is all there", mend)
 
 
 def file_checks(source: BinlogFilesSource) -> Iterator[CheckResult]:

@@ -98,7 +98,7 @@ def _select(grants: Grants, account: str, roles: str) -> CheckResult:
 def _lines(server: ServerView) -> list[str]:
     """SHOW GRANTS with what the active roles add."""
     question = "SHOW GRANTS FOR CURRENT_USER()"
-    if server.flavor == "mysql" and server.version >= (8, 0, 0):
+    if server.is_mysql(8):
         roles = str(server.rows("SELECT CURRENT_ROLE() AS names")[0]["names"])
         question += "" if roles == "NONE" else f" USING {roles}"
     lines = [str(next(iter(row.values()))) for row in server.rows(question)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["CheckResult", "Status", "failed", "ok", "warning"]
+__all__ = ["CheckResult", "Status", "failed", "ok", "shortened", "warning"]
+
+_SHOWN = 10
 
 Status: TypeAlias = Literal["ok", "warning", "failed"]
 
@@ -42,3 +45,9 @@ def warning(name: str, found: str, expected: str, mend: str = "") -> CheckResult
 def failed(name: str, found: str, expected: str, mend: str = "") -> CheckResult:
     """It must not run like this."""
     return CheckResult(name=name, status="failed", found=found, expected=expected, mend=mend)
+
+
+def shortened(names: Sequence[str]) -> str:
+    """The first ten of *names*, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"

@@ -1,4 +1,4 @@
-"""Checks of what sinks are told to make of columns, against the tables that are there."""
+"""Checks of a sink's rules for columns against the present tables."""
 
 from __future__ import annotations
 

@@ -58,13 +58,17 @@ class ServerView:
         match = _VERSION.search(self.version_text)
         return tuple(int(part) for part in match.groups()) if match else (0, 0, 0)
 
+    def is_mysql(self, *version: int) -> bool:
+        """Whether it is a MySQL of that version or a later one."""
+        return self.flavor == "mysql" and self.version >= version
+
     def variable(self, name: str) -> str | None:
         """A global variable's text; None where this server has none of that name."""
         return self.variables.get(name)
 
     def set_global(self, name: str, value: str) -> str:
         """The statement that sets a variable for new sessions, and for good where the server can do that."""
-        word = "PERSIST" if self.flavor == "mysql" and self.version >= (8, 0, 0) else "GLOBAL"
+        word = "PERSIST" if self.is_mysql(8) else "GLOBAL"
         return f"SET {word} {name} = {value}"
 
     def rows(self, question: str, *arguments: object) -> tuple[dict[str, Any], ...]:

@@ -51,11 +51,8 @@ def _gtid_mode(server: ServerView) -> CheckResult | None:
 def _gtid_strict_mode(server: ServerView) -> CheckResult | None:
     if server.flavor != "mariadb":
         return None
-    found = server.variable("gtid_strict_mode") or "OFF"
-    if found == "ON":
-        return ok("gtid_strict_mode", found)
-    expected = "ON: a position stands for all sequence numbers before it only while they ascend"
-    return warning("gtid_strict_mode", found, expected, server.set_global("gtid_strict_mode", "ON"))
+    why = "a position stands for all sequence numbers before it only while they ascend"
+    return _recommended(server, "gtid_strict_mode", "OFF", "ON", why)
 
 
 def _row_value_options(server: ServerView) -> CheckResult | None:
@@ -70,19 +67,19 @@ def _row_value_options(server: ServerView) -> CheckResult | None:
 
 
 def _sync_binlog(server: ServerView) -> CheckResult:
-    found = server.variable("sync_binlog") or "0"
-    if found == "1":
-        return ok("sync_binlog", found)
-    expected = "1: else a crash can take transactions out of the log that were read from it"
-    return warning("sync_binlog", found, expected, server.set_global("sync_binlog", "1"))
+    why = "else a crash can take transactions out of the log that were read from it"
+    return _recommended(server, "sync_binlog", "0", "1", why)
 
 
 def _checksum(server: ServerView) -> CheckResult:
-    found = server.variable("binlog_checksum") or "NONE"
-    if found == "CRC32":
-        return ok("binlog_checksum", found)
-    expected = "CRC32: without it damaged events are not noticed"
-    return warning("binlog_checksum", found, expected, server.set_global("binlog_checksum", "CRC32"))
+    return _recommended(server, "binlog_checksum", "NONE", "CRC32", "without it damaged events are not noticed")
+
+
+def _recommended(server: ServerView, name: str, default: str, recommended: str, why: str) -> CheckResult:
+    found = server.variable(name) or default
+    if found == recommended:
+        return ok(name, found)
+    return warning(name, found, f"{recommended}: {why}", server.set_global(name, recommended))
 
 
 def _retention(server: ServerView) -> CheckResult:
@@ -107,9 +104,7 @@ def _retention(server: ServerView) -> CheckResult:
 
 def _log_filters(server: ServerView) -> CheckResult | None:
     names = {"binlog_do_db": "binlog-do-db", "binlog_ignore_db": "binlog-ignore-db"}
-    question = (
-        "SHOW BINARY LOG STATUS" if server.flavor == "mysql" and server.version >= (8, 2) else "SHOW MASTER STATUS"
-    )
+    question = "SHOW BINARY LOG STATUS" if server.is_mysql(8, 2) else "SHOW MASTER STATUS"
     answer = server.rows_if_allowed(question)
     if answer is None:
         return None  # the check of privileges has said why
@@ -127,7 +122,7 @@ def _replica_updates(server: ServerView) -> CheckResult | None:
     logged = server.variable("log_replica_updates") or server.variable("log_slave_updates")
     if logged != "OFF":
         return None
-    new = server.flavor == "mysql" and server.version >= (8, 0, 22)
+    new = server.is_mysql(8, 0, 22)
     name = "log_replica_updates" if new else "log_slave_updates"
     upstream = server.rows_if_allowed("SHOW REPLICA STATUS" if new else "SHOW SLAVE STATUS")
     expected, mend = "ON: what it replicates is not in its own log", f"{name}=ON among the server's options"
@@ -143,7 +138,7 @@ def _server_ids(server: ServerView) -> CheckResult:
     mend = "choose another range for source.server_id"
     if own in ids:
         return failed("server_id", f"{ids} holds the server's own id, {own}", expected, mend)
-    new = server.flavor == "mysql" and server.version >= (8, 0, 22)
+    new = server.is_mysql(8, 0, 22)
     replicas = server.rows_if_allowed("SHOW REPLICAS" if new else "SHOW SLAVE HOSTS") or ()
     taken = [number for number in (int(row["server_id"]) for row in replicas) if number in ids]
     if taken:

@@ -17,7 +17,7 @@ __all__ = ["shard_checks"]
 
 
 def shard_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
-    """Whether *tables*, those that are captured, can be the shards that sinks are told they are.
+    """Whether *tables*, those that are captured, can be the shards that sinks are configured for.
 
     What does not fit stops the shards' one table alone, so that a run begins all the same.
     """
@@ -39,9 +39,9 @@ def _groups(settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[Che
                 if settings.for_table(snapshot.name) != settings.for_table(into.name):
                     yield warning(
                         f"shards of {into.name}",
-                        f"sinks[].tables say something else of {snapshot.name}",
-                        f"what is said of {into.name}",
-                        "let the same globs match both, or say it beside into",
+                        f"sinks[].tables has other settings for {snapshot.name}",
+                        f"the settings of {into.name}",
+                        "let the same globs match both, or set them beside into",
                     )
                     wrong = True
                 one.join(snapshot)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from connectors.check.generated import generated_checks
 from connectors.check.keys import key_checks
-from connectors.check.result import CheckResult, failed, ok, warning
+from connectors.check.result import CheckResult, failed, ok, shortened, warning
 from connectors.check.rules import rule_checks
 from connectors.check.server import ServerView
 from connectors.check.shards import shard_checks
@@ -27,7 +27,6 @@ _FOREIGN_KEYS = """
         delete_rule AS on_delete, update_rule AS on_update
     FROM information_schema.referential_constraints ORDER BY 1, 2, 3
 """
-_SHOWN = 10
 
 
 def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
@@ -55,10 +54,9 @@ def _left_out(server: ServerView, names: Sequence[TableName]) -> Iterator[CheckR
     matching = TableFilter(wanted.patterns)
     found = sorted(str(name) for name in names if matching(name) and not wanted(name))
     if found:
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         mend = "source.online_changes: name the tools that you use, or none with []"
         expected = "no table of your own with a name that a tool for online schema changes gives"
-        yield warning("online schema changes", f"left out: {', '.join(found[:_SHOWN])}{more}", expected, mend)
+        yield warning("online schema changes", f"left out: {shortened(found)}", expected, mend)
 
 
 def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
@@ -73,7 +71,7 @@ def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
 def _cascades(server: ServerView) -> Iterator[CheckResult]:
     """Rows that a foreign key changes in a child are changed by the storage engine, which older servers do not log."""
     native = server.variable("innodb_native_foreign_keys") == "ON"
-    if server.flavor == "mysql" and server.version >= _LOGS_CASCADES and not native:
+    if server.is_mysql(*_LOGS_CASCADES) and not native:
         yield ok("cascades", "are logged as row events by this server")
         return
     accepted = server.source.accept_cascades
@@ -94,7 +92,7 @@ def _cascades(server: ServerView) -> Iterator[CheckResult]:
 
 
 def _expected(server: ServerView) -> str:
-    if server.flavor == "mysql" and server.version >= _LOGS_CASCADES:
+    if server.is_mysql(*_LOGS_CASCADES):
         return "innodb_native_foreign_keys=OFF: with ON the rows that it changes are not in the log"
     return "no action of that kind: the rows that it changes are not in the log"
 

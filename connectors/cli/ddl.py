@@ -151,11 +151,11 @@ def _print(
     from historian.schema.edits import apply
 
     console = terminal()
-    told = foreseen or [()] * (len(steps) + 1)
-    if _stops(told[0]):
+    effects = foreseen or [()] * (len(steps) + 1)
+    if _stops(effects[0]):
         console.print(Text("before the first statement", style="bold"))
-        _print_foreseen(told[0])
-    for step, sinks in zip(steps, told[1:], strict=True):
+        _print_foreseen(effects[0])
+    for step, sinks in zip(steps, effects[1:], strict=True):
         resolution = step.resolution
         if not (resolution.edits or resolution.kind == "rows"):
             continue

@@ -11,8 +11,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config
 from connectors.cli.terminal.outcome import ending
-from connectors.cli.terminal.recorded_history import table_named
-from historian.errors import StoreError
+from connectors.cli.terminal.recorded_history import open_recorded, table_named
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -36,8 +35,8 @@ def heal(
 ) -> None:
     """Capture a stopped table anew from the server; it goes on from the log's present end.
 
-    What changed between its stop and there is lost to its targets, and said to be: the changelog goes on with that gap, the
-    mirror is left as it was. Where the stop was a statement, `ddl-override` loses nothing. The connector must not run meanwhile.
+    Its targets lack what changed between its stop and there. The changelog goes on behind that gap, the mirror stays as it
+    was. If a statement stopped the table, `ddl-override` loses nothing. The connector must not run meanwhile.
     """
     from connectors.recovery import healing
 
@@ -72,9 +71,9 @@ def ddl_override(
         ),
     ],
 ) -> None:
-    """Say what a statement that was not understood did to its table, which goes on from there without a gap.
+    """Give a statement in place of one that was not understood; its table goes on from there without a gap.
 
-    The log from the stop on is read again for this table; the next run delivers what was held back. What is said is checked
+    The log from the stop on is read again for this table; the next run delivers what was held back. The statement is checked
     against the rows behind it as far as the log tells. The connector must not run meanwhile.
     """
     from connectors.recovery.overriding import override
@@ -94,12 +93,9 @@ def ddl_override(
 def held_tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
     """The connector's tracker, its lease held."""
     from connectors.config import load_config
-    from connectors.tracking.recorded import recorded_store
     from connectors.tracking.sources import make_tracker
 
     settings = load_config(path)
-    store = recorded_store(settings)
-    if store is None:
-        raise StoreError("there is no history yet", where=settings.name, next_step="`historian run` makes it")
+    store = open_recorded(settings)
     with closing(make_tracker(settings, store=store)) as tracker, store.lease(settings.name):
         yield settings, tracker

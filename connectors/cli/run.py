@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,11 +63,8 @@ def _located(config: PipelineConfig, text: str) -> str:
     from historian.positions import parse_position
 
     position = parse_position(text, config.source.flavor)
-    reader = make_reader(config.source)
-    try:
+    with closing(make_reader(config.source)) as reader:
         return str(reader.locate(position))
-    finally:
-        reader.close()
 
 
 class _Progress:

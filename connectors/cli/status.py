@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -45,14 +46,13 @@ def status(
 
     settings = load_config(config)
     store = recorded_store(settings)
-    shown = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
-    if store is None and not (shown and isinstance(shown, list)):
-        raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
-    try:
-        found = _lost(settings) if store is None else _found(settings, store)
-    finally:
-        if store is not None:
-            store.close()
+    with nullcontext() if store is None else closing(store):
+        shown = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
+        if store is None and not (shown and isinstance(shown, list)):
+            raise StoreError(
+                "the connector has not run yet", where=settings.name, next_step="`historian run` starts it"
+            )
+        found = _found(settings, store)
     found["targets"] = shown
     if isinstance(shown, list):
         _add_lags(settings, shown, found["lag"])
@@ -70,46 +70,41 @@ def _is_captured(config: PipelineConfig, table: str) -> bool:
     return config.source.tables(TableName(database, name))
 
 
-def _found(config: PipelineConfig, store: Store) -> dict[str, Any]:
+def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
+    """What the store says. Without a store it is where the log ends."""
     from connectors.tracking.recorded import stopped_tables
 
-    resolved, plan = store.resolved(), store.last_plan()
-    history = store.history()
-    return {
-        "name": config.name,
-        "connector": store.connector(config.name),
-        "tracked": None if resolved is None else _position(resolved),
-        "last_plan": None
-        if plan is None
-        else {
-            "number": plan.number,
-            "end": _position(plan.end),
-            "made": _time(plan.system_time_us),
-            "tables": len(plan.tables),
-        },
-        "lag": _or_reason(lambda: _lag(config, None if plan is None else plan.end)),
-        "schema_versions": history.last_number,
-        "stopped": [
-            {"table": str(each.table), "position": each.position, "reason": each.reason}
-            for each in stopped_tables(store)
-        ],
-        "nulled": _nulled(store, history),
-        "nulled_defaults": [] if plan is None else list(_nulled_defaults(config, store, history, plan.version)),
-    }
-
-
-def _lost(config: PipelineConfig) -> dict[str, Any]:
-    """What is known without a store: where the log ends."""
-    return {
+    found: dict[str, Any] = {
         "name": config.name,
         "connector": None,
         "tracked": None,
         "last_plan": None,
-        "lag": _or_reason(lambda: _lag(config, None)),
+        "lag": None,
         "schema_versions": 0,
         "stopped": [],
         "nulled": [],
+        "nulled_defaults": [],
     }
+    plan = None if store is None else store.last_plan()
+    if store is not None:
+        resolved, history = store.resolved(), store.history()
+        found |= {
+            "connector": store.connector(config.name),
+            "tracked": None if resolved is None else _position(resolved),
+            "schema_versions": history.last_number,
+            "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
+            "nulled": _nulled(store, history),
+        }
+        if plan is not None:
+            found["last_plan"] = {
+                "number": plan.number,
+                "end": _position(plan.end),
+                "made": _time(plan.system_time_us),
+                "tables": len(plan.tables),
+            }
+            found["nulled_defaults"] = list(_nulled_defaults(config, store, history, plan.version))
+    found["lag"] = _or_reason(lambda: _lag(config, None if plan is None else plan.end))
+    return found
 
 
 def _add_lags(config: PipelineConfig, targets: list[dict[str, Any]], lag: dict[str, Any]) -> None:
@@ -154,12 +149,9 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     """What the log holds behind the last plan: transactions where it has GTIDs, else bytes in the same file."""
     from connectors.tracking.sources import make_reader
 
-    reader = make_reader(config.source)
-    try:
+    with closing(make_reader(config.source)) as reader:
         end = reader.end()
         start = reader.start() if reached is None else reached
-    finally:
-        reader.close()
     lag: dict[str, Any] = {"log_end": _position(end)}
     if not end.gtids:
         lag["bytes"] = end.offset - start.offset if end.file == start.file else None

@@ -150,9 +150,9 @@ def _table_writer() -> Callable[[Shown], None]:
         return version.place is not None and version.place.offset < place
 
     def announce(version: PlannedVersion) -> None:
-        place = version.place
-        at = "" if place is None else place.gtid or f"{place.file}:{place.offset}"
-        text = Text(f"schema version {version.version} at {at}: {version.statement}\n", style="magenta")
+        text = Text(
+            f"schema version {version.version} at {version.place or ''}: {version.statement}\n", style="magenta"
+        )
         console.print(text, soft_wrap=True)
 
     return write

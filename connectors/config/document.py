@@ -94,7 +94,7 @@ class DeltaDocument(TargetsDocument):
                 )
             if keys.get("mirror_every_us", self.mirror_every) and keys.get("changelog", self.changelog) is None:
                 raise ValueError(
-                    f"expected a changelog, from which rows are applied, where mirror_every is said{where}"
+                    f"expected a changelog where mirror_every is set: deferred rows are applied from it{where}"
                 )
             refuse_shards(pattern, keys)
         refuse_shared({pattern: keys["into"] for pattern, keys in chosen.items() if keys.get("into")})

@@ -21,13 +21,13 @@ _FIELDS: dict[str, Any] = {
 if TYPE_CHECKING:
 
     class EvolutionDocument(Model):
-        """A preset, and words for some kinds of edits."""
+        """A preset, and actions for some kinds of edits."""
 
 else:
     EvolutionDocument = create_model(
         "EvolutionDocument",
         __base__=Model,
-        preset=(_LITERAL[PRESETS], Field(default="evolve", description="words for the kinds that are not named")),
+        preset=(_LITERAL[PRESETS], Field(default="evolve", description="actions for the kinds that are not named")),
         **_FIELDS,
     )
 
@@ -38,7 +38,7 @@ def _preset(value: object) -> object:
 
 def evolution_settings(values: Mapping[str, str | None]) -> EvolutionSettings:
     """The document's values, as :mod:`historian.plans.evolution` takes them."""
-    return tuple((key, word) for key, word in values.items() if word is not None)
+    return tuple((key, action) for key, action in values.items() if action is not None)
 
 
 def _schema() -> dict[str, Any]:

@@ -44,9 +44,9 @@ class TableFilter:
     @classmethod
     def parse(cls, text: str) -> TableFilter:
         """The filter of a text that :meth:`text` gave; a tool that is not known any more owns nothing."""
-        said = json.loads(text)
-        tools = tuple(tool for tool in TOOLS if tool.name in said["online_changes"])
-        return cls(tuple(said["tables"]), OnlineChanges(tools))
+        fields = json.loads(text)
+        tools = tuple(tool for tool in TOOLS if tool.name in fields["online_changes"])
+        return cls(tuple(fields["tables"]), OnlineChanges(tools))
 
     def __call__(self, name: TableName) -> bool:
         """Whether rows of the table *name* are wanted."""

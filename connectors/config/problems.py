@@ -76,8 +76,8 @@ def _unknown_key(path: JsonPath) -> str:
     return f"unknown key{_closest(str(path[-1]), _keys_at(path[:-1]))}"
 
 
-def _closest(word: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
+def _closest(name: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
 
 

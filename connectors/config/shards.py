@@ -17,9 +17,9 @@ def refuse_shards(glob: str, chosen: Mapping[str, Any]) -> None:
         return
     problems = [*group_problems(glob, into), *evolution_problems(chosen["evolution"])]
     if chosen.get("key"):
-        problems.append(f"expected no key of their own, where into is said @ $.key (got {', '.join(chosen['key'])})")
+        problems.append(f"expected no key of their own, where into is set @ $.key (got {', '.join(chosen['key'])})")
     if chosen.get("keyless") == "rows":
-        problems.append("expected changelog, where into is said @ $.keyless (got rows)")
+        problems.append("expected changelog, where into is set @ $.keyless (got rows)")
     for problem in problems:
         expected, _, place = problem.partition(" @ $.")
         key, _, got = place.partition(" ")

@@ -131,7 +131,7 @@ class TargetsDocument(Model):
     )
 
     def plain_values(self) -> tuple[tuple[str, Any], ...]:
-        """What was said of a table, as plain values."""
+        """The keys that are set for a table, as plain values."""
         chosen = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
         plain: dict[str, Callable[[Any], object]] = {
             "table_properties": properties,
@@ -205,7 +205,7 @@ class TableDocument(TargetsDocument):
         return self
 
     def chosen(self) -> tuple[tuple[str, Any], ...]:
-        """What is said, as the plain value."""
+        """The keys that are set, as the plain value."""
         values = dict(self.plain_values())
         for key in ("mask", "truncate", "compute"):
             if key in self.model_fields_set:

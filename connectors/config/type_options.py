@@ -15,7 +15,7 @@ __all__ = ["TypeOptionsDocument", "TypesDocument"]
 def _no_null(value: object) -> object:
     """YAML's own null says nothing of what is to become NULL."""
     if value is None:
-        raise ValueError("expected a word such as null_and_count, not null")
+        raise ValueError("expected a policy such as null_and_count, not null")
     return value
 
 

@@ -43,18 +43,6 @@ def idle_plan(tracker: Tracker, number: int, tables: Collection[int]) -> Plan | 
     planned = tuple(table for table in known if table.table_id in tables) or known[:1]
     if not planned:
         return None
-    plan = Plan(
-        number=number + 1,
-        previous=last.number if last.tables else last.previous,
-        connector=tracker.connector,
-        start=last.end,
-        end=last.end,
-        ranges=(),
-        tables=planned,
-        version=last.version,
-        system_time_us=tracker.clock_us(),
-        revision=tracker.revision,
-        captured=last.captured,
-    )
+    plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=planned, version=last.version)
     store.append_plan(plan)
     return plan

@@ -78,7 +78,7 @@ def run(
 
     Raises:
         LeaseHeld: another run of this connector is alive.
-        HistorianError: what stopped the run, as the part that failed said it.
+        HistorianError: what stopped the run.
     """
     ends = once or config.run.once or until is not None
     limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
@@ -103,7 +103,7 @@ def run(
         except Exception:
             if not stopping.is_set() or (spark is not None and _answers(spark)):
                 raise
-            _log.warning("Spark was ended with the run; the next run goes on with the batch that was not written")
+            _log.warning("Spark ended with the run; the next run writes the batch that is missing")
             stopped = None
         return attempts.stopped if stopped is None else stopped
 
@@ -127,7 +127,7 @@ class _Attempts:
 
     def __init__(self, config: PipelineConfig, report: _Report) -> None:
         self._config = config
-        self._told = report
+        self._report_plan = report
         self._has_failed = False
         self.plans = 0
         self.stopped: Mapping[str, str] = {}
@@ -154,7 +154,7 @@ class _Attempts:
     def _report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
         self.plans += 1
         self.stopped = stopped
-        self._told(plan, stopped)
+        self._report_plan(plan, stopped)
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:

@@ -1,4 +1,4 @@
-"""Stopped tables go on: captured anew behind a gap, or without one where the user says what a statement did.
+"""Stopped tables go on, captured anew behind a gap.
 
 The connector must not run meanwhile. Everything that a command decides is stored in one transaction; run again after a
 failure it does the same, or finds nothing to do.
@@ -16,7 +16,7 @@ from historian.errors import LogPurged, SourceError, UnknownTable
 from historian.history.prefix import covers
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
-from historian.plans.plans import Plan, Quarantine
+from historian.plans.plans import Quarantine
 from historian.schema.edits import CreateTable, DropDatabase, DropTable, Edit, SetDatabase
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.generated_columns import under_ids
@@ -69,7 +69,7 @@ def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -
     found = present.tables.get(name)
     if found is None:
         raise UnknownTable(
-            "a table that is not there cannot be captured",
+            "the server does not have the table that is to be captured",
             where=str(name),
             found=present.unknown.get(name, "no such table on the server"),
         )
@@ -124,7 +124,8 @@ def skip_lost_log(tracker: Tracker) -> Healed:
             resumed = _identified(found, old)
             edits.append(ResumeTable(table=table, snapshot=resumed, unknown_since=start, reason=_LOST))
     entry = _capture_entry(tracker, position, edits)
-    bridge = _bridge(tracker, last, start, position)
+    # A plan without tables over what is lost: the next one begins behind it.
+    bridge = tracker.plan_behind(last, start=start, end=position, tables=(), version=history.last_number)
     tracker.store.heal((), (entry,), resolved=position, plans=(bridge,))
     history.record(entry)
     history.resolve(position)
@@ -257,21 +258,4 @@ def _capture_entry(tracker: Tracker, position: LogPosition, edits: list[Edit]) -
         database="",
         event_time_us=tracker.clock_us(),
         server=position.server,
-    )
-
-
-def _bridge(tracker: Tracker, last: Plan | None, start: LogPosition, end: LogPosition) -> Plan:
-    """A plan without tables over what is lost, so that the next one begins behind it."""
-    return Plan(
-        number=1 if last is None else last.number + 1,
-        previous=0 if last is None else last.number if last.tables else last.previous,
-        connector=tracker.connector,
-        start=start,
-        end=end,
-        ranges=(),
-        tables=(),
-        version=tracker.history.last_number,
-        system_time_us=tracker.clock_us(),
-        revision=tracker.revision,
-        captured="" if last is None else last.captured,
     )

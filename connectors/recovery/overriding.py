@@ -1,4 +1,4 @@
-"""What a statement that was not understood did, said by the user: its table goes on exactly from its stop, without a gap.
+"""The user gives a statement for one that was not understood: its table goes on from its stop without a gap.
 
 The log is read again from there for this table alone: a plan of its own brings its rows up to where the others are. The
 connector must not run meanwhile; all is stored in one transaction.
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.recovery.healing import Healed, stops_of
-from connectors.tracking.prepared_transactions import Commit, attached, prepared_table
-from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.type_options import check_forms, ranges_with_type_options
+from connectors.tracking.prepared_transactions import Commit, prepared_table
+from connectors.tracking.type_options import check_forms
 from connectors.tracking.walk import behind_event
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
@@ -41,7 +40,7 @@ __all__ = ["override"]
 
 
 def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | None = None) -> Healed:
-    """Takes *sql* for what the statement at the table's stop did to it; "" says that it changed nothing.
+    """Applies *sql* in place of the statement at the table's stop; "": that one changed nothing.
 
     Args:
         tracker: of the connector, whose lease the caller holds.
@@ -68,8 +67,8 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
         rereading.take(item, tracker.reader)
     if not rereading.entries:
         raise SourceError(
-            "nothing stands in the log where the table stopped",
-            where=f"{name} at {_text(quarantine.place)}",
+            "the log has no event at the place where the table stopped",
+            where=f"{name} at {quarantine.place}",
             found=quarantine.reason.splitlines()[0],
             next_step="capture the table anew: historian heal",
         )
@@ -91,7 +90,7 @@ def _plan_of(tracker: Tracker, place: Place, last: Plan) -> Plan:
     if plan is None:
         raise StoreError(
             "the plan in which the table stopped is forgotten",
-            where=_text(place),
+            where=str(place),
             next_step="capture the table anew: historian heal",
         )
     return plan
@@ -159,7 +158,7 @@ class _Rereading:
         resumed: tuple[Edit, ...] = ()
         if self.table_id:
             held = _before(self.history, self.table_id, self.before)
-            reason = f"what the event at {_text(item.place)} did was said by a person"
+            reason = f"a statement was given for the event at {item.place}"
             resumed = (
                 ResumeTable(table=held.name, snapshot=held, unknown_since=None, loses_rows=False, reason=reason),
             )
@@ -170,7 +169,7 @@ class _Rereading:
         self._record(item, (*resumed, *edits), self.sql)
         if self.own is None:
             raise ConfigError(
-                "the statement does not leave a table of that name", problems=(self.sql,), where=str(self.name)
+                "the given statement leaves no table of that name", problems=(self.sql,), where=str(self.name)
             )
 
     def _catalog(self, edits: tuple[Edit, ...]) -> Catalog:
@@ -217,9 +216,9 @@ class _Rereading:
         if difference is not None:
             if _is_same(mapped.place, self.quarantine.place) or len(self.entries) == 1:
                 raise ConfigError(
-                    "the table's rows do not fit what the statement is said to have done",
+                    "the table's rows do not fit the given statement",
                     problems=(difference,),
-                    where=f"{mapped.table} at {_text(mapped.place)}",
+                    where=f"{mapped.table} at {mapped.place}",
                 )
             reason = f"the log's TABLE_MAP does not fit the schema in force\n{difference}"
             self.stop = Quarantine(place=mapped.place, reason=reason, since=self.reached)
@@ -270,12 +269,14 @@ def _resolved_edits(sql: str, context: StatementContext, catalog: Catalog, name:
     # That there was no NULL is for a person to say.
     if resolution.kind != "ddl" and not resolution.filled:
         reason = resolution.reason or "it changes no table"
-        raise ConfigError("the statement cannot be taken for what happened", problems=(reason,), where=sql[:200])
+        raise ConfigError("the given statement cannot replace the one in the log", problems=(reason,), where=sql[:200])
     edits = _edits_of(resolution.edits, name)
     if len(edits) != len(resolution.edits):
         others = {str(n) for edit in resolution.edits for n in touched_names(edit)} - {str(name)}
         raise ConfigError(
-            "the statement is on other tables", problems=(f"it is on {', '.join(sorted(others))}",), where=sql[:200]
+            "the given statement changes other tables",
+            problems=(f"it is on {', '.join(sorted(others))}",),
+            where=sql[:200],
         )
     return edits
 
@@ -310,26 +311,13 @@ def _catch_up(tracker: Tracker, last: Plan, rereading: _Rereading) -> Plan | Non
     table = resumed_table(chain, min(new) - 1, tracker.captured, rereading.stop)
     if table is None:
         return None
-    return Plan(
-        number=last.number + 1,
-        previous=last.number if last.tables else last.previous,
-        connector=tracker.connector,
+    return tracker.plan_behind(
+        last,
         start=rereading.before,
         end=last.end,
-        ranges=ranges_with_type_options(
-            attached(
-                cut_ranges(rereading.before, rereading.bounds, tracker.range_bytes),
-                rereading.rolled_back,
-                rereading.commits,
-            ),
-            tracker.type_options,
-            history,
-        ),
+        ranges=tracker.ranges_of(rereading, rereading.before, rereading.bounds),
         tables=(table,),
         version=history.last_number,
-        system_time_us=tracker.clock_us(),
-        revision=tracker.revision,
-        captured=last.captured,
     )
 
 
@@ -337,7 +325,3 @@ def _is_same(place: Place, other: Place) -> bool:
     if place.gtid or other.gtid:
         return (place.gtid, place.ordinal) == (other.gtid, other.ordinal)
     return (place.file, place.offset, place.ordinal) == (other.file, other.offset, other.ordinal)
-
-
-def _text(place: Place) -> str:
-    return place.gtid or f"{place.file}:{place.offset}"

@@ -1,4 +1,4 @@
-"""One table read again: into fresh targets, from where it began or behind what former targets held; or onward where it stopped.
+"""Reads one table again: into fresh targets, from its beginning or behind the rows of previous targets, or from its stop on.
 
 Each is one plan of that table alone, which ends where the last plan ends; behind it the table goes on with the others. The
 connector must not run meanwhile.
@@ -10,9 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.tracking.prepared_transactions import attached, find_prepared
-from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.type_options import check_forms, ranges_with_type_options
+from connectors.tracking.prepared_transactions import find_prepared
+from connectors.tracking.type_options import check_forms
 from connectors.tracking.walk import Walk
 from historian.errors import PositionUnknown, SourceError, StoreError, UnknownTable
 from historian.history.prefix import Prefix, covers
@@ -80,12 +79,12 @@ def replay(
         table_id: of the table.
         start: where its targets stand, or, into fresh targets, no later than it began, or where *seed* ends.
         behind: the plan that its targets hold; 0: fresh ones.
-        seed: the plan up to which fresh targets begin with what others held, and what was said of the table last there.
+        seed: the plan up to which fresh targets begin with the rows of previous ones, and the table as that plan has it.
 
     Raises:
         UnknownTable: there is no such table now, or it is not captured.
         PositionUnknown: fresh targets would lack rows, since the table held some at *start*, or its log has a gap.
-        ConfigError: its columns had other forms in targets that go on, or in *seed*.
+        ConfigError: its columns had other type options in targets that go on, or in *seed*.
         SourceError: the connector has stopped the table.
         LogPurged: the log is not there back to *start*.
     """
@@ -95,28 +94,19 @@ def replay(
     chain = [v for v in tracker.history.versions_of(table_id) if v.number <= last.version]
     name = _present_name(tracker, chain, table_id)
     base = _number_at(tracker, start, last.version)
-    # What the others held has each gap of theirs.
+    # Rows of previous targets come with the gaps that those have.
     _check_read(chain, name, 0 if seed else base)
     if not behind and not seed and lacks_rows(tracker, table_id, start):
         raise _held_rows(chain, name, start)
     walk, bounds = _walked(tracker, {version.name for version in chain}, base, start, last)
     table = _planned(tracker, table_id, name, walk, base, last, start)
-    plan = Plan(
-        number=last.number + 1,
-        previous=last.number if last.tables else last.previous,
-        connector=tracker.connector,
+    plan = tracker.plan_behind(
+        last,
         start=start,
         end=last.end,
-        ranges=ranges_with_type_options(
-            attached(cut_ranges(start, bounds, tracker.range_bytes), walk.rolled_back, walk.commits),
-            tracker.type_options,
-            tracker.history,
-        ),
+        ranges=tracker.ranges_of(walk, start, bounds),
         tables=(replace(table, behind=behind, seed=seed[0].number if seed else 0),),
         version=last.version,
-        system_time_us=tracker.clock_us(),
-        revision=tracker.revision,
-        captured=last.captured,
     )
     if behind:
         check_forms(plan, tracker.store.forms())
@@ -167,10 +157,10 @@ def _check_read(chain: Sequence[Version], name: TableName, base: int) -> None:
     )
     if lost is not None:
         raise PositionUnknown(
-            "the table has changes that nobody read",
+            "some changes of the table were never read",
             where=f"{name} behind {lost.unknown_since}",
             found=lost.reason,
-            next_step="replicate it anew into another lake",
+            next_step="replicate the table into another lake",
         )
 
 
@@ -180,7 +170,7 @@ def _held_rows(chain: Sequence[Version], name: TableName, start: LogPosition) ->
         where=f"{name} at {start}",
         expected=f"a position at or before {chain[0].entry.position}, where the table begins, or targets that held them",
         found="no plan from whose end on the log is there, and with which its targets held all of its rows",
-        next_step="give an earlier POS; without --from go on where a stopped table's targets stand; or replicate it anew",
+        next_step="give an earlier POS; or leave out --from for a table that its sink stopped; or replicate the table into another lake",
     )
 
 
@@ -233,9 +223,9 @@ def _planned(
     stop = walk.quarantines.get(table_id) if found is None else found.quarantine
     if found is None or stop is not None:
         raise PositionUnknown(
-            "the table's log cannot be read through",
+            "the table's rows cannot be read up to the last plan",
             where=f"{name} behind {start}",
             found="" if stop is None else stop.reason,
-            next_step="a position behind that, or another lake",
+            next_step="give a later position, or replicate the table into another lake",
         )
     return replace(found, proven=walk.proven.get(table_id))

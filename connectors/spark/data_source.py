@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -126,8 +127,7 @@ class _SourceSettings:
         """The typed table's schema: the remembered one of a named stream, else taken from the log."""
         if self.table is None:
             raise ConfigError("no table is named", where='option "table"')
-        tracker = self.tracker(ephemeral=self.name is None)
-        try:
+        with closing(self.tracker(ephemeral=self.name is None)) as tracker:
             return TypedTable.find(
                 tracker,
                 self.table,
@@ -136,8 +136,6 @@ class _SourceSettings:
                 limit_bytes=self.batch_bytes(),
                 missing=self.missing,
             )
-        finally:
-            tracker.close()
 
 
 def _settings(options: Mapping[str, str], *, streaming: bool = False) -> _SourceSettings:
@@ -243,11 +241,8 @@ class _BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """A partition a range, over as many plans as the range takes."""
-        tracker = self._settings.tracker(ephemeral=True)
-        try:
+        with closing(self._settings.tracker(ephemeral=True)) as tracker:
             return [part for plan in tracker.plans_until(self._settings.end) for part in _partitions(plan, tracker)]
-        finally:
-            tracker.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one range, on an executor."""
@@ -276,8 +271,7 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
     if partition.planned is None:
         return
     tables = partition.tables if typed is None else typed.wanted(partition.tables)
-    reader = settings.reader()
-    try:
+    with closing(settings.reader()) as reader:
         for chunk in reader.read(
             partition.planned,
             tables,
@@ -292,8 +286,6 @@ def _read(settings: _SourceSettings, partition: InputPartition, typed: TypedTabl
                 )
             else:
                 yield typed.rows(chunk, tables)
-    finally:
-        reader.close()
 
 
 def _marker(plan: int) -> pa.RecordBatch:

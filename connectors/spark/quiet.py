@@ -1,4 +1,4 @@
-"""Spark's process starts without a word: what it says at its start is nothing that a user can do anything about."""
+"""Spark starts without its usual messages, about which a user can do nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 __all__ = ["SHOWS_EVERYTHING", "quiet_start"]
 
 SHOWS_EVERYTHING: ContextVar[bool] = ContextVar("shows_everything", default=False)
-"""Whether Spark's process says what it likes."""
+"""Whether all of Spark's messages are shown."""
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _OPTIONS = "SPARK_SUBMIT_OPTS"

@@ -86,7 +86,7 @@ class TypedTable:
         taken = system & {column.name.lower() for column in snapshot.columns}
         if taken:
             problems = tuple(f"a data column has the name of a system column @ {table}.{column}" for column in taken)
-            raise ConfigError("typed rows of this table cannot be told apart", problems=problems)
+            raise ConfigError("typed rows of this table have two columns of one name", problems=problems)
         if name is not None:
             tracker.store.remember_stream(name, codec.dump(Snapshot, snapshot))
         return cls(snapshot, missing)
@@ -163,11 +163,9 @@ class TypedTable:
                 raise self._stop(version, f"column {column.name} is {column.type}, the stream's {wanted.type}")
 
     def _stop(self, version: PlannedVersion, why: str) -> TableStopped:
-        place = version.place
-        where = "the start" if place is None else place.gtid or f"{place.file}:{place.offset}"
         return TableStopped(
             "an edit cannot be projected to the schema of this stream",
-            where=f"{self.snapshot.name} at {where}",
+            where=f"{self.snapshot.name} at {version.place or 'the start'}",
             expected="edits that keep every value readable under the stream's schema",
             found=f"{version.statement or 'a version before the stream began'}: {why}",
             next_step='start a new stream, with another "name", behind this position',

@@ -76,11 +76,11 @@ class Continuity:
 
 def _replaced(held: LogMark, found: str) -> LogReplaced:
     return LogReplaced(
-        "the log was reset since it was read: what it holds now is another one",
+        "the log was reset after it was read: its positions stand for other transactions now",
         where=f"{held.file} of server {held.server or 'unknown'}",
         expected=f"the file begun {_time(held.made_s)}",
         found=found,
-        next_step="begin anew with another connector: a name, a store and a lake of its own; or bring the old log back",
+        next_step="start another connector with a name, a store and a lake of its own; or restore the old log",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from connectors.readers.base import Bound, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
@@ -27,6 +27,7 @@ __all__ = [
     "PreparedSchemas",
     "Settled",
     "Stop",
+    "Walked",
     "attached",
     "find_prepared",
     "prepared_table",
@@ -53,6 +54,13 @@ class Found:
     xa: PreparedXa
     maps: tuple[TableMapped, ...]
     touched: Collection[TableName]
+
+
+class Walked(Protocol):
+    """XA COMMITs, and what was rolled back, as a walk along the log has met them."""
+
+    commits: list[Commit]
+    rolled_back: list[RolledBack]
 
 
 FindPrepared = Callable[[str, Place], Found]

@@ -41,7 +41,7 @@ def stopped_tables(store: Store) -> tuple[StoppedTable, ...]:
     return tuple(
         StoppedTable(
             table=name,
-            position=quarantine.place.gtid or f"{quarantine.place.file}:{quarantine.place.offset}",
+            position=str(quarantine.place),
             reason=quarantine.reason,
         )
         for _, name, quarantine in store.stopped()

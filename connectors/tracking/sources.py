@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, Tls, revision
@@ -78,11 +79,8 @@ def _capture(source: ServerSource) -> Capture:
     from connectors.tracking.capture import capture_catalog
 
     def capture(next_table_id: int, next_column_id: int) -> Catalog:
-        connection = server_address(source).connect()
-        try:
+        with closing(server_address(source).connect()) as connection:
             return capture_catalog(connection, next_table_id, next_column_id)
-        finally:
-            connection.close()
 
     return capture
 

@@ -8,7 +8,7 @@ out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from connectors.tracking.capture import Capture
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.first_schema import first_entry
 from connectors.tracking.head_check import HeadCheck
-from connectors.tracking.prepared_transactions import attached, find_prepared
+from connectors.tracking.prepared_transactions import Walked, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
 from connectors.tracking.scope import filter_text, stops_by_filter
 from connectors.tracking.type_options import check_forms, ranges_with_type_options
@@ -26,7 +26,7 @@ from historian.history.history import History
 from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
 from historian.history.prefix import covers
 from historian.names import TableName
-from historian.plans.plans import Plan, Quarantine
+from historian.plans.plans import LogRange, Plan, PlannedTable, Quarantine
 from historian.plans.segments import planned_tables, stopped_table
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import LogPosition, parse_position
@@ -116,17 +116,11 @@ class Tracker:
             return following.start
         return self.stored(number).end
 
-    def _last_with_tables(self, number: int) -> int:
-        if number == 0:
-            return 0
-        plan = self.stored(number)
-        return plan.number if plan.tables else plan.previous
-
     def stored(self, number: int) -> Plan:
         """The stored plan of that number. Raises :class:`StoreError` where there is none."""
         plan = self.store.plan(number)
         if plan is None:
-            raise StoreError("a plan is missing from the store", where=f"plan {number}", expected="plans without holes")
+            raise StoreError("a plan is missing from the store", where=f"plan {number}", expected="plans without gaps")
         return plan
 
     def plan_after(self, number: int, *, limit_bytes: int | None = None, until: str | None = None) -> Plan | None:
@@ -141,7 +135,7 @@ class Tracker:
         following = self.store.begin_behind(number)
         if following != number:
             raise StoreError(
-                "a plan was forgotten that lies before others",
+                "the store has forgotten the next plan, but not those behind it",
                 where=f"plan {number + 1}",
                 expected=f"a stream that begins behind plan {following}",
                 next_step=f"begin anew with the option after_plan={following}, or with a store and targets of its own",
@@ -266,30 +260,51 @@ class Tracker:
             type_options=self.type_options,
         )
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
-        told = (stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items())
-        tables = tuple(sorted((*tables, *told), key=lambda table: table.table_id))
-        plan = Plan(
-            number=number + 1,
-            previous=self._last_with_tables(number),
-            connector=self.connector,
+        stopped = (stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items())
+        tables = tuple(sorted((*tables, *stopped), key=lambda table: table.table_id))
+        plan = self.plan_behind(
+            self.stored(number) if number else None,
             start=start,
             end=bounds[-1].position,
-            ranges=ranges_with_type_options(
-                attached(cut_ranges(start, bounds, self.range_bytes), walk.rolled_back, walk.commits),
-                self.type_options,
-                history,
-            )
-            if tables
-            else (),
+            ranges=self.ranges_of(walk, start, bounds) if tables else (),
             tables=tables,
             version=walk.number,
-            system_time_us=self.clock_us(),
-            revision=self.revision,
-            captured=filter_text(self.captured),
         )
+        plan = replace(plan, captured=filter_text(self.captured))
         check_forms(plan, self.store.forms())
         self.store.append_plan(plan)
         return plan
+
+    def plan_behind(
+        self,
+        last: Plan | None,
+        *,
+        start: LogPosition,
+        end: LogPosition,
+        tables: tuple[PlannedTable, ...],
+        version: int,
+        ranges: tuple[LogRange, ...] = (),
+    ) -> Plan:
+        """The plan behind *last*, under the same filter; None: the first one. It is not stored."""
+        return Plan(
+            number=1 if last is None else last.number + 1,
+            previous=0 if last is None else last.number if last.tables else last.previous,
+            connector=self.connector,
+            start=start,
+            end=end,
+            ranges=ranges,
+            tables=tables,
+            version=version,
+            system_time_us=self.clock_us(),
+            revision=self.revision,
+            captured="" if last is None else last.captured,
+        )
+
+    def ranges_of(self, walked: Walked, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:
+        """The log from *start* to the last of *bounds* as a plan's ranges, with the XA transactions that were met there."""
+        ranges = cut_ranges(start, bounds, self.range_bytes)
+        ranges = attached(ranges, walked.rolled_back, walked.commits)
+        return ranges_with_type_options(ranges, self.type_options, self.history)
 
     def _stops_by_filter(self, number: int, base: int, start: LogPosition) -> dict[int, Quarantine]:
         """Stops, in the store, tables that the configuration takes in or leaves out otherwise than with plan *number*; by id."""
@@ -299,7 +314,7 @@ class Tracker:
         held = self.store.quarantines()
         stops: dict[int, Quarantine] = {}
         for table_id, name, stop in stops_by_filter(before, self.captured, self.history.catalog_at(base), start):
-            # One that stopped with the same change, before a plan could be made, is told in the plan that is.
+            # One that stopped with the same change, before a plan could be made, is part of the next plan.
             if table_id not in held or held[table_id] == stop:
                 self.store.quarantine(table_id, name, stop)
                 stops[table_id] = stop

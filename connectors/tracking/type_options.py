@@ -1,4 +1,4 @@
-"""The user's choices of types against those that targets were made with: they cannot change under them."""
+"""The configured type options against those that targets were made with, which cannot change."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_forms(plan: Plan, before: Mapping[str, str]) -> None:
             )
     if problems:
         raise ConfigError(
-            "how values are carried changes under targets that hold some: put it back, or begin with a store and targets of"
+            "type options differ from those of the targets: put them back, or start a connector with a store and targets of"
             " their own",
             problems=tuple(problems),
         )

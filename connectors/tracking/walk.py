@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
+from connectors.tracking.table_names import TableNames, creates
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution, StatementContext, resolve
 from historian.ddl.resolving.temporary_tables import TemporaryTables
@@ -23,7 +23,7 @@ from historian.names import TableName
 from historian.plans.plans import Quarantine, RolledBack
 from historian.positions import LogPosition, parse_gtids
 from historian.positions.places import Place
-from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, apply_all
+from historian.schema.edits import Edit, ForgetTable, RenameTable, apply_all
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import SEQUENCE, Catalog, Snapshot
 
@@ -75,6 +75,7 @@ class Walk:
         self.catalog: Catalog = self.history.catalog_at(self.number)
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
         self._with_rows: set[int] = set()
+        self._names = TableNames(self.history, self.new_entries, self.captured, self.online_changes)
         self._take_recorded()
 
     def take(self, item: Scanned) -> Bound | None:
@@ -106,7 +107,7 @@ class Walk:
         return None
 
     def _take_recorded(self) -> None:
-        """Entries that stand for no event of the log ahead: captures, and what was said later of statements before."""
+        """Entries that stand for no event of the log ahead: captures, and later corrections of earlier statements."""
         while (entry := self.history.entry(self.number + 1)) is not None:
             if entry.place is None:
                 is_behind = covers(self.reached, entry.position)
@@ -145,10 +146,10 @@ class Walk:
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
             changes = self._as_one_change(statement, tuple(edits))
-            before, waiting = self.catalog, self._waiting(changes)
+            before, set_aside = self.catalog, self._names.set_aside_before(changes, self.number)
             self._record(statement.place, changes, statement)
-            self._stop_what_came_in(changes, statement, waiting)
-            self._stop_what_was_left(changes, statement, before, waiting)
+            self._stop_renamed_in(changes, statement, set_aside)
+            self._stop_renamed_out(changes, statement, before, set_aside)
         for table in resolution.cascades:
             if str(table) not in self.accept_cascades:
                 reason = f"a foreign key changes its rows without row events, as this server does not log cascades\n  in: {_shown(statement.sql)}"
@@ -157,13 +158,13 @@ class Walk:
             for table in resolution.tables:
                 self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)
 
-    def _stop_what_came_in(self, edits: tuple[Edit, ...], statement: Statement, waiting: Collection[int]) -> None:
+    def _stop_renamed_in(self, edits: tuple[Edit, ...], statement: Statement, set_aside: Collection[int]) -> None:
         """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
         for edit in edits:
             if not isinstance(edit, RenameTable) or self.captured(edit.table) or not self.captured(edit.new):
                 continue
-            comes_back = edit.table_id in waiting
-            if comes_back or edit.new not in self.catalog.tables or self._is_empty(edit.table_id):
+            is_empty = self._names.is_new(edit.table_id) and edit.table_id not in self._with_rows
+            if edit.table_id in set_aside or edit.new not in self.catalog.tables or is_empty:
                 continue
             reason = (
                 f"{edit.table}, whose rows are not captured, was renamed to {edit.new}: what it held by then is not known\n"
@@ -172,8 +173,8 @@ class Walk:
             )
             self._stop(edit.new, statement.place, reason, self.reached, edit.table_id)
 
-    def _stop_what_was_left(
-        self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, waiting: Mapping[int, TableName]
+    def _stop_renamed_out(
+        self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, set_aside: Mapping[int, TableName]
     ) -> None:
         """Stops tables that stand under a tool's name, whose rows nobody reads, and that no tool is to replace."""
         moved: dict[int, tuple[TableName, TableName]] = {}
@@ -181,72 +182,22 @@ class Walk:
             if isinstance(edit, RenameTable):
                 was, _ = moved.get(edit.table_id, (edit.table, edit.new))
                 moved[edit.table_id] = was, edit.new
-        names = {s.table_id: name for name, s in self.catalog.tables.items()} if waiting else {}
-        moved |= {table_id: (was, names[table_id]) for table_id, was in waiting.items() if table_id in names}
+        names = {s.table_id: name for name, s in self.catalog.tables.items()} if set_aside else {}
+        moved |= {table_id: (was, names[table_id]) for table_id, was in set_aside.items() if table_id in names}
         for table_id, (was, name) in moved.items():
             if not self.captured(was) or self.captured(name) or not self.online_changes.sets_aside(was, name):
                 continue
             if was in self.catalog.tables or not self.online_changes.replaces(was, name, before):
-                self._stop(was, statement.place, _left(name), self.reached, table_id)
-
-    def _waiting(self, edits: tuple[Edit, ...]) -> dict[int, TableName]:
-        """Ids of tables that *edits* rename, or whose former names they give to others, and that a tool has set aside until then.
-
-        With the captured name that each had.
-        """
-        given = [edit.new for edit in edits if isinstance(edit, RenameTable)]
-        given += [edit.snapshot.name for edit in edits if isinstance(edit, CreateTable)]
-        ids = {edit.table_id for edit in edits if isinstance(edit, RenameTable)}
-        ids |= {self._last_named(name) or 0 for name in given if self.captured(name)}
-        return {table_id: name for table_id in ids if (name := self._waits(table_id)) is not None}
-
-    def _waits(self, table_id: int) -> TableName | None:
-        """The captured name of a table that stands under a tool's name; None for any other table."""
-        recorded = [v.snapshot for v in self.history.versions_of(table_id) if v.number <= self.number]
-        names = [snapshot.name for snapshot in recorded if snapshot is not None]
-        for edit in self._new_edits():
-            if isinstance(edit, CreateTable) and _makes(edit, table_id):
-                names.append(edit.snapshot.name)
-            elif isinstance(edit, RenameTable) and edit.table_id == table_id:
-                names.append(edit.new)
-        was: TableName | None = None
-        for name in names:
-            if self.captured(name):
-                was = name
-            elif was is None or not self.online_changes.sets_aside(was, name):
-                was = None
-        return None if was is None or self.captured(names[-1]) else was
-
-    def _is_empty(self, table_id: int) -> bool:
-        """Whether the table was made in this walk, and no row event of it stood behind that."""
-        made = any(_makes(edit, table_id) for edit in self._new_edits())
-        return made and table_id not in self._with_rows
+                self._stop(was, statement.place, _renamed_out(name), self.reached, table_id)
 
     def _as_one_change(self, statement: Statement, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-        swap = self.online_changes.swap(edits, self.catalog, self._first_snapshot, self._last_named)
+        swap = self.online_changes.swap(edits, self.catalog, self._names.first_snapshot, self._names.last_named)
         if swap is None:
             return edits
         if swap.refused:
             reason = f"{swap.refused}\n  in: {_shown(statement.sql)}"
             self._stop(swap.table, statement.place, reason, self.reached, swap.table_id)
         return swap.edits
-
-    def _first_snapshot(self, table_id: int) -> Snapshot | None:
-        """The schema that a table was created with."""
-        recorded = (edit for version in self.history.versions_of(table_id) for edit in version.edits)
-        for edit in chain(recorded, self._new_edits()):
-            if isinstance(edit, CreateTable) and _makes(edit, table_id):
-                return edit.snapshot
-        return None
-
-    def _last_named(self, name: TableName) -> int | None:
-        """Id of the table that last had a name."""
-        renamed = [edit.table_id for edit in self._new_edits() if isinstance(edit, RenameTable) and edit.table == name]
-        versions = self.history.versions(name)
-        return renamed[-1] if renamed else versions[-1].table_id if versions else None
-
-    def _new_edits(self) -> Iterator[Edit]:
-        return (edit for entry in self.new_entries for edit in entry.edits)
 
     def _mapped(self, mapped: TableMapped) -> None:
         snapshot = self.catalog.tables.get(mapped.table)
@@ -261,8 +212,11 @@ class Walk:
             return
         self._with_rows.add(snapshot.table_id)
         if not captured:
-            if self.online_changes.owns(mapped.table) and (was := self._waits(snapshot.table_id)) is not None:
-                self._stop(was, mapped.place, _left(mapped.table), self.reached, snapshot.table_id)
+            if (
+                self.online_changes.owns(mapped.table)
+                and (was := self._names.set_aside(snapshot.table_id, self.number)) is not None
+            ):
+                self._stop(was, mapped.place, _renamed_out(mapped.table), self.reached, snapshot.table_id)
             return
         self.touched.add(snapshot.table_id)
         if snapshot.table_id in self.quarantines:
@@ -292,7 +246,7 @@ class Walk:
 
         MariaDB logs RENAME TABLE of a temporary table like that of a table, and does not say which it was.
         """
-        table_id = self._last_named(mapped.table)
+        table_id = self._names.last_named(mapped.table)
         now = next((each for each in self.catalog.tables.values() if each.table_id == table_id), None)
         if now is not None:
             reason = (
@@ -315,7 +269,7 @@ class Walk:
         return taken or self.history.recorded(place, self.reached.server) is not None
 
     def _known_until(self, table_id: int) -> LogPosition | None:
-        walked = (entry.position for entry in self.new_entries for edit in entry.edits if _makes(edit, table_id))
+        walked = (entry.position for entry in self.new_entries for edit in entry.edits if creates(edit, table_id))
         known = self.proven.get(table_id) or known_until(self.history, self.store, table_id)
         return known or next(walked, None)
 
@@ -324,7 +278,7 @@ class Walk:
     ) -> None:
         """Goes on with what FULL metadata says, where a change of the table is not in the log."""
         place = behind_event(mapped)
-        reason = f"a change of the table is not in the log; its TABLE_MAP at {_text(mapped.place)} says what it is now"
+        reason = f"a change of the table is not in the log; its TABLE_MAP at {mapped.place} says what it is now"
         _log.warning("%s: %s; unknown behind %s\n%s", mapped.table, reason, since, difference)
         edit = ResumeTable(
             table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
@@ -338,7 +292,7 @@ class Walk:
             place=place,
             position=self.reached,
             edits=edits,
-            statement=f"-- {edits[0].kind} by the TABLE_MAP at {_text(place)}"
+            statement=f"-- {edits[0].kind} by the TABLE_MAP at {place}"
             if statement is None
             else printable(statement.sql),
             database="" if statement is None else statement.context.database,
@@ -396,12 +350,8 @@ def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
     return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor
 
 
-def _left(name: TableName) -> str:
+def _renamed_out(name: TableName) -> str:
     return f"renamed to {name}, which is not captured"
-
-
-def _makes(edit: Edit, table_id: int) -> bool:
-    return isinstance(edit, CreateTable) and edit.snapshot.table_id == table_id
 
 
 def _why_stopped(resolution: Resolution, sql: str) -> str:
@@ -416,7 +366,3 @@ def _why_stopped(resolution: Resolution, sql: str) -> str:
 
 def _shown(sql: str) -> str:
     return printable(sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}...")
-
-
-def _text(place: Place) -> str:
-    return place.gtid or f"{place.file}:{place.offset}"

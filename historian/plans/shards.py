@@ -92,7 +92,7 @@ def evolution_problems(settings: EvolutionSettings) -> Iterator[str]:
     allowed = ("apply", *STOPS)
     wrong = [f"{action} of {edit}" for edit in RULES if (action := action_for(settings, edit)) not in allowed]
     if wrong:
-        yield f"expected {', '.join(allowed)}, where into is said @ $.evolution (got {', '.join(wrong)})"
+        yield f"expected {', '.join(allowed)}, where into is set @ $.evolution (got {', '.join(wrong)})"
 
 
 def _fields(pattern: str) -> set[str] | None:

@@ -245,8 +245,7 @@ def _both(kinds: Sequence[str]) -> str:
 
 
 def _where(version: PlannedVersion) -> str:
-    place = version.place
-    return "" if place is None else place.gtid or f"{place.file}:{place.offset}"
+    return str(version.place or "")
 
 
 def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:

@@ -187,11 +187,11 @@ class TableSettings:
 
     def _shard_problems(self, *, known: bool) -> Iterator[str]:
         if self.key:
-            yield f"expected no key of their own, where into is said @ $.key (got {', '.join(self.key)})"
+            yield f"expected no key of their own, where into is set @ $.key (got {', '.join(self.key)})"
         if self.keyless == "rows":
-            yield "expected changelog, where into is said @ $.keyless (got rows)"
+            yield "expected changelog, where into is set @ $.keyless (got rows)"
         if self.mirror_every_us:
-            yield "expected none, where into is said @ $.mirror_every (got one)"
+            yield "expected none, where into is set @ $.mirror_every (got one)"
         if known:
             yield from shard_words(self.evolution)
 

@@ -221,7 +221,7 @@ def test_dead_letters_come_into_targets_that_have_a_form_for_them(
 
     held = str(consistent(spark, replica.path).position)
     code, said = _historian(replica, "replay", "--table", "again.t", "--from", held)
-    assert (code, "how values are carried changes under targets" in said) == (ExitCode.USAGE, True), said
+    assert (code, "type options differ from those of the targets" in said) == (ExitCode.USAGE, True), said
     code, said = _historian(replica, "replay-dead-letters", "--reason", "zero_dates")
     assert (code, "again.t: the next run reads it again into fresh targets" in said) == (ExitCode.OK, True)
     assert replica.run(spark) == {}

@@ -108,7 +108,7 @@ def _steps(source: str, form: str) -> tuple[_Step, ...]:
         if name not in _NAMES:
             raise typer.BadParameter(f"{option} {name} is not one of {', '.join(_NAMES)}")
     if source == form:
-        raise typer.BadParameter(f"PATH is said to be {source} already: give --from or --to")
+        raise typer.BadParameter(f"PATH has the form {source} already: give --from or --to")
     steps = []
     if source != CHANGELOG:
         back = FORMS[source].back

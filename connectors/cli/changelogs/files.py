@@ -96,7 +96,7 @@ def write(path: str, out: str, made: Callable[[], DataFrame], *, kind: str = "")
 
     from sinks.parquet.odf import write_odf
 
-    with _told(path):
+    with _errors_of(path):
         rows = made()
         if kind == "odf":
             write_odf(rows, out)
@@ -120,7 +120,7 @@ def _microseconds(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _errors_of(path: str) -> Iterator[None]:
     """Says of what functions on changelogs refuse, at once or in a query, that it is about *path*."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException

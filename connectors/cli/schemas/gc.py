@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +11,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Json
 from connectors.cli.terminal.outcome import ending
-from connectors.cli.terminal.recorded_history import located
-from historian.errors import StoreError
+from connectors.cli.terminal.recorded_history import located, open_recorded
 from historian.positions import LogPosition
 
 if TYPE_CHECKING:
@@ -34,21 +34,15 @@ def gc(
     this starts Spark, where sinks are configured. Safe beside a run.
     """
     from connectors.config import load_config
-    from connectors.tracking.recorded import recorded_store
 
     config = load_config(context.obj)
-    store = recorded_store(config)
-    if store is None:
-        raise StoreError("there is no history yet", where=config.name, next_step="`historian run` makes it")
-    try:
+    with closing(open_recorded(config)) as store:
         position = located(config, before)
         forgotten = store.forget(position, _held(config))
-    finally:
-        store.close()
     if as_json:
         typer.echo(json.dumps({**asdict(forgotten), "position": str(forgotten.position)}, indent=2))
     else:
-        typer.echo(_told(forgotten, position))
+        typer.echo(_text(forgotten, position))
 
 
 def _held(config: PipelineConfig) -> tuple[int, ...]:
@@ -61,7 +55,7 @@ def _held(config: PipelineConfig) -> tuple[int, ...]:
         return tuple(held for sink in sinks if (held := sink.held()) is not None)
 
 
-def _told(forgotten: Forgotten, asked: LogPosition) -> str:
+def _text(forgotten: Forgotten, asked: LogPosition) -> str:
     lines = [
         f"the history begins at {forgotten.position}",
         f"forgotten: {forgotten.entries} statements, {forgotten.edits} edits, {forgotten.plans} plans",

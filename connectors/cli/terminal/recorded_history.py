@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from historian.errors import ConfigError, StoreError
@@ -34,11 +35,8 @@ def open_recorded(config: PipelineConfig) -> Store:
 
 def recorded_history(config: PipelineConfig) -> History:
     """All that the connector's store holds of tables."""
-    store = open_recorded(config)
-    try:
+    with closing(open_recorded(config)) as store:
         return store.history()
-    finally:
-        store.close()
 
 
 def table_named(text: str) -> TableName:
@@ -62,8 +60,5 @@ def located(config: PipelineConfig, text: str) -> LogPosition:
         return position
     from connectors.tracking.sources import make_reader
 
-    reader = make_reader(config.source)
-    try:
+    with closing(make_reader(config.source)) as reader:
         return reader.locate(position)
-    finally:
-        reader.close()

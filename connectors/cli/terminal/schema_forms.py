@@ -25,10 +25,7 @@ __all__ = [
 
 def place_text(entry: TimelineEntry) -> str:
     """Where a statement stands: its GTID, else file and offset; of a capture, the position that it holds from."""
-    place = entry.place
-    if place is None:
-        return str(entry.position)
-    return place.gtid or f"{place.file}:{place.offset}"
+    return str(entry.position if entry.place is None else entry.place)
 
 
 def entry_form(entry: TimelineEntry) -> dict[str, Any]:

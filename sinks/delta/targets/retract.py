@@ -75,9 +75,8 @@ def _place_of(statement: PlannedVersion, schema: DeltaSchema) -> dict[str, pa.Sc
     """What the columns of positions among those of *schema* say of the statement's rows."""
     place = statement.place
     assert place is not None  # noqa: S101 a statement of the plan
-    position = place.gtid or f"{place.file}:{place.offset}"
     position_values = {
-        "position": pa.scalar(position, pa.string()),
+        "position": pa.scalar(str(place), pa.string()),
         "ordinal": pa.scalar(place.ordinal, pa.int32()),
         "transaction": pa.scalar(place.gtid or None, pa.string()),
     }

@@ -204,10 +204,11 @@ def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatc
     assert [row["behind"] for row in found["targets"]][:2] == [0, None]
     assert found["targets"][2]["behind"] > 0
     assert {row["made"] for row in found["targets"]} == {"2023-11-14T22:13:20Z"}
-    shown = _run("status", file).stdout
-    assert "its store is not there" in shown
-    assert "spark (row tracking)" in shown
-    assert "dropped in plan" in shown
+    shown = _run("status", file)
+    assert shown.exit_code == ExitCode.OK, shown.stderr
+    assert "its store is not there" in shown.stdout
+    assert "spark (row tracking)" in shown.stdout
+    assert "dropped in plan" in shown.stdout
 
 
 def test_a_store_that_has_not_made_what_targets_hold_is_refused(tmp_path: Path) -> None:

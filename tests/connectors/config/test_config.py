@@ -320,7 +320,7 @@ def test_how_long_mirrors_wait_is_a_duration_for_all_tables_or_some(tmp_path: Pa
     [
         ("mirror_every: 5", "expected a duration such as 5 minutes, or 0"),
         ("mirror_every: soon", "expected a duration such as 2 seconds"),
-        ("mirror_every: 1 minute, changelog: null", "expected a changelog, from which rows are applied"),
+        ("mirror_every: 1 minute, changelog: null", "expected a changelog where mirror_every is set"),
         ("mirror_every: 1 minute, tables: {'a.*': {changelog: null}}", r"are applied.*\(of tables a\.\*\)"),
     ],
 )
@@ -464,7 +464,7 @@ types:
     [
         ("{bigint_unsigned: int32}", "$.types.bigint_unsigned"),
         ("{zero_dates: never}", "$.types.zero_dates"),
-        ("{zero_dates: null}", "expected a word such as null_and_count, not null @ $.types.zero_dates"),
+        ("{zero_dates: null}", "expected a policy such as null_and_count, not null @ $.types.zero_dates"),
         ("{invalid_member: text}", "$.types.invalid_member"),
         ("{json: struct}", "$.types.json"),
         ("{json_: variant}", "$.types.json_"),
@@ -580,17 +580,17 @@ ONE = 'into: {name: a.t, shard_columns: {s: "{database}"}}'
         (
             f'"a_*.t": {{{ONE}, evolution: lenient}}',
             (
-                "evolution: expected apply, fail, quarantine, where into is said (got keep of drop_column, new_column of change_type, "
+                "evolution: expected apply, fail, quarantine, where into is set (got keep of drop_column, new_column of change_type, "
                 "new_column of computed_values, keep of truncate, keep of drop_table) (of tables a_*.t) @ $.sinks[0]"
             ),
         ),
         (
             f'"a_*.t": {{{ONE}, keyless: rows}}',
-            "keyless: expected changelog, where into is said (got rows) (of tables a_*.t) @ $.sinks[0]",
+            "keyless: expected changelog, where into is set (got rows) (of tables a_*.t) @ $.sinks[0]",
         ),
         (
             f'"a_*.t": {{{ONE}, key: [id]}}',
-            "key: expected no key of their own, where into is said (got id) (of tables a_*.t) @ $.sinks[0]",
+            "key: expected no key of their own, where into is set (got id) (of tables a_*.t) @ $.sinks[0]",
         ),
         (
             f'"a_*.t": {{{ONE}}}, "b_*.t": {{{ONE}}}',

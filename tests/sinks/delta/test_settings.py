@@ -49,7 +49,7 @@ def test_one_table_may_have_names_of_its_own() -> None:
 
 def test_shards_take_up_rows_with_every_plan() -> None:
     into = ("into", ("shop.t", (("shard", "{database}"),)))
-    with pytest.raises(ConfigError, match=r"where into is said @ \$.tables\['shop_\*.t'\].mirror_every"):
+    with pytest.raises(ConfigError, match=r"where into is set @ \$.tables\['shop_\*.t'\].mirror_every"):
         DeltaSettings(path="lake", mirror_every_us=1, tables=(("shop_*.t", (into,)),))
 
 

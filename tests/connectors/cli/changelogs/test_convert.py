@@ -140,8 +140,8 @@ def test_the_rows_before_fill_in_what_an_upsert_stream_took_over(spark: SparkSes
     "words, code, said",
     [
         (["--from", "odf"], ExitCode.USAGE, "there is no way back from odf"),
-        ([], ExitCode.USAGE, f"PATH is said to be {CHANGELOG} already"),
-        (["--from", "upsert", "--to", "upsert"], ExitCode.USAGE, "PATH is said to be upsert already"),
+        ([], ExitCode.USAGE, f"PATH has the form {CHANGELOG} already"),
+        (["--from", "upsert", "--to", "upsert"], ExitCode.USAGE, "PATH has the form upsert already"),
         (["--to", "avro"], ExitCode.USAGE, "is not one of"),
         (["--from", "retract"], ExitCode.USAGE, "--from retract needs --key"),
         (["--from", "events", "--to", "odf"], ExitCode.USAGE, "--to odf needs --key"),
