@@ -74,6 +74,8 @@ def tail(
     try:
         for shown in tailing.shown(follow=follow):
             write(shown)
+            for change in shown.unlogged:
+                tell(str(change))
             for table_stopped in shown.stopped:
                 stopped = True
                 tell(str(table_stopped))

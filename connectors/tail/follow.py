@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectors.tracking.recorded import StoppedTable, recorded_store, stopped_tables
+from connectors.tracking.recorded import StoppedTable, UnloggedChange, recorded_store, stopped_tables
 from connectors.tracking.sources import make_reader, make_tracker
 from historian.changelog.chunks import Chunk
 from historian.names import TableName
@@ -35,12 +35,14 @@ class Shown:
     Attributes:
         versions: that begin in it, in order.
         stopped: tables that stopped in it.
+        unlogged: changes of rows in it that have no row events; the tables go on.
         chunks: with their rows' schemas.
         begun: where its transactions begin, see :meth:`connectors.readers.base.Reader.read`.
     """
 
     versions: tuple[PlannedVersion, ...]
     stopped: tuple[StoppedTable, ...]
+    unlogged: tuple[UnloggedChange, ...]
     chunks: tuple[tuple[Chunk, Snapshot], ...]
     begun: Mapping[str, int]
 
@@ -68,6 +70,8 @@ class Tail:
             self._begin = None if begin is None else _located(reader, begin)
             self._end = None if end is None else str(_located(reader, end))
         self._tracker = _tracker(config, self._begin)
+        self._tracker.on_unlogged = self._note_unlogged
+        self._unlogged: list[UnloggedChange] = []
         self._stopped: set[StoppedTable] = set()
         self._ended: set[int] = set()
 
@@ -104,8 +108,9 @@ class Tail:
         starting = {v.version: v for table in tables for v in table.versions if v.place is not None}
         # A table whose schema was never known is in no plan; the store knows that it stopped.
         stopped = tuple(self._newly_stopped())
-        if stopped:
-            yield Shown(versions=(), stopped=stopped, chunks=(), begun={})
+        unlogged, self._unlogged = tuple(self._unlogged), []
+        if stopped or unlogged:
+            yield Shown(versions=(), stopped=stopped, unlogged=unlogged, chunks=(), begun={})
         for planned in plan.ranges:
             chunks, ended, begun = [], [], dict[str, int]()
             reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
@@ -122,7 +127,11 @@ class Tail:
             versions = tuple(
                 v for _, v in sorted(starting.items()) if v.place is not None and _within(v.place, planned)
             )
-            yield Shown(versions=versions, stopped=tuple(ended), chunks=tuple(chunks), begun=begun)
+            yield Shown(versions=versions, stopped=tuple(ended), unlogged=(), chunks=tuple(chunks), begun=begun)
+
+    def _note_unlogged(self, table: TableName, place: Place, reason: str) -> None:
+        if self._wanted is None or self._wanted(table):
+            self._unlogged.append(UnloggedChange(table=table, position=str(place), reason=reason))
 
     def _is_wanted(self, table: PlannedTable) -> bool:
         return self._wanted is None or any(self._wanted(name) for name in _names(table))

@@ -9,7 +9,7 @@ from connectors.config import PipelineConfig
 from historian.names import TableName
 from historian.store import Store
 
-__all__ = ["StoppedTable", "recorded_store", "stopped_tables"]
+__all__ = ["StoppedTable", "UnloggedChange", "recorded_store", "stopped_tables"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,18 @@ class StoppedTable:
 
     def __str__(self) -> str:
         return f"stopped: {self.table} at {self.position}\n  {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnloggedChange:
+    """Rows of a table that something changed at ``position`` without row events; its rows from there on are right."""
+
+    table: TableName
+    position: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"warning: rows of {self.table} changed without row events at {self.position}\n  {self.reason}"
 
 
 def recorded_store(config: PipelineConfig) -> Store | None:

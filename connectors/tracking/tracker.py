@@ -30,6 +30,7 @@ from historian.plans.plans import LogRange, Plan, PlannedTable, Quarantine
 from historian.plans.segments import planned_tables, stopped_table
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import LogPosition, parse_position
+from historian.positions.places import Place
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Tracker:
         self._history: History | None = None
         self._head = HeadCheck(capture, store, captured) if capture is not None else None
         self._stop: LogPosition | None = None
+        self.on_unlogged: Callable[[TableName, Place, str], None] | None = None
         self.continuity = Continuity(store, reader)
 
     @property
@@ -235,6 +237,7 @@ class Tracker:
             self.online_changes,
             accept_cascades=self.accept_cascades,
             find_prepared=find_prepared(self.reader, start),
+            on_unlogged=self.on_unlogged,
         )
         bounds: list[Bound] = []
         for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):

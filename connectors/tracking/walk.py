@@ -49,6 +49,7 @@ class Walk:
         proven: behind the last transaction with rows that fitted the schema in force, by table id.
         accept_cascades: names of tables whose rows may change by cascades that the log does not show.
         find_prepared: looks up XA transactions that nobody knew of; None: a log without any.
+        on_unlogged: told of changes of rows without row events; None: such a table stops, as its targets lack them.
         commits, rolled_back: XA COMMITs of transactions prepared before the last bound, and what was rolled back.
     """
 
@@ -64,6 +65,7 @@ class Walk:
     proven: dict[int, LogPosition] = field(default_factory=dict)
     accept_cascades: Collection[str] = ()
     find_prepared: FindPrepared | None = None
+    on_unlogged: Callable[[TableName, Place, str], None] | None = None
     commits: list[Commit] = field(default_factory=list)
     rolled_back: list[RolledBack] = field(default_factory=list)
 
@@ -141,8 +143,11 @@ class Walk:
         if resolution.kind in ("dml", "not_understood"):
             reason = _why_stopped(resolution, statement.sql)
             for table in resolution.tables:
+                if resolution.kind == "dml":
+                    self._changed_unlogged(table, statement.place, reason)
+                    continue
                 self._stop(table, statement.place, reason, self.reached)
-                if resolution.kind == "not_understood" and table in self.catalog.tables:
+                if table in self.catalog.tables:
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
             changes = self._as_one_change(statement, tuple(edits))
@@ -153,10 +158,10 @@ class Walk:
         for table in resolution.cascades:
             if str(table) not in self.accept_cascades:
                 reason = f"a foreign key changes its rows without row events, as this server does not log cascades\n  in: {_shown(statement.sql)}"
-                self._stop(table, statement.place, reason, self.reached)
+                self._changed_unlogged(table, statement.place, reason)
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
-                self._stop(table, statement.place, _why_stopped(resolution, statement.sql), self.reached)
+                self._changed_unlogged(table, statement.place, _why_stopped(resolution, statement.sql))
 
     def _stop_renamed_in(self, edits: tuple[Edit, ...], statement: Statement, set_aside: Collection[int]) -> None:
         """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
@@ -305,6 +310,13 @@ class Walk:
     def _advance(self, entry: TimelineEntry) -> None:
         self.catalog = apply_all(entry.edits, self.catalog)
         self.number = entry.number
+
+    def _changed_unlogged(self, table: TableName, place: Place, reason: str) -> None:
+        """Stops a table whose rows changed without row events, unless nobody keeps its rows."""
+        if self.on_unlogged is None:
+            self._stop(table, place, reason, self.reached)
+        elif self.captured(table):
+            self.on_unlogged(table, place, reason)
 
     def _stop(self, table: TableName, place: Place, reason: str, since: LogPosition | None, table_id: int = 0) -> None:
         if not self.captured(table):
