@@ -63,12 +63,15 @@ def test_a_statement_in_another_one_does_what_it_does_alone(oracle: SourceOracle
         assert {} == oracle.stopped, wrapped
 
 
-def test_a_statement_whose_mode_the_log_does_not_tell_stops_its_table(mariadb118: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("inner", ['ALTER TABLE wrapped.t ADD b VARCHAR(9) DEFAULT "a"', "TRUNCATE TABLE wrapped.t"])
+def test_a_statement_whose_mode_the_log_does_not_tell_stops_its_table(
+    inner: str, mariadb118: Server, tmp_path: Path
+) -> None:
     """The text is read under the session's own sql_mode, and its event has the one of the statement."""
     run(mariadb118, "DROP DATABASE IF EXISTS wrapped", "CREATE DATABASE wrapped", "CREATE TABLE wrapped.t (a INT)")
     oracle = SourceOracle(mariadb118, tmp_path)
     oracle.run()
-    run(mariadb118, "SET STATEMENT sql_mode='ANSI_QUOTES' FOR ALTER TABLE wrapped.t ADD b VARCHAR(9) DEFAULT \"a\"")
+    run(mariadb118, f"SET STATEMENT sql_mode='ANSI_QUOTES' FOR {inner}")
     oracle.run()
     run(mariadb118, "DROP DATABASE wrapped")
 

@@ -274,7 +274,9 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         return DefaultSpec(kind="bytes", text=cursor.values[cursor.at - 1])
     if key in ("NULL", "TRUE", "FALSE"):
         cursor.at += 1
-        return DefaultSpec(kind="null") if key == "NULL" else DefaultSpec(kind="number", text=str(int(key == "TRUE")))
+        if key == "NULL":
+            return DefaultSpec(kind="null")
+        return DefaultSpec(kind="number", text=str(int(key == "TRUE")), is_boolean=True)
     if cursor.following() in (STRING, BYTES) and (key in ("N", "DATE", "TIME", "TIMESTAMP") or key.startswith("_")):
         cursor.at += 1
         literal = _literal(cursor)
@@ -288,7 +290,7 @@ def _introduced(literal: DefaultSpec, charset: str, cursor: Cursor) -> DefaultSp
     try:
         raw = literal_bytes(literal.text) if literal.kind == "bytes" else raw_bytes(literal.text, client)
         if charset == "binary":
-            return DefaultSpec(kind="bytes", text=f"0x{raw.hex()}", introduced=True)
+            return DefaultSpec(kind="bytes", text=f"0x{raw.hex()}", introduced=True, raw=raw)
         return DefaultSpec(kind="string", text=decoded(raw, normal_charset(charset)), introduced=True, raw=raw)
     except UnicodeError:
         return DefaultSpec(kind="expression", text=literal.text)  # nobody here knows that character set

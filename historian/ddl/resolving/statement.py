@@ -93,6 +93,7 @@ def _wrapped(sql: str, context: StatementContext, catalog: Catalog) -> Resolutio
         return found
     before, after = catalog.tables, apply_all(found.edits, catalog).tables
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    changed |= {edit.table for edit in found.edits if isinstance(edit, TruncateTableEdit)}
     return Resolution(kind="not_understood", tables=tuple(sorted({*changed, *found.tables})), reason=inner.reason)
 
 

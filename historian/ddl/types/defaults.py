@@ -126,7 +126,7 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
         context.flavor == "mariadb"
         and kind.name in _WITHOUT_DEFAULT
         and default.introduced
-        and not default.text.isascii()
+        and not default.raw.isascii()
     ):
         return _UNKNOWN  # MariaDB keeps it as it prints it, escapes and all
     text = _literal_text(default, kind, context)
@@ -242,7 +242,7 @@ def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: Stateme
     if name == "varchar" and kind.length is not None:
         return text[: kind.length]  # what is cut off is blanks
     if name in ("enum", "set"):
-        return _members_text(text, kind)
+        return None if default.is_boolean else _members_text(text, kind)
     return text
 
 

@@ -187,9 +187,17 @@ def script(rng: random.Random, server: str) -> Script:
             steps.append(Sql(f"INSERT INTO t (id, v) VALUES ({at + 10}, {at})"))
         if rng.random() < 0.2:
             steps.append(FOLLOW)
-    return Script(
-        steps=steps, partial=minimal, stops=frozenset({"only the server knows what old rows hold", "TIMESTAMP"})
-    )
+    return Script(steps=steps, partial=minimal, stops=frozenset(_STOPS | ({"absent_columns"} if minimal else set())))
+
+
+_STOPS = {
+    "only the server knows what old rows hold",
+    # The session's time zone is SYSTEM, and the log does not say which one that is.
+    " TIMESTAMP NULL DEFAULT",
+    " TIMESTAMP(3) NULL DEFAULT",
+    " TIMESTAMP(6) NULL DEFAULT",
+    "initial value is none of its type",
+}
 
 
 def _literal(rng: random.Random, kind: str) -> str:
