@@ -1,4 +1,6 @@
-"""What a pipeline knows of a reader. Binlogs of servers and of directories implement it; topics will.
+"""What a pipeline knows of a reader. Binlogs of servers and of directories implement it.
+
+Positions, ranges and TABLE_MAPs are a binlog's: a reader of topics needs others first.
 
 A *scan* reads event headers, GTIDs, TABLE_MAPs and statements on the driver, never row bytes. A *read* decodes the rows of one
 range on an executor, with the schemas that the plan holds. Both start outside a transaction.

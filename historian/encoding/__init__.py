@@ -1,4 +1,4 @@
-"""Column-aware row encoding: a row as one binary value that outlives schema changes. docs/row-encoding.md has the layout.
+"""Column-aware row encoding: a row as one binary value that outlives schema changes. docs/reference/row-encoding.md has the layout.
 
 Rows of a changelog as columns do not belong here (:mod:`historian.changelog`).
 """
