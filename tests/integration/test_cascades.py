@@ -80,7 +80,7 @@ def test_a_key_over_a_period_has_the_periods_columns(mariadb118: Server, tmp_pat
     oracle.run()
 
     assert {} == oracle.differences("spans")
-    assert ["p2"] == [name.table for name in oracle.stopped]
+    assert {} == oracle.stopped
     (table,) = (each for name, each in oracle.mirror.snapshots().items() if name.table == "p1")
     names = {column.id: column.name for column in table.columns}
     assert ["id", "e", "s"] == [names[each] for each in table.primary_key]
