@@ -33,7 +33,7 @@ def test_a_log_that_was_reset_and_has_grown_beyond_what_was_read_is_not_taken_fo
     server.sql("CREATE TABLE again.t (id INT PRIMARY KEY)")
     for number in range(20):
         server.sql(f"INSERT INTO again.t VALUES ({number})")
-    with tracked.tracker() as tracker, pytest.raises(LogReplaced, match="the log was reset since it was read"):
+    with tracked.tracker() as tracker, pytest.raises(LogReplaced, match="the log was reset after it was read"):
         tracker.catch_up()
     with tracked.tracker() as tracker, pytest.raises(LogReplaced):
         skip_lost_log(tracker)

@@ -55,7 +55,7 @@ def test_a_log_that_goes_on_or_was_purged_is_the_same(store: Store, caplog: pyte
 
 @pytest.mark.parametrize("marks", [(_mark(1), _mark(2)), (_mark(3, made_s=500),), (_mark(3, made_s=500), _mark(4))])
 def test_a_log_that_was_reset_is_refused(store: Store, marks: tuple[LogMark, ...]) -> None:
-    with pytest.raises(LogReplaced, match="the log was reset since it was read"):
+    with pytest.raises(LogReplaced, match="the log was reset after it was read"):
         Continuity(store, _log(*marks)).check()
 
 
