@@ -276,7 +276,7 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         cursor.at += 1
         if key == "NULL":
             return DefaultSpec(kind="null")
-        return DefaultSpec(kind="number", text=str(int(key == "TRUE")), is_boolean=True)
+        return DefaultSpec(kind="number", text=str(int(key == "TRUE")))
     if cursor.following() in (STRING, BYTES) and (key in ("N", "DATE", "TIME", "TIMESTAMP") or key.startswith("_")):
         cursor.at += 1
         literal = _literal(cursor)

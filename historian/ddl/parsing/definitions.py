@@ -58,7 +58,6 @@ class DefaultSpec:
         text: what a string says, a number or boolean as digits, bytes as ``0x41`` or ``0b1``, the text of an expression.
         fraction: digits of "now".
         literal: for an expression that is nothing but a literal in parentheses: that literal.
-        is_boolean: whether a number is TRUE or FALSE, which an ENUM takes for a place and not for a label.
         introduced: whether a character set stood before it, so that its bytes count and not its characters; ``raw``: these bytes.
     """
 
@@ -67,7 +66,6 @@ class DefaultSpec:
     fraction: int = 0
     literal: DefaultSpec | None = None
     introduced: bool = False
-    is_boolean: bool = False
     raw: bytes = b""
 
 

@@ -39,6 +39,8 @@ _ADDRESSES = frozenset(("inet4", "inet6", "uuid"))
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _OFFSETS_SINCE = 80019
 """MySQL from which on literals may have an offset."""
+_NUMBERS_UNTIL, _LABELS_SINCE = 80031, 90704
+"""MySQL that was seen to take an ENUM's default ``1`` for its first label, and MySQL that was seen to take it for ``'1'``."""
 _EVALUATED = ("expression", "now")
 _WITHOUT_DEFAULT = frozenset(
     (
@@ -111,8 +113,17 @@ def initial_value(
     if default.kind == "now":
         return _now(kind, context)
     if default.kind == "expression":
-        return _UNKNOWN if default.literal is None else _stored(_literal_initial(default.literal, kind, context), kind)
+        return _expression_initial(default.literal, kind, context)
     return _literal_initial(default, kind, context)
+
+
+def _expression_initial(literal: DefaultSpec | None, kind: ColumnType, context: StatementContext) -> Initial:
+    if literal is None:
+        return _UNKNOWN
+    if context.flavor == "mysql" and literal.kind == "number" and kind.name in ("enum", "set"):
+        label = _by_number(literal, kind)
+        return _UNKNOWN if label is None else Initial(label)
+    return _stored(_literal_initial(literal, kind, context), kind)
 
 
 def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> Initial:
@@ -234,15 +245,16 @@ def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: Stateme
         return year_text(text, is_number=default.kind == "number")
     if name in ("date", "datetime", "timestamp") and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
         local = in_session(text, session_zone(context.time_zone), kind.fraction)
-        return None if local is None else temporal_text(name, local, kind.fraction, rounds=True)
+        return None if local is None else temporal_text(name, local, kind.fraction, is_mysql=True)
     if name in _TEMPORAL:
-        return temporal_text(name, text, kind.fraction, rounds=context.flavor == "mysql")
+        return temporal_text(name, text, kind.fraction, is_mysql=context.flavor == "mysql")
     if name == "char":
         return text.rstrip(" ")
     if name == "varchar" and kind.length is not None:
         return text[: kind.length]  # what is cut off is blanks
     if name in ("enum", "set"):
-        return None if default.is_boolean else _members_text(text, kind)
+        label = _members_text(text, kind)
+        return label if default.kind != "number" else _numbered(label, _by_number(default, kind), context)
     return text
 
 
@@ -301,6 +313,24 @@ def _as_text(default: DefaultSpec, charset: str) -> str | None:
         plain = (whole.lstrip("0") or "0") + (point if rest else "") + rest
         return plain if not plain.strip("0.") else sign + plain
     return default.text
+
+
+def _numbered(label: str | None, by_number: str | None, context: StatementContext) -> str | None:
+    """An ENUM's or SET's number without quotes: older servers ask for a label of that text, and take its number then."""
+    if label == by_number or (context.flavor == "mysql" and context.version >= _LABELS_SINCE):
+        return label
+    return by_number if context.flavor == "mariadb" or context.version <= _NUMBERS_UNTIL else None
+
+
+def _by_number(default: DefaultSpec, kind: ColumnType) -> str | None:
+    """The label that an ENUM's number counts to, or the labels that the bits of a SET's number name."""
+    number = _number(default)
+    if number is None or number != int(number):
+        return None
+    chosen = 1 << int(number) >> 1 if kind.name == "enum" else int(number)
+    if not 0 < chosen < 1 << len(kind.members):
+        return None
+    return set_text(member for bit, member in enumerate(kind.members) if chosen >> bit & 1)
 
 
 def _members_text(text: str, kind: ColumnType) -> str | None:

@@ -108,14 +108,14 @@ def year_text(text: str, *, is_number: bool) -> str | None:
     return str(_full_year(year))
 
 
-def temporal_text(kind: str, text: str, fraction: int, *, rounds: bool) -> str | None:
+def temporal_text(kind: str, text: str, fraction: int, *, is_mysql: bool) -> str | None:
     """The server's text of a DATE, TIME, DATETIME or TIMESTAMP literal; None for one that is not understood.
 
-    *rounds*: MySQL rounds surplus digits of a fraction, MariaDB cuts them.
+    MySQL rounds surplus digits of a fraction, MariaDB cuts them.
     """
     text = text.strip()
     try:
-        return _clock_text(text, fraction, rounds) if kind == "time" else _date_text(kind, text, fraction, rounds)
+        return _clock_text(text, fraction, is_mysql) if kind == "time" else _date_text(kind, text, fraction, is_mysql)
     except (ValueError, OverflowError):
         return None
 
@@ -158,10 +158,13 @@ def _cut(digits: str) -> tuple[list[int], bool]:
     return [int(digits[:year_digits]), *pairs, *([0] * (5 - len(pairs)))], short
 
 
-def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
+def _clock_text(text: str, fraction: int, is_mysql: bool) -> str | None:  # noqa: FBT001 private
     dated = _PARTS.match(text)
-    if dated and dated.group(4):
-        return _time_of_day(text, fraction, rounds)
+    if dated and dated.group(4) and not (is_mysql and "T" in text):
+        return _time_of_day(text, fraction, is_mysql)
+    if dated and ":" not in dated.group(0).partition("T")[0]:
+        # MariaDB takes a date here only where the literal is typed. MySQL reads the year as the digits of a time.
+        text = dated.group(1) if is_mysql else "0"
     found = _CLOCK.fullmatch(text)
     if found is None:
         return None
@@ -169,13 +172,13 @@ def _clock_text(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: 
     if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
         whole = int(first)
         if whole >= _LEAST_MOMENT:
-            return _time_of_day(text, fraction, rounds)
+            return _time_of_day(text, fraction, is_mysql)
         hours, minutes, seconds = whole // 10000, whole // 100 % 100, whole % 100
     else:
         hours, minutes, seconds = int(days or 0) * 24 + int(first), int(second or 0), int(third or 0)
     if minutes > 59 or seconds > 59:
         return None
-    more, shown = _fraction(digits or "", fraction, rounds)
+    more, shown = _fraction(digits or "", fraction, is_mysql)
     total = hours * 3600 + minutes * 60 + seconds + more
     return f"{sign}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}{shown}"
 
