@@ -10,6 +10,8 @@ import pytest
 
 from databases.server_builds import BUILDS
 from databases.servers import Server
+from databases.zones import load_zones
+from historian.errors import ValueUnrepresentable
 from logs.binlog_lab import run
 from models.source_oracle import SourceOracle
 
@@ -95,6 +97,32 @@ def test_rows_from_before_read_the_default_that_the_server_gave_them(
     assert accepted > 100
     assert {} == oracle.differences("lit")
     assert {} == oracle.stopped
+
+
+@pytest.mark.parametrize("name", list(BUILDS))
+def test_moments_are_converted_in_utc_and_not_known_in_other_named_zones(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    load_zones(server, ("Europe/Berlin", "UTC"))
+    server.clear()
+    run(server, "CREATE DATABASE lit")
+    moment = "TIMESTAMP NULL DEFAULT '2020-07-29 02:30:00'"
+    now, plain = "DATETIME DEFAULT CURRENT_TIMESTAMP", "DATETIME DEFAULT '2020-07-29 02:30:00'"
+    with contextlib.closing(server.connect(database="lit")) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO t VALUES (1)")
+        for zone, kinds in (("UTC", (moment, now, plain)), ("Europe/Berlin", (plain,))):
+            cursor.execute(f"SET time_zone = '{zone}'")
+            for number, kind in enumerate(kinds):
+                cursor.execute(f"ALTER TABLE t ADD COLUMN {zone[:3]}{number} {kind}")
+        oracle = SourceOracle(server, tmp_path)
+        oracle.run()
+        assert {} == oracle.differences("lit")
+
+        cursor.execute(f"ALTER TABLE t ADD COLUMN unknown {moment if name.startswith('mysql') else now}")
+        with pytest.raises(ValueUnrepresentable, match="only the server knows what old rows hold"):
+            oracle.run()
 
 
 @pytest.mark.parametrize("name", ["mysql57", "mysql9", "mariadb118"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
 
 from historian.ddl.types.numbers import as_decimal, integer_text
 
 __all__ = ["at_microsecond", "in_session", "in_utc", "session_zone", "temporal_text", "year_text"]
 
+_UTC = frozenset(("UTC", "ETC/UTC", "GMT", "ETC/GMT", "ZULU", "ETC/ZULU", "UCT", "ETC/UCT"))
 _OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
 _WITH_OFFSET = re.compile(
     r"(\d{2}|\d{4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:T|\s+)(\d{1,2})[^\d](\d{1,2})[^\d](\d{1,2})(\.\d*)?([+-]\d{2}:\d{2})",
@@ -26,20 +26,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def session_zone(name: str) -> tzinfo | None:
-    """The time zone that a session's ``time_zone`` names; None for SYSTEM, or one that is not known here."""
+    """The time zone that a session's ``time_zone`` names; None for SYSTEM and for named zones but UTC.
+
+    A server converts a named zone by its own tables, whose rules can be older than any that are known here.
+    """
     found = _OFFSET.fullmatch(name)
     if found:
         sign, hours, minutes = found.groups()
         offset = timedelta(hours=int(hours), minutes=int(minutes))
         return timezone(-offset if sign == "-" else offset)
-    if not name or name.upper() == "SYSTEM":
-        return None
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError):  # ZoneInfoNotFoundError is neither named nor alike in all versions of Python
-        return None
-    except KeyError:
-        return None
+    return timezone.utc if name.upper() in _UTC else None
 
 
 def at_microsecond(time_us: int, zone: tzinfo, fraction: int) -> str:

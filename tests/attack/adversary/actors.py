@@ -10,15 +10,18 @@ from pymysql.constants import CLIENT
 
 from adversary.script import DATABASE, STAGE, Hang, Kill, Restart, Sql, Step
 from databases.servers import Server
+from databases.zones import load_zones
 
 __all__ = ["Actors", "prepare"]
 
+_ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
 _LOST = (2006, 2013, 2055, 1053, 1927)
 _BUSY = ("SET SESSION lock_wait_timeout = 2", "SET SESSION innodb_lock_wait_timeout = 2")
 
 
 def prepare(server: Server) -> None:
     """Makes the server as new: no databases but the scripts', a new log."""
+    load_zones(server, _ZONES)
     server.clear()
     for database in (DATABASE, "c_b", STAGE):
         server.sql(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")

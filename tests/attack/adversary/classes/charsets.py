@@ -42,7 +42,7 @@ def script(rng: random.Random, server: str) -> Script:
     charset = rng.choice(_CHARSETS)
     column = rng.choice(("utf8mb4", "utf8mb4", charset, "latin1"))
     text = column if column != charset else "utf8mb4"
-    if charset.startswith("utf8") and column.startswith("utf8"):
+    if charset.startswith(("utf8", "binary")) and column.startswith("utf8"):
         # Bytes that are no UTF-8 stay as they are in labels, and no client can read them.
         column = "latin1"
     steps: list[Step] = [
