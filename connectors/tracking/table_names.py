@@ -7,7 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeGuard
 
 from historian.history.online_schema_changes import OnlineChanges
+from historian.history.versions import touched_names
 from historian.names import TableName
+from historian.positions import LogPosition
 from historian.schema.edits import CreateTable, Edit, RenameTable
 from historian.schema.snapshots import Snapshot
 
@@ -53,6 +55,14 @@ class TableNames:
         renamed = [edit.table_id for edit in self._new_edits() if isinstance(edit, RenameTable) and edit.table == name]
         versions = self._history.versions(name)
         return renamed[-1] if renamed else versions[-1].table_id if versions else None
+
+    def last_changed(self, table: Snapshot) -> LogPosition | None:
+        """Before the transaction of the last edit of *table*, which has its name since it was created."""
+        for entry in reversed(self._new_entries):
+            if any(table.name in touched_names(edit) for edit in entry.edits):
+                return entry.position
+        versions = self._history.versions_of(table.table_id)
+        return versions[-1].entry.position if versions else None
 
     def set_aside(self, table_id: int, number: int) -> TableName | None:
         """The captured name that a table had before a tool set it aside; None where none has. *number*: of the last entry."""

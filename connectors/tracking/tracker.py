@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from connectors.tracking.capture import Capture
 from connectors.tracking.continuity import Continuity
+from connectors.tracking.copied_rows import find_copied
 from connectors.tracking.first_schema import first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import Walked, attached, find_prepared
@@ -237,6 +238,7 @@ class Tracker:
             self.online_changes,
             accept_cascades=self.accept_cascades,
             find_prepared=find_prepared(self.reader, start),
+            find_copied=find_copied(self.reader),
             on_unlogged=self.on_unlogged,
         )
         bounds: list[Bound] = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
+from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
 from connectors.tracking.table_names import TableNames, creates
 from historian.charsets.client_text import printable
@@ -49,6 +50,7 @@ class Walk:
         proven: behind the last transaction with rows that fitted the schema in force, by table id.
         accept_cascades: names of tables whose rows may change by cascades that the log does not show.
         find_prepared: looks up XA transactions that nobody knew of; None: a log without any.
+        find_copied: reads what was copied into the shadow of a table; None: a tool's own claim counts.
         on_unlogged: told of changes of rows without row events; None: such a table stops, as its targets lack them.
         commits, rolled_back: XA COMMITs of transactions prepared before the last bound, and what was rolled back.
     """
@@ -65,6 +67,7 @@ class Walk:
     proven: dict[int, LogPosition] = field(default_factory=dict)
     accept_cascades: Collection[str] = ()
     find_prepared: FindPrepared | None = None
+    find_copied: FindCopied | None = None
     on_unlogged: Callable[[TableName, Place, str], None] | None = None
     commits: list[Commit] = field(default_factory=list)
     rolled_back: list[RolledBack] = field(default_factory=list)
@@ -199,8 +202,12 @@ class Walk:
         swap = self.online_changes.swap(edits, self.catalog, self._names.first_snapshot, self._names.last_named)
         if swap is None:
             return edits
-        if swap.refused:
-            reason = f"{swap.refused}\n  in: {_shown(statement.sql)}"
+        refused = swap.refused
+        since = self._names.last_changed(swap.shadow)
+        if not refused and self.find_copied is not None and since is not None:
+            refused = unlike_default(swap, self.find_copied(swap.shadow, since, self.reached))
+        if refused:
+            reason = f"{refused}\n  in: {_shown(statement.sql)}"
             self._stop(swap.table, statement.place, reason, self.reached, swap.table_id)
         return swap.edits
 

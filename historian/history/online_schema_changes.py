@@ -96,12 +96,14 @@ class Swap:
 
     Attributes:
         table, table_id: the changed table's name, and its id.
+        shadow: the table that comes in its place, as it was before the statement.
         edits: of the statement, in place of those that its renames alone would be.
         refused: why the columns of the two cannot be told; then the table is not known from here on. "" where they can.
     """
 
     table: TableName
     table_id: int
+    shadow: Snapshot
     edits: tuple[Edit, ...]
     refused: str = ""
 
@@ -228,11 +230,12 @@ def _as_edits(
     refused = refused or (_filled(changed, shadow, same) if any(tool.fills for tool in tools) else "")
     if refused:
         forget = ForgetTable(table=name, reason=refused)
-        return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, forget, left), refused=refused)
+        edits: tuple[Edit, ...] = (goes, *back, forget, left)
+        return Swap(table=name, table_id=changed.table_id, shadow=shadow, edits=edits, refused=refused)
     old = replace(changed, name=name)
     new = _renumbered(shadow, same, created, replace(changed, name=name))
-    edits = edits_between(old, new, [column.id for column in old.columns])
-    return Swap(table=name, table_id=changed.table_id, edits=(goes, *back, *edits, left))
+    changes = edits_between(old, new, [column.id for column in old.columns])
+    return Swap(table=name, table_id=changed.table_id, shadow=shadow, edits=(goes, *back, *changes, left))
 
 
 def _filled(changed: Snapshot, shadow: Snapshot, same: Mapping[int, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -109,6 +110,41 @@ def test_a_column_that_was_dropped_and_added_holds_what_the_tool_copied(
     assert after is not None
     carried = "1" if after.id == before.id else after.initial
     assert carried == held == {gh_ost: "new", pt_osc: "1"}[tool]
+
+
+COPIES = {
+    "as gh-ost": ("DROP COLUMN a, ADD COLUMN a INT NOT NULL DEFAULT 7", "(id, b) SELECT id, b", False),
+    "one value": ("DROP COLUMN a, ADD COLUMN a INT NOT NULL DEFAULT 7", "(id, b, a) SELECT id, b, a", True),
+    "NULL": ("ADD COLUMN c INT DEFAULT 7", "(id, a, b, c) SELECT id, a, b, NULL", True),
+    "times": ("ADD COLUMN c TIME(3) DEFAULT '10:11:12.5'", "(id, a, b) SELECT id, a, b", False),
+    "defaults": ("ADD COLUMN c DECIMAL(5,2) DEFAULT 1, ADD d BIT(3) DEFAULT 5", "(id, a, b) SELECT id, a, b", False),
+}
+
+
+@pytest.mark.parametrize("case", list(COPIES))
+@pytest.mark.parametrize("row_image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("source", ["mysql9", "mariadb118"], indirect=True)
+def test_what_a_tool_copied_is_compared_with_what_it_is_known_to_copy(
+    source: Server, database: str, tracked: Tracked, case: str, row_image: str
+) -> None:
+    """A tool of gh-ost's names and marks that copies otherwise than gh-ost stops the table, whatever its reasons."""
+    alter, copied, stops = COPIES[case]
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 7, 'x'), (2, 2, 'y')")
+    source.sql(f"CREATE TABLE {database}._t_ghc (id INT PRIMARY KEY)")
+    source.sql(f"CREATE TABLE {database}._t_gho LIKE {database}.t")
+    source.sql(f"ALTER TABLE {database}._t_gho {alter}")
+    connected = contextlib.closing(source.connect(init_command=f"SET binlog_row_image = {row_image}"))
+    with connected as connection, connection.cursor() as cursor:
+        cursor.execute(f"INSERT IGNORE INTO {database}._t_gho {copied} FROM {database}.t")
+        connection.commit()
+    source.sql(f"RENAME TABLE {database}.t TO {database}._t_del, {database}._t_gho TO {database}.t")
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        stopped = tracked.stopped(tracker)
+    assert [*stopped] == (["t"] if stops else [])
+    assert all("rows were copied into it with" in reason for reason in stopped.values())
 
 
 @pytest.mark.parametrize("source", ["mysql9", "mariadb118"], indirect=True)
