@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectors.readers.binlog.transport.connection import answered
@@ -15,12 +15,14 @@ from historian.ddl import (
     parse_column_type,
     parse_default_text,
     parse_display_width,
+    resolve,
 )
 from historian.ddl.parsing.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.resolving.keys import takes_part
 from historian.ddl.types.defaults import now_text
 from historian.errors import SourceError
 from historian.names import TableName
+from historian.schema.edits import ForgetTable
 from historian.schema.generated_columns import with_sources
 from historian.schema.snapshots import SEQUENCE, VIEW, Catalog, Column, ColumnType, Database, Snapshot, UniqueKey
 
@@ -43,10 +45,11 @@ _QUERIES = tuple(
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
         """SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part FROM information_schema.statistics
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
-        """SELECT table_schema, table_name, table_type FROM information_schema.tables
-        WHERE table_type IN ('SEQUENCE', 'VIEW') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT table_schema, table_name, IF(engine = 'MRG_MyISAM', 'MERGE', table_type) FROM information_schema.tables
+        WHERE (table_type IN ('SEQUENCE', 'VIEW') OR engine = 'MRG_MyISAM') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
     )
 )
+_KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW}
 _TRIES = 10
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
@@ -79,15 +82,18 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
         databases, tables, columns, statistics, others = _one_moment(cursor)
-    builder = _Builder(context=_context(version, modes), next_column_id=next_column_id)
-    kinds = {"SEQUENCE": SEQUENCE, "VIEW": VIEW}
-    names = {TableName(database, table): kinds[kind] for database, table, kind in others}
+        context = _context(version, modes)
+        names = {
+            TableName(database, table): _KINDS.get(kind) or _merged(cursor, TableName(database, table), context)
+            for database, table, kind in others
+        }
+    builder = _Builder(context=context, next_column_id=next_column_id)
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)
     snapshots = [
         builder.snapshot(table_id, TableName(database, table), table_collation)
         for table_id, (database, table, table_collation) in enumerate(tables, next_table_id)
-        if TableName(database, table) not in builder.unknown
+        if TableName(database, table) not in {*builder.unknown, *names}
     ]
     return Catalog(
         tables={snapshot.name: snapshot for snapshot in snapshots},
@@ -101,6 +107,15 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         next_table_id=next_table_id + len(tables),
         next_column_id=builder.next_column_id,
     )
+
+
+def _merged(cursor: Cursor, table: TableName, context: StatementContext) -> str:
+    """The reason that tells a MERGE table, as the server spells it out."""
+    quoted = ".".join("`" + name.replace("`", "``") + "`" for name in (table.database, table.table))
+    cursor.execute(f"SHOW CREATE TABLE {quoted}")
+    ((_, sql),) = cursor.fetchall()
+    resolution = resolve(_text(sql) or "", replace(context, database=table.database), Catalog())
+    return next(edit.reason for edit in resolution.edits if isinstance(edit, ForgetTable))
 
 
 def _context(version: str, modes: str) -> StatementContext:

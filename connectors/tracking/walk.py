@@ -26,6 +26,7 @@ from historian.positions import LogPosition, parse_gtids
 from historian.positions.places import Place
 from historian.schema.edits import Edit, ForgetTable, RenameTable, apply_all
 from historian.schema.gaps import ResumeTable
+from historian.schema.merge_tables import merged_tables
 from historian.schema.snapshots import SEQUENCE, Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ class Walk:
                     self._changed_unlogged(table, statement.place, reason)
                     continue
                 self._stop(table, statement.place, reason, self.reached)
-                if table in self.catalog.tables:
+                if table in self.catalog.tables and not any(
+                    isinstance(edit, ForgetTable) and edit.table == table for edit in edits
+                ):
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
             changes = self._as_one_change(statement, tuple(edits))
@@ -216,6 +219,9 @@ class Walk:
         captured = self.captured(mapped.table)
         if snapshot is None:
             known = self.catalog.unknown.get(mapped.table)
+            for table in merged_tables(known):
+                reason = f"its rows change through another table: {mapped.table} has row events, and {known}"
+                self._changed_unlogged(table, mapped.place, reason)
             if captured and known != SEQUENCE:
                 reason = known or "its CREATE TABLE is not in the log that was read"
                 self._stop(mapped.table, mapped.place, reason, self.reached)

@@ -30,6 +30,7 @@ from historian.schema.edits import (
 )
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.generated_columns import under_ids, with_sources
+from historian.schema.merge_tables import is_merge, merge_reason, merged_tables
 from historian.schema.snapshots import (
     GEOMETRIES,
     NO_TABLES,
@@ -83,6 +84,9 @@ __all__ = [
     "apply_all",
     "differences",
     "is_compatible",
+    "is_merge",
+    "merge_reason",
+    "merged_tables",
     "resembles",
     "retyped",
     "under_ids",

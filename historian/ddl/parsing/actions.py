@@ -18,6 +18,8 @@ __all__ = [
     "ConvertCharset",
     "DropColumn",
     "DropKey",
+    "MergeEngine",
+    "MergedTables",
     "Position",
     "RenameColumn",
     "RenameKey",
@@ -145,6 +147,18 @@ class Unsupported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MergeEngine:
+    """ENGINE = MERGE: the table has the rows of others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedTables:
+    """UNION: the tables whose rows a MERGE table has. It means nothing to other engines."""
+
+    tables: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesRows:
     """An action that keeps the schema and changes rows without row events, some that only the server knows.
 
@@ -177,5 +191,7 @@ Action = (
     | ConvertCharset
     | TableOptions
     | ChangesRows
+    | MergeEngine
+    | MergedTables
     | Unsupported
 )

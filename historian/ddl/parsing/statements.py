@@ -27,7 +27,10 @@ _NO_CLAUSE = CharsetClause()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """CREATE TABLE. ``like`` or ``columns``; ``select``: columns come from a query that the log does not spell out."""
+    """CREATE TABLE. ``like`` or ``columns``; ``select``: columns come from a query that the log does not spell out.
+
+    ``merged``: tables whose rows a MERGE table has; None: it has another engine.
+    """
 
     table: TableName
     if_not_exists: bool = False
@@ -38,6 +41,7 @@ class CreateTable:
     charset: CharsetClause = _NO_CLAUSE
     select: bool = False
     refused: str = ""
+    merged: tuple[TableName, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from historian.ddl.parsing.actions import AddPeriod, TableOptions, Unsupported
+from historian.ddl.parsing.actions import Action, AddPeriod, MergedTables, MergeEngine, TableOptions, Unsupported
 from historian.ddl.parsing.columns import parse_column
 from historian.ddl.parsing.cursor import Cursor
 from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, KeyKind, KeySpec
 from historian.ddl.parsing.lexer import END, NUMBER, STRING
 from historian.ddl.parsing.statements import CreateTable
+from historian.names import TableName
 
 __all__ = [
     "MOST_COLUMNS",
@@ -35,7 +36,7 @@ _DIRECTIONS = frozenset(("ASC", "DESC"))
 _QUERY_STARTS = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES", "("))
 _LEADING = frozenset(("SELECT", "AS", "IGNORE", "REPLACE", "WITH", "TABLE", "VALUES"))
 _NO_CLAUSE = CharsetClause()
-_REFUSED_ENGINES = frozenset(("BLACKHOLE", "MERGE", "MRG_MYISAM"))
+_MERGE_ENGINES = frozenset(("MERGE", "MRG_MYISAM"))
 _WITHOUT_OPTIONS = frozenset(("ANSI", "ORACLE", "MSSQL"))
 _SPELLED_OUT = re.compile(r"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[^\n]+ \(\n  [`\"]")
 _VERSIONED = "system-versioned tables are not followed"
@@ -63,7 +64,7 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     keys: list[KeySpec] = []
     if cursor.key == "(" and cursor.following() not in ("SELECT", "WITH", "("):
         _body(cursor, columns, keys)
-    charset, select, refused = _options(cursor)
+    charset, select, refused, options = _options(cursor)
     if not cursor.context.sql_mode.isdisjoint(_WITHOUT_OPTIONS) and _is_spelled_out(cursor, columns):
         refused = "in sql_mode ANSI or ORACLE servers log a table that they spell out without its character set"
     return CreateTable(
@@ -75,6 +76,7 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
         charset=charset,
         select=select or not columns,
         refused=refused,
+        merged=_merged(options),
     )
 
 
@@ -237,24 +239,33 @@ def key_parts(cursor: Cursor) -> tuple[tuple[str | None, ...], tuple[int, ...], 
     return tuple(name for name, _ in parts), prefixes if any(prefixes) else (), period
 
 
-def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str]:
-    """Takes all behind the body: the charset, whether a query follows, and a reason not to follow the table."""
+def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str, list[Action]]:
+    """Takes all behind the body: the charset, whether a query follows, a reason not to follow the table, and other options."""
     charset = CharsetClause()
     refused = ""
+    others: list[Action] = []
     while not cursor.at_end():
         if cursor.accept(","):
             continue
         if cursor.accept("PARTITION", "BY"):
-            return charset, _query_follows(cursor), refused
+            return charset, _query_follows(cursor), refused, others
         if cursor.key in _QUERY_STARTS and not (cursor.key == "WITH" and cursor.following() == "SYSTEM"):
-            return charset, True, refused
+            return charset, True, refused, others
         option = parse_option(cursor, charset)
         if isinstance(option, TableOptions):
             charset = option.charset
-        elif option is not None:
+        elif isinstance(option, Unsupported):
             refused = option.reason
+        elif option is not None:
+            others.append(option)
     cursor.expect_end()
-    return charset, False, refused
+    return charset, False, refused, others
+
+
+def _merged(options: list[Action]) -> tuple[TableName, ...] | None:
+    if not any(isinstance(option, MergeEngine) for option in options):
+        return None
+    return tuple(table for option in options if isinstance(option, MergedTables) for table in option.tables)
 
 
 def _query_follows(cursor: Cursor) -> bool:
@@ -269,7 +280,7 @@ def _query_follows(cursor: Cursor) -> bool:
     return False
 
 
-def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> TableOptions | Unsupported | None:
+def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> Action | None:
     """Takes one table option; None where it changes neither schema nor rows. *clause*: the charset options before it."""
     charset = cursor.charset_options(clause)
     if charset is not None:
@@ -285,12 +296,26 @@ def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> TableOpt
     cursor.accept("=")
     if word == "SEQUENCE" and cursor.accept(NUMBER):
         return Unsupported(reason="it is a sequence, not a table")
+    if word == "UNION":
+        return _union(cursor)
     if cursor.key == "(":
         cursor.skip_parentheses()
     elif cursor.key in (STRING, NUMBER):
         cursor.at += 1
     else:
         value = cursor.name()
-        if word in ("ENGINE", "TYPE") and value.upper() in _REFUSED_ENGINES:
-            return Unsupported(reason=f"a table of the engine {value.upper()} holds no rows of its own")
+        if word in ("ENGINE", "TYPE") and value.upper() in _MERGE_ENGINES:
+            return MergeEngine()
+        if word in ("ENGINE", "TYPE") and value.upper() == "BLACKHOLE":
+            return Unsupported(reason="a table of the engine BLACKHOLE holds no rows of its own")
     return None
+
+
+def _union(cursor: Cursor) -> MergedTables:
+    cursor.expect("(")
+    tables = []
+    while not cursor.accept(")"):
+        tables.append(cursor.table_name())
+        if cursor.key != ")":
+            cursor.expect(",")
+    return MergedTables(tables=tuple(tables))

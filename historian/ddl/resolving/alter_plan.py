@@ -16,6 +16,7 @@ from historian.ddl.parsing.actions import (
     ConvertCharset,
     DropColumn,
     DropKey,
+    MergedTables,
     RenameColumn,
     RenameKey,
     RenameTo,
@@ -246,6 +247,10 @@ def _clause(facts: _Facts, clause: CharsetClause, default: Charset) -> Charset:
     return charset, collation
 
 
+def _merged(_: _Facts, __: MergedTables) -> None:
+    """What UNION says to a table with rows of its own: nothing."""
+
+
 def _unsupported(_: _Facts, action: Unsupported) -> None:
     raise Refused(action.reason)
 
@@ -263,5 +268,6 @@ _TAKE: dict[type, Callable[[_Facts, Any], None]] = {
     RenameTo: _rename_to,
     TableOptions: _options,
     ConvertCharset: _convert,
+    MergedTables: _merged,
     Unsupported: _unsupported,
 }

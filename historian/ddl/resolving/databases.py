@@ -8,6 +8,7 @@ from historian.ddl.resolving.create import made_database
 from historian.ddl.resolving.resolution import NOTHING, Resolution, named, tracked
 from historian.schema.edits import DropDatabase as DropDatabaseEdit
 from historian.schema.edits import DropTable, Edit, ForgetTable, SetDatabase
+from historian.schema.merge_tables import is_merge
 from historian.schema.snapshots import NO_TABLES, SEQUENCE, TRIGGER, Catalog
 
 __all__ = ["alter_database", "create_database", "create_sequence", "drop_database", "no_table"]
@@ -65,7 +66,7 @@ def drop_database(statement: DropDatabase, catalog: Catalog, _: StatementContext
     edits += [
         ForgetTable(table=name, reason="")
         for name, reason in sorted(catalog.unknown.items())
-        if name.database == statement.name and reason in NO_TABLES
+        if name.database == statement.name and (reason in NO_TABLES or is_merge(reason))
     ]
     if statement.name in catalog.databases:
         edits.append(DropDatabaseEdit(name=statement.name))

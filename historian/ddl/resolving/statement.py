@@ -47,6 +47,7 @@ from historian.ddl.resolving.tables import alter_table, create_table, drop_table
 from historian.names import TableName
 from historian.schema.edits import TruncateTable as TruncateTableEdit
 from historian.schema.edits import apply_all
+from historian.schema.merge_tables import merged_tables
 from historian.schema.snapshots import Catalog
 
 __all__ = ["resolve"]
@@ -114,6 +115,8 @@ def _dml(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
     emptied = catalog.tables.get(tables[0]) if len(tables) == 1 and _EMPTIED.fullmatch(sql) else None
     if emptied is not None:
         return Resolution(kind="ddl", edits=(TruncateTableEdit(table=emptied.name, table_id=emptied.table_id),))
+    merged = (name for table in tables for name in merged_tables(catalog.unknown.get(table)))
+    tables = tuple(dict.fromkeys((*tables, *named(tuple(merged), catalog, context))))
     return Resolution(kind="dml", tables=tables, reason=f"rows changed without row events by {sql[:80]!r}")
 
 

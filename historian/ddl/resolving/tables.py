@@ -7,6 +7,7 @@ from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import AlterTable, CreateTable, DropTables, RenameTables, TruncateTable
 from historian.ddl.resolving.alter import altered_table
 from historian.ddl.resolving.create import copied_table, created_table
+from historian.ddl.resolving.merge_tables import altered_merge_table, emptied_merge_table, made_merge_table
 from historian.ddl.resolving.refused import Refused
 from historian.ddl.resolving.resolution import (
     IRRELEVANT,
@@ -24,6 +25,7 @@ from historian.names import TableName
 from historian.schema.edits import CreateTable as CreateTableEdit
 from historian.schema.edits import DropTable, Edit, ForgetTable, RenameTable
 from historian.schema.edits import TruncateTable as TruncateTableEdit
+from historian.schema.merge_tables import is_merge
 from historian.schema.snapshots import NO_TABLES, Catalog, Snapshot
 
 __all__ = ["alter_table", "create_table", "drop_tables", "rename_tables", "truncate"]
@@ -44,6 +46,8 @@ def create_table(statement: CreateTable, catalog: Catalog, context: StatementCon
         return refused(table, "it is created while the history holds it already: a DROP is missing from the log")
     if logs_what_did_nothing and table in catalog.unknown:
         return refused(table, f"CREATE TABLE IF NOT EXISTS may have done nothing, and {unknown_reason(table, catalog)}")
+    if statement.merged is not None:
+        return made_merge_table(table, statement.merged, catalog, context)
     if statement.refused or statement.select:
         query = "its columns come from a query that the log does not spell out"
         return refused(table, statement.refused or query)
@@ -77,12 +81,13 @@ def alter_table(statement: AlterTable, catalog: Catalog, context: StatementConte
     of_rows = [action for action in statement.actions if isinstance(action, ChangesRows)]
     for action in of_rows:
         others.extend(named((*action.others, *filter(None, (action.creates, action.drops))), catalog, context))
-    if not statement.actions:
-        return NOTHING
+    of_merge_table = altered_merge_table(table, statement.actions, catalog, context)
+    if of_merge_table is not None:
+        return of_merge_table
     old = catalog.tables.get(table)
+    if not statement.actions or (old is None and statement.if_exists and table not in catalog.unknown):
+        return NOTHING
     if old is None:
-        if statement.if_exists and table not in catalog.unknown:
-            return NOTHING
         return refused(table, unknown_reason(table, catalog), *others)
     if of_rows:
         return _changed_rows(old, of_rows[0], catalog, context)
@@ -152,6 +157,8 @@ def drop_tables(statement: DropTables, catalog: Catalog, context: StatementConte
             edits.append(DropTable(table=table, table_id=snapshot.table_id))
         elif catalog.unknown.get(table) in NO_TABLES:
             continue
+        elif is_merge(catalog.unknown.get(table)):
+            edits.append(ForgetTable(table=table, reason=""))
         elif table in catalog.unknown or not (statement.if_exists or context.flavor == "mariadb"):
             unknown.append(table)  # MariaDB names those that were not there beside those that it dropped
     if not unknown:
@@ -174,7 +181,7 @@ def rename_tables(statement: RenameTables, catalog: Catalog, context: StatementC
         snapshot = present.get(old, catalog.tables.get(old))
         present[old] = None
         kind = catalog.unknown.get(old)
-        if kind in NO_TABLES:
+        if kind in NO_TABLES or is_merge(kind):
             edits += [ForgetTable(table=old, reason=""), ForgetTable(table=new, reason=kind or "")]
             continue
         taken = present.get(new, catalog.tables.get(new)) is not None
@@ -200,5 +207,6 @@ def truncate(statement: TruncateTable, catalog: Catalog, context: StatementConte
         return IRRELEVANT
     snapshot = catalog.tables.get(table)
     if snapshot is None:
-        return refused(table, unknown_reason(table, catalog))
+        emptied = emptied_merge_table(table, catalog)
+        return emptied or refused(table, unknown_reason(table, catalog))
     return Resolution(kind="ddl", edits=(TruncateTableEdit(table=table, table_id=snapshot.table_id),))
