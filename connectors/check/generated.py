@@ -44,5 +44,5 @@ def generated_checks(
                 names,
                 "none but in a changelog: MariaDB 11.8.9 leaves them out of the images of UPDATE, DELETE and REPLACE, so that a mirror"
                 " stops at a change of what they come from, a history and a table with expressions at any",
-                f"before the lake has the table, leave {names} out under sinks[].tables, by columns; compute can make them anew",
+                f"before the lake has the table, leave {names} out under sinks[].tables, by columns; compute can make them again",
             )

@@ -58,7 +58,7 @@ def file_checks(source: BinlogFilesSource) -> Iterator[CheckResult]:
         files = list_files(source.paths())
         heads = [read_head(file) for file in files]
     except HistorianError as error:
-        yield failed(name, str(error), "binlog files that can be read", "copy them from the server anew")
+        yield failed(name, str(error), "binlog files that can be read", "copy them from the server again")
         return
     yield ok(name, f"{len(files)}, {files[0].name} to {files[-1].name}, of {heads[-1].format.server_version}")
     for file, head in zip(files, heads, strict=True):

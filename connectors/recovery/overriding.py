@@ -70,7 +70,7 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
             "the log has no event at the place where the table stopped",
             where=f"{name} at {quarantine.place}",
             found=quarantine.reason.splitlines()[0],
-            next_step="capture the table anew: historian heal",
+            next_step="`historian heal` captures the table again",
         )
     for entry in rereading.entries:
         tracker.history.record(entry)
@@ -91,7 +91,7 @@ def _plan_of(tracker: Tracker, place: Place, last: Plan) -> Plan:
         raise StoreError(
             "the plan in which the table stopped is forgotten",
             where=str(place),
-            next_step="capture the table anew: historian heal",
+            next_step="`historian heal` captures the table again",
         )
     return plan
 

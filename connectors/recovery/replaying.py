@@ -139,9 +139,9 @@ def _number_at(tracker: Tracker, start: LogPosition, last: int) -> int:
     history = tracker.history
     if not covers(start, history.origin):
         raise PositionUnknown(
-            "the position lies before the history's begin",
+            "the position lies before the start of the history",
             where=str(start),
-            expected=f"{history.origin} or a position behind it",
+            expected=f"{history.origin} or a later position",
         )
     prefix = Prefix(start)
     number = history.first_number
@@ -160,7 +160,7 @@ def _check_read(chain: Sequence[Version], name: TableName, base: int) -> None:
             "some changes of the table were never read",
             where=f"{name} behind {lost.unknown_since}",
             found=lost.reason,
-            next_step="replicate the table into another lake",
+            next_step="give a position after the gap, or replicate the table into another lake, from the start",
         )
 
 

@@ -58,11 +58,14 @@ class TableNames:
 
     def last_changed(self, table: Snapshot) -> LogPosition | None:
         """Before the transaction of the last edit of *table*, which has its name since it was created."""
-        for entry in reversed(self._new_entries):
-            if any(table.name in touched_names(edit) for edit in entry.edits):
-                return entry.position
-        versions = self._history.versions_of(table.table_id)
-        return versions[-1].entry.position if versions else None
+        entries = self.entries(table)
+        return entries[-1].position if entries else None
+
+    def entries(self, table: Snapshot) -> list[TimelineEntry]:
+        """What edited *table*, which has its name since it was created, in order."""
+        recorded = [version.entry for version in self._history.versions_of(table.table_id)]
+        news = (entry for entry in self._new_entries if any(table.name in touched_names(edit) for edit in entry.edits))
+        return [*recorded, *news]
 
     def set_aside(self, table_id: int, number: int) -> TableName | None:
         """The captured name that a table had before a tool set it aside; None where none has. *number*: of the last entry."""

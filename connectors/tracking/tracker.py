@@ -141,7 +141,7 @@ class Tracker:
                 "the store has forgotten the next plan, but not those behind it",
                 where=f"plan {number + 1}",
                 expected=f"a stream that begins behind plan {following}",
-                next_step=f"begin anew with the option after_plan={following}, or with a store and targets of its own",
+                next_step=f"start again with the option after_plan={following}, or with a store and targets of its own",
             )
         start = self.end_of(number)
         stop = self._stop if until is None else parse_position(until, self.reader.flavor)

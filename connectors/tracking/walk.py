@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
+from connectors.tracking.cascades import cascading_statement
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
+from connectors.tracking.stop_reasons import cascades, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
 from historian.charsets.client_text import printable
-from historian.ddl import Resolution, StatementContext, resolve
+from historian.ddl import StatementContext, resolve
 from historian.ddl.resolving.temporary_tables import TemporaryTables
 from historian.errors import UnsupportedEvent
-from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
+from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges, Swap
 from historian.history.prefix import covers, holds
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Walk", "behind_event", "known_until"]
 
-_SHOWN_CHARACTERS = 200
 _log = logging.getLogger(__name__)
 
 
@@ -133,7 +134,7 @@ class Walk:
         for table in self._temporary.follow(statement.sql, statement.context):
             reason = (
                 "a statement was not understood: what was done to a temporary table, whose CREATE is not in the log, was taken as done to "
-                f"the real one\n  in: {_shown(statement.sql)}"
+                f"the real one\n  in: {shown(statement.sql)}"
             )
             self._stop(table, statement.place, reason, self.reached)
 
@@ -145,7 +146,7 @@ class Walk:
         resolution = resolve(statement.sql, self._context(statement), self.catalog)
         edits: list[Edit] = list(resolution.edits)
         if resolution.kind in ("dml", "not_understood"):
-            reason = _why_stopped(resolution, statement.sql)
+            reason = why_stopped(resolution, statement.sql)
             for table in resolution.tables:
                 if resolution.kind == "dml":
                     self._changed_unlogged(table, statement.place, reason)
@@ -156,30 +157,41 @@ class Walk:
                 ):
                     edits.append(ForgetTable(table=table, reason=reason))
         if edits:
-            changes = self._as_one_change(statement, tuple(edits))
+            swap = self._swap(statement, tuple(edits))
+            changes = tuple(edits) if swap is None else swap.edits
             before, set_aside = self.catalog, self._names.set_aside_before(changes, self.number)
             self._record(statement.place, changes, statement)
-            self._stop_renamed_in(changes, statement, set_aside)
+            if swap is not None and (sql := cascading_statement(self._names.entries(swap.shadow), statement.context)):
+                self._cascades(swap.table, statement.place, sql)
+            self._stop_renamed_in(changes, statement, before, set_aside)
             self._stop_renamed_out(changes, statement, before, set_aside)
         for table in resolution.cascades:
-            if str(table) not in self.accept_cascades:
-                reason = f"a foreign key changes its rows without row events, as this server does not log cascades\n  in: {_shown(statement.sql)}"
-                self._changed_unlogged(table, statement.place, reason)
+            self._cascades(table, statement.place, statement.sql)
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
-                self._changed_unlogged(table, statement.place, _why_stopped(resolution, statement.sql))
+                self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
 
-    def _stop_renamed_in(self, edits: tuple[Edit, ...], statement: Statement, set_aside: Collection[int]) -> None:
+    def _cascades(self, table: TableName, place: Place, sql: str) -> None:
+        if str(table) not in self.accept_cascades:
+            self._changed_unlogged(table, place, cascades(sql))
+
+    def _stop_renamed_in(
+        self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, set_aside: Collection[int]
+    ) -> None:
         """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
         for edit in edits:
             if not isinstance(edit, RenameTable) or self.captured(edit.table) or not self.captured(edit.new):
                 continue
+            renamed = before.tables.get(edit.table)
+            entries = [] if renamed is None else self._names.entries(renamed)
+            if edit.new in self.catalog.tables and (sql := cascading_statement(entries, statement.context)):
+                self._cascades(edit.new, statement.place, sql)
             is_empty = self._names.is_new(edit.table_id) and edit.table_id not in self._with_rows
             if edit.table_id in set_aside or edit.new not in self.catalog.tables or is_empty:
                 continue
             reason = (
                 f"{edit.table}, whose rows are not captured, was renamed to {edit.new}: what it held by then is not known\n"
-                f"  in: {_shown(statement.sql)}\n"
+                f"  in: {shown(statement.sql)}\n"
                 "  `historian heal` lets its changelog go on from the present, with that gap; or capture it under both names, and begin anew"
             )
             self._stop(edit.new, statement.place, reason, self.reached, edit.table_id)
@@ -199,20 +211,21 @@ class Walk:
             if not self.captured(was) or self.captured(name) or not self.online_changes.sets_aside(was, name):
                 continue
             if was in self.catalog.tables or not self.online_changes.replaces(was, name, before):
-                self._stop(was, statement.place, _renamed_out(name), self.reached, table_id)
+                self._stop(was, statement.place, renamed_out(name), self.reached, table_id)
 
-    def _as_one_change(self, statement: Statement, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    def _swap(self, statement: Statement, edits: tuple[Edit, ...]) -> Swap | None:
+        """What a statement is that puts a tool's shadow in a table's place; stops the table where that is not known."""
         swap = self.online_changes.swap(edits, self.catalog, self._names.first_snapshot, self._names.last_named)
         if swap is None:
-            return edits
+            return None
         refused = swap.refused
         since = self._names.last_changed(swap.shadow)
         if not refused and self.find_copied is not None and since is not None:
             refused = unlike_default(swap, self.find_copied(swap.shadow, since, self.reached))
         if refused:
-            reason = f"{refused}\n  in: {_shown(statement.sql)}"
+            reason = f"{refused}\n  in: {shown(statement.sql)}"
             self._stop(swap.table, statement.place, reason, self.reached, swap.table_id)
-        return swap.edits
+        return swap
 
     def _mapped(self, mapped: TableMapped) -> None:
         snapshot = self.catalog.tables.get(mapped.table)
@@ -234,7 +247,7 @@ class Walk:
                 self.online_changes.owns(mapped.table)
                 and (was := self._names.set_aside(snapshot.table_id, self.number)) is not None
             ):
-                self._stop(was, mapped.place, _renamed_out(mapped.table), self.reached, snapshot.table_id)
+                self._stop(was, mapped.place, renamed_out(mapped.table), self.reached, snapshot.table_id)
             return
         self.touched.add(snapshot.table_id)
         if snapshot.table_id in self.quarantines:
@@ -373,21 +386,3 @@ def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
         return position
     before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
     return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor
-
-
-def _renamed_out(name: TableName) -> str:
-    return f"renamed to {name}, which is not captured"
-
-
-def _why_stopped(resolution: Resolution, sql: str) -> str:
-    why = "a statement was not understood"
-    if resolution.kind == "dml":
-        why = "changed by a statement, expected binlog_format=ROW in every session"
-    elif resolution.kind == "rows":
-        why = "its rows are not known any more, its schema is"
-    reason, shown = resolution.reason, _shown(sql)
-    return f"{why}: {reason}" if shown in reason else f"{why}: {reason}\n  in: {shown}"
-
-
-def _shown(sql: str) -> str:
-    return printable(sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}...")

@@ -175,7 +175,11 @@ def to_append_stream(rows: pa.Table) -> pa.Table:
 def from_append_stream(rows: pa.Table) -> pa.Table:
     """The changelog of rows that are only ever appended: ``op`` +A, behind ``offset`` where there is one."""
     if "op" in rows.column_names:
-        raise HistorianError("an append stream has no op", found=", ".join(rows.column_names))
+        raise HistorianError(
+            "rows of an append stream have no column op",
+            found=", ".join(rows.column_names),
+            next_step="leave op out, or read the rows as a changelog",
+        )
     ops = pa.repeat(pa.scalar(int(Op.APPEND), pa.uint8()), rows.num_rows)
     return rows.add_column(int(rows.column_names[:1] == ["offset"]), "op", ops)
 

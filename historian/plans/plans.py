@@ -190,5 +190,5 @@ def version_in(tables: Iterable[PlannedTable], table_id: int, number: int) -> Pl
         where=f"table id {table_id}",
         expected=f"one of the versions {[version.version for version in planned]}",
         found=number,
-        next_step="plan anew",
+        next_step="make the plan again",
     )

@@ -44,7 +44,9 @@ class FilePosition:
         """The number at the end of the file's name."""
         digits = self.file.rpartition(".")[2]
         if not (digits.isascii() and digits.isdigit()):
-            raise PositionError("binlog file without a number", where=self.file, expected="a name like binlog.000001")
+            raise PositionError(
+                "a binlog file's name does not end in a number", where=self.file, expected="a name like binlog.000001"
+            )
         return int(digits)
 
     def covers(self, other: FilePosition) -> bool:
@@ -59,6 +61,8 @@ class FilePosition:
         mine, theirs = (self.number, self.offset), (other.number, other.offset)
         if self.base != other.base:
             raise PositionError(
-                "files of two logs cannot be compared", where=str(self), expected=f"a file {other.base}.*"
+                "positions in files of two different logs cannot be compared",
+                where=str(self),
+                expected=f"a file {other.base}.*",
             )
         return mine >= theirs

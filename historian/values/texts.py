@@ -43,7 +43,7 @@ def initial_value(column: Column) -> Value:
         raise ValueUnrepresentable(
             "only the server knows what old rows hold in an added column",
             where=column.name,
-            next_step="read the table anew from a position behind the ALTER",
+            next_step="`historian heal` captures the table again, after that ALTER",
         )
     if column.initial is None:
         return None

@@ -235,7 +235,7 @@ def _behind_gap(location: TableLocation, version: PlannedVersion, plan: Plan) ->
     return location
 
 
-_ANEW = "Next: replicate the table anew into another lake; its changelog here goes on"
+_ANEW = "Next: replicate the table into another lake, from the start; its changelog here goes on"
 _NEXT = f"{_ANEW}, with that gap"
 _FILLED = "Next: `historian replay --table {name} --from {end}`, or a later position, fills a mirror with what its changelog amounts to"
 

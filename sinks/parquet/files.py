@@ -257,7 +257,7 @@ def _refuse_absent(rows: pa.RecordBatch | pa.Table) -> None:
         raise TableStopped(
             "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
             expected=WHOLE_IMAGES,
-            next_step="replicate the table anew",
+            next_step="replicate the table into another directory, from the start",
         )
 
 

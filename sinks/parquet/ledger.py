@@ -98,7 +98,10 @@ class Ledger:
             return codec.load(HeldPlan, text)
         except ValueError as error:
             raise SinkError(
-                "a plan's file is damaged", where=f"{self.where}/{number:012d}.json", found=str(error)
+                "a plan's file is damaged",
+                where=f"{self.where}/{number:012d}.json",
+                found=str(error),
+                next_step="restore the file as it was, or write to another directory, from the start",
             ) from error
 
     def append(self, held: HeldPlan) -> None:

@@ -190,7 +190,7 @@ def two_rows(key: Mapping[str, object]) -> TableStopped:
         "two rows have one key",
         found=", ".join(map(str, key.values())),
         expected="a configured key that tells the rows of the table apart at any time",
-        next_step="name another key, or keyless: rows, and replicate the table anew",
+        next_step="name another key, or keyless: rows, then `historian heal`",
     )
 
 

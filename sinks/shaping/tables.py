@@ -145,4 +145,4 @@ def shape_version(version: PlannedVersion, shape: TableShape) -> PlannedVersion:
     return replace(version, edits=tuple(edits), snapshot=snapshot)
 
 
-NEXT = "correct the sink's tables in the configuration, and replicate the table anew into another lake"
+NEXT = "correct sinks[].tables in the configuration, and replicate the table into another lake, from the start"

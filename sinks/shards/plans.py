@@ -281,7 +281,9 @@ class _Group:
         table_id = table.table_id
         if not self._one.is_member(table_id):
             if version.snapshot is None:
-                raise conflict("a shard is gone that was never there", table_id, version.statement)
+                raise conflict(
+                    "a shard is dropped that was never part of the merged table", table_id, version.statement
+                )
             self._join(version.snapshot, version.statement)
             self._in_force[table_id] = version.snapshot
             return False

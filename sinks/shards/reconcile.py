@@ -22,7 +22,7 @@ from sinks.shards.group import Group, Member
 
 __all__ = ["Reconciler", "conflict"]
 
-NEXT = "make the shards alike and start their table anew in another lake, or leave the shard out of it (sinks[].tables)"
+NEXT = "make the shards alike and replicate them into another lake, or leave the shard out (sinks[].tables)"
 
 
 def conflict(
@@ -207,7 +207,10 @@ class Reconciler:
             return
         if held.id in columns.values():
             raise conflict(
-                "two columns of a shard are one of the other shards", snapshot.name, statement, column=column.name
+                "two columns of this shard match one column of the other shards",
+                snapshot.name,
+                statement,
+                column=column.name,
             )
         columns[column.id] = held.id
         self._fit(held, column, snapshot, statement)
@@ -218,7 +221,7 @@ class Reconciler:
             return
         if not is_compatible(held.type, column.type):
             raise conflict(
-                "a column has types of which none holds every value of the other",
+                "a column has different types in the shards, and neither holds every value of the other",
                 snapshot.name,
                 statement,
                 column=column.name,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from connectors.config import ServerSource
+from databases.online_tools import gh_ost
 from databases.servers import Server
 from logs.binlog_lab import run
 from models.source_oracle import SourceOracle
@@ -47,6 +48,31 @@ def test_a_child_of_a_cascade_is_right_or_stops_from_the_statement_on(
     assert {} == oracle.differences("family")
     logs_them = server.name == "mysql9"
     assert (set() if logs_them else {"born", "later"}) == {name.table for name in oracle.stopped}
+
+
+@pytest.mark.parametrize("name", ["mysql8", "mysql9", "mariadb118"])
+def test_a_child_whose_foreign_key_comes_with_a_shadow_or_a_rename_stops(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    _database(server)
+    create = "id INT PRIMARY KEY, parent INT"
+    run(server, f"CREATE TABLE child ({create})", f"CREATE TABLE plain ({create})", database="family")
+    run(server, "INSERT INTO child VALUES (1, 1), (2, 2)", "INSERT INTO plain VALUES (1, 1)", database="family")
+    tracked = Tracked.of(server, tmp_path, "family")
+    tracked.begin()
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+    gh_ost(server, "family", "child", f"ADD {KEY} ON DELETE CASCADE, ADD n INT")
+    gh_ost(server, "family", "plain", f"ADD {KEY} ON DELETE RESTRICT, ADD n INT")
+    run(server, f"CREATE TABLE _born_new ({create}, {KEY} ON DELETE SET NULL)", database="family")
+    run(server, "RENAME TABLE _born_new TO born", "INSERT INTO born VALUES (1, 1)", database="family")
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        stopped = tracked.stopped(tracker)
+    assert ([] if server.name == "mysql9" else ["born", "child"]) == sorted(stopped)
+    assert all(reason.startswith("a foreign key changes its rows") for reason in stopped.values())
 
 
 def test_an_accepted_child_goes_on(mysql8: Server, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class BinlogReader(ABC):
                 "a position of another server, without GTIDs",
                 where=f"{position.at} of server {position.server}",
                 expected=f"server {self._server()}",
-                next_step="connect to the server that the position is of, or start anew",
+                next_step="connect to the server that the position is of, or start a new connector with a new lake",
             )
         return self._find(position)
 

@@ -158,7 +158,7 @@ class DeferredRows:
             where=self.paths[0].rpartition("/")[0] if self.paths else f"table id {self.table_id}",
             expected=f"the offsets {self.first} to {self.last} of version {self.version}, each once",
             found=found,
-            next_step="restore the changelog as it was, or start the table anew in another lake",
+            next_step="restore the changelog as it was, or replicate the table into another lake, from the start",
         )
 
 

@@ -282,7 +282,7 @@ def _refused(path: str, error: Any) -> ChainBroken | None:
         expected="features and properties of Delta that it follows",
         found=str(cause.getMessage()),
         next_step="take back what was set on the table (ALTER TABLE ... UNSET TBLPROPERTIES, DROP FEATURE) and run "
-        "`historian replay`, or start the table anew in another lake",
+        "`historian replay`, or replicate the table into another lake, from the start",
     )
 
 

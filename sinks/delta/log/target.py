@@ -267,14 +267,14 @@ class Target:
                     where=f"column {field.name} of {self.path}",
                     expected=str(held[field.column_id]),
                     found=str(field.type),
-                    next_step=f"start the table anew in another lake, with {WIDENING}",
+                    next_step=f"replicate the table into another lake, from the start, with {WIDENING}",
                 )
 
     def _is_ours(self, info: Mapping[str, Any]) -> bool:
         return is_of(self._connector, info)
 
 
-_ANEW = "restore the target as it was, or start the table anew in another lake"
+_ANEW = "restore the target as it was, or replicate the table into another lake, from the start"
 
 
 @contextmanager

@@ -141,7 +141,11 @@ def _plan(state: LakeState, at: str | LogPosition | None, kinds: Collection[str]
     assert last is not None  # noqa: S101 asked before
     number = last.number if state.holds_last() else last.previous
     if not number:
-        raise PositionAhead("the lake's first plan is being written", where=state.path(""), next_step="ask again")
+        raise PositionAhead(
+            "the lake's first plan is being written",
+            where=state.path(""),
+            next_step="ask again when the run has written it; `historian status` shows how far it is",
+        )
     newest = _stored(state, number)
     wanted = None
     if at is not None:

@@ -191,5 +191,5 @@ def _not_kept(where: str, expected: str, found: str) -> PositionExpired:
         where=where,
         expected=expected,
         found=found,
-        next_step="give a later POS, or one at or before where the table begins; or replicate the table anew into another lake",
+        next_step="give a later POS, or one at or before where the table begins; or replicate the table into another lake, from the start",
     )

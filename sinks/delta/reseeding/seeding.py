@@ -142,7 +142,7 @@ def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: Delta
             where=part.location.name,
             expected=sorted(wanted),
             found=sorted(known),
-            next_step="give a later position to `historian replay`, or replicate the table anew into another lake",
+            next_step="give a later position to `historian replay`, or replicate the table into another lake, from the start",
         )
     return folded(spark, work, shown.base)
 
@@ -167,7 +167,7 @@ def _check_key(rows: DataFrame, part: Part) -> None:
             "a key came over rows that it does not tell apart, which a statement has changed without row events",
             where=part.location.name,
             expected="no two rows of one key, and none without",
-            next_step="`historian heal`, or replicate the table anew into another lake",
+            next_step="`historian heal`, or replicate the table into another lake, from the start",
         )
 
 

@@ -70,7 +70,7 @@ def check_whole(part: Part, whose: str) -> None:
             "rows have columns that the log does not tell",
             where=part.location.name,
             expected=f"for {whose} {WHOLE_IMAGES}",
-            next_step="replicate the table anew under that setting, or into a lake without it or those columns",
+            next_step="set binlog_row_image=FULL, then `historian heal`; or leave those columns out under sinks[].tables",
         )
 
 

@@ -243,5 +243,5 @@ def _disagree(target: Target, expected: str, found: str) -> ChainBroken:
         where=target.path,
         expected=expected,
         found=found,
-        next_step="start the table anew in another lake",
+        next_step="replicate the table into another lake, from the start",
     )

@@ -196,7 +196,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
             "a mirror of a table without a key cannot be merged by Spark",
             where=target.path,
             expected="a mirror without change data feed, row tracking and deletion vectors",
-            next_step="replicate the table anew, or give it a key: sinks[].tables",
+            next_step="give the table a key under sinks[].tables, or take those settings from its mirror; then `historian heal`",
         )
     if file_rewrite is None:
         _merged(spark, part, target, schema, net, deleted_at_us=deleted_at_us)
@@ -241,7 +241,7 @@ def _changed_unseen(file: DataFile, schema: DeltaSchema) -> TableStopped:
         "columns of a row changed, and its images do not tell to what",
         where=f"{key}, columns {', '.join(names[column] for column in rows.column(UNSEEN)[0].as_py())}",
         expected=WHOLE_IMAGES,
-        next_step="keep a changelog of this table without a mirror, or replicate it anew under that setting, or into a lake without the columns",
+        next_step="set binlog_row_image=FULL, then `historian heal`; or keep only a changelog of this table, or leave the columns out",
     )
 
 

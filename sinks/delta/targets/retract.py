@@ -203,7 +203,7 @@ def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None
             "a statement takes back rows that the changelog does not tell whole: columns of theirs are absent",
             where=str(base.name),
             expected=f"a mirror, or {WHOLE_IMAGES}",
-            next_step="replicate the table anew, with a mirror",
+            next_step="replicate the table into another lake, from the start and with a mirror",
         )
 
 
@@ -214,7 +214,7 @@ def _refuse_rewritten(part: Part, base: Snapshot) -> None:
             "a statement takes back rows of which the server changed values that the log does not tell",
             where=str(base.name),
             expected="a mirror, or a primary key that has not changed",
-            next_step="replicate the table anew, with a mirror",
+            next_step="replicate the table into another lake, from the start and with a mirror",
         )
 
 

@@ -189,7 +189,7 @@ class Pacing:
                 "a changelog does not show what it was before a plan",
                 where=target.path,
                 expected=f"its Delta log back to before plan {plan.number}",
-                next_step="start the table anew in another lake",
+                next_step="replicate the table into another lake, from the start",
             )
         return view
 

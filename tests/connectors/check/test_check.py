@@ -197,6 +197,9 @@ def test_shards_that_are_not_alike_are_told() -> None:
     assert [(r.status, r.name, r.found) for r in found] == [("ok", "shards of shop.t", "2")]
     assert [(r.status, r.found) for r in wrong] == [
         ("warning", "a shard has no primary key: shard shop_c.t"),
-        ("warning", "a column has types of which none holds every value of the other: shard shop_d.t.id"),
+        (
+            "warning",
+            "a column has different types in the shards, and neither holds every value of the other: shard shop_d.t.id",
+        ),
         ("warning", "sinks[].tables has other settings for shop_e.t"),
     ]

@@ -166,7 +166,7 @@ def test_an_append_stream_is_a_changelog_that_only_appends() -> None:
     assert rows.cast(SCHEMA) == from_append_stream(stream).cast(SCHEMA)
     with pytest.raises(HistorianError, match=r"takes rows back is no append stream; expected \+A; found \+C, -C, -R"):
         to_append_stream(UPDATE)
-    with pytest.raises(HistorianError, match="an append stream has no op"):
+    with pytest.raises(HistorianError, match="rows of an append stream have no column op"):
         from_append_stream(rows)
 
 

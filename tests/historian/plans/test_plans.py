@@ -35,7 +35,9 @@ def test_another_version_says_to_plan_anew(table_id: int, number: int) -> None:
         PlannedTable(table_id=2, versions=(planned(2),)),
     ]
 
-    with pytest.raises(PlanOutdated, match=rf"table id {table_id}.*found {number}\. Next: plan anew") as caught:
+    with pytest.raises(
+        PlanOutdated, match=rf"table id {table_id}.*found {number}\. Next: make the plan again"
+    ) as caught:
         version_in(tables, table_id, number)
 
     assert caught.value.retryable

@@ -36,7 +36,7 @@ def test_text_that_is_no_file_position_is_refused(text: str) -> None:
 
 
 def test_a_file_without_number_cannot_be_compared() -> None:
-    with pytest.raises(PositionError, match="without a number"):
+    with pytest.raises(PositionError, match="does not end in a number"):
         FilePosition("binlog", 4).covers(FilePosition("binlog", 4))
 
 

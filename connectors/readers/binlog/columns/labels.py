@@ -81,5 +81,5 @@ def _unrepresentable(what: str, where: str, expected: str, found: object) -> Val
         where=where,
         expected=expected,
         found=found,
-        next_step="capture the table's schema anew",
+        next_step="`historian heal` captures the table's schema again",
     )

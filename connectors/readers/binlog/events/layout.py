@@ -304,5 +304,9 @@ def packed_integer(data: bytes | memoryview, at: int) -> tuple[int, int]:
         return first, at + 1
     width = {252: 2, 253: 3, 254: 8}.get(first)
     if width is None:
-        raise LogCorrupt("not a length-encoded integer", found=first)
+        raise LogCorrupt(
+            "a length-encoded integer begins with a byte that none begins with",
+            expected="0 to 250, 252, 253 or 254",
+            found=first,
+        )
     return int.from_bytes(data[at + 1 : at + 1 + width], "little"), at + 1 + width

@@ -237,7 +237,7 @@ class RangeDecoder:
                 "the log's TABLE_MAP does not fit the schema in force",
                 where=f"{described.table} at {self._written_in}:{offset}",
                 found=problem,
-                next_step="capture the table's schema anew",
+                next_step="`historian heal` captures the table's schema again",
             )
         steps = program(found.written, described.columns, style=self._style)
         return TableBuilder(

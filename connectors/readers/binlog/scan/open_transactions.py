@@ -112,7 +112,10 @@ class OpenTransactions:
             return None
         begin = self._savepoints.get(name)
         if begin is None:
-            raise LogCorrupt("a ROLLBACK TO a savepoint that is not there", found=text.decode("utf-8", "replace"))
+            raise LogCorrupt(
+                "a ROLLBACK TO names a savepoint that its transaction has not set",
+                found=text.decode("utf-8", "replace"),
+            )
         self._savepoints = {each: at for each, at in self._savepoints.items() if at <= begin}
         self._rolled_back.append((begin + 1, ordinal - 1))
         return begin + 1, ordinal - 1

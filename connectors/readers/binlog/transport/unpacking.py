@@ -134,7 +134,7 @@ class _Unpacker:
         written = [array.ctypes.data for array in (self._buffer, starts, ends, offsets)]
         count = at.splice(parts.ctypes.data, first, behind, buffer, begins, places, source, *written)
         if count < 0:
-            raise _damaged(window, -1 - count, "what it holds is no row of whole events")
+            raise _damaged(window, -1 - count, "its unpacked bytes do not end where an event ends")
         return Window(
             buffer=self._buffer[:size],
             starts=starts[:count],
@@ -163,7 +163,7 @@ class _Unpacker:
             data = rest + more
             whole = at.whole_events(_address(data), len(data))
             if whole < 0 or (not left and whole != len(data)):
-                raise _damaged(window, index, "what it holds is no row of whole events")
+                raise _damaged(window, index, "its unpacked bytes do not end where an event ends")
             rest = data[whole:]
             wanted = _PIECE_BYTES
             if len(rest) >= HEADER_BYTES:
@@ -172,7 +172,7 @@ class _Unpacker:
                 part[index] = (at.ZSTD, 0, 0, whole)
                 yield self._spliced(window, part, index, index + 1, data)
         if source.read(1):
-            raise _damaged(window, index, "more bytes than it says")
+            raise _damaged(window, index, "it unpacks to more bytes than it says")
 
 
 def _address(data: Any) -> int:

@@ -150,7 +150,7 @@ def test_the_rows_before_fill_in_what_an_upsert_stream_took_over(spark: SparkSes
         (["--from", "retract", "--key", "nope"], ExitCode.SOURCE, "nope"),
         (["--from", "events"], ExitCode.SOURCE, "event, before, after"),
         (["--from", "row-kinds"], ExitCode.SOURCE, "row_kind"),
-        (["--from", "append"], ExitCode.SOURCE, "an append stream has no op"),
+        (["--from", "append"], ExitCode.SOURCE, "rows of an append stream have no column op"),
         (["--from", "retract", "--key", "k,l"], ExitCode.SOURCE, "a retract stream has +A and -R; found 2"),
     ],
 )

@@ -113,7 +113,7 @@ def test_packed_integers_take_as_many_bytes_as_they_need(data: bytes, value: int
 
 
 def test_a_packed_null_is_no_integer() -> None:
-    with pytest.raises(LogCorrupt, match="not a length-encoded integer"):
+    with pytest.raises(LogCorrupt, match="a length-encoded integer begins"):
         packed_integer(b"\xfb", 0)
 
 

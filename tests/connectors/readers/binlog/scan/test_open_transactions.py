@@ -336,7 +336,7 @@ def test_rows_that_were_rolled_back_do_not_come(name: str, packed: bool, tmp_pat
 
 def test_a_savepoint_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     write_log(tmp_path, 1, [previous_gtids(), *commit(1, MAP, row(1), begin(b"ROLLBACK TO `gone`"))])
-    with pytest.raises(LogCorrupt, match="savepoint that is not there") as raised:
+    with pytest.raises(LogCorrupt, match="savepoint that its transaction has not set") as raised:
         scanned(BinlogFilesReader([tmp_path]))
     assert "ROLLBACK TO `gone`" in str(raised.value)
 

@@ -1,0 +1,38 @@
+"""Why a walk stops a table, for people; docs/reference/stops.md lists how each reason begins."""
+
+from __future__ import annotations
+
+from historian.charsets.client_text import printable
+from historian.ddl import Resolution
+from historian.names import TableName
+
+__all__ = ["cascades", "renamed_out", "shown", "why_stopped"]
+
+_SHOWN_CHARACTERS = 200
+
+
+def cascades(sql: str) -> str:
+    """A foreign key's action changes the table's rows, since the statement *sql*."""
+    why = "a foreign key changes its rows without row events, as this server does not log cascades"
+    return f"{why}\n  in: {shown(sql)}"
+
+
+def renamed_out(name: TableName) -> str:
+    """The table has another name, under which it is not captured."""
+    return f"renamed to {name}, which is not captured"
+
+
+def why_stopped(resolution: Resolution, sql: str) -> str:
+    """What a statement did of which the log does not tell all."""
+    why = "a statement was not understood"
+    if resolution.kind == "dml":
+        why = "changed by a statement, expected binlog_format=ROW in every session"
+    elif resolution.kind == "rows":
+        why = "its rows are not known any more, its schema is"
+    reason, text = resolution.reason, shown(sql)
+    return f"{why}: {reason}" if text in reason else f"{why}: {reason}\n  in: {text}"
+
+
+def shown(sql: str) -> str:
+    """The beginning of a statement, on one line where it can be."""
+    return printable(sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]}...")
