@@ -118,8 +118,11 @@ def _answers(spark: SparkSession) -> bool:
 
 
 def _stop(spark: SparkSession) -> None:
-    if _answers(spark):
+    try:
         spark.stop()
+    except Exception:
+        if _answers(spark):
+            raise
 
 
 class _Attempts:

@@ -1,0 +1,169 @@
+"""A run that its address leads to another server, and back, has one waiting connection at the most, and none left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from connectors.readers.binlog.transport import dump
+from databases.replication import follow, promote, wait_for
+from databases.servers import Server
+from logs.binlog_lab import live_reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("few_rows")
+LONGEST_S = 60
+USER = "counted"
+
+
+class Address:
+    """An address that leads to one server at a time, as a proxy does; a move cuts the connections to the server before."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._sockets: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def move(self, server: Server) -> None:
+        self._server = server
+        opened, self._sockets = self._sockets, []
+        for each in opened:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.move(self._server)
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                self._start(partial(_carry, client, self._server, self._sockets))
+
+    def _start(self, target: Callable[[], None]) -> None:
+        self._threads.append(threading.Thread(target=target, daemon=True))
+        self._threads[-1].start()
+
+
+def _carry(client: socket.socket, to: Server, opened: list[socket.socket]) -> None:
+    """Carries bytes both ways until one side ends."""
+    with client, contextlib.suppress(OSError), socket.create_connection((to.host, to.port)) as server:
+        opened += client, server
+        others = {client: server, server: client}
+        while True:
+            for each in select.select([*others], (), ())[0]:
+                piece = each.recv(65536)
+                if not piece:
+                    return
+                others[each].sendall(piece)
+
+
+@pytest.fixture
+def servers(request: pytest.FixtureRequest, fresh_server: Callable[..., Server]) -> Iterator[tuple[Server, Server]]:
+    name = str(request.param)
+    primary, other = fresh_server(name), fresh_server(name, "server_id=4711")
+    primary.sql(f"CREATE USER {USER} IDENTIFIED BY 'x'")
+    primary.sql(f"GRANT ALL ON *.* TO {USER}")
+    primary.sql("CREATE DATABASE shop")
+    primary.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    primary.sql("INSERT INTO shop.t VALUES (1)")
+    return primary, other
+
+
+def _dumps(server: Server) -> int:
+    """Connections of the run alone: the replica has one of its own."""
+    rows = server.sql("SELECT command FROM information_schema.processlist WHERE user = %s", USER)
+    return sum("Binlog Dump" in str(command) for (command,) in rows)
+
+
+def _settled(server: Server, expected: int) -> int:
+    """After a while: a server notices by a heartbeat that nobody reads any more."""
+    until = time.monotonic() + 10
+    while (found := _dumps(server)) != expected and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
+def _hand_over(old: Server, new: Server) -> None:
+    if old.flavor == "mariadb":
+        new.sql("SET GLOBAL gtid_slave_pos = @@GLOBAL.gtid_current_pos")
+    follow(new, old)
+    with contextlib.closing(live_reader(old)) as reader:
+        wait_for(new, reader.end().gtids)
+    promote(new)
+
+
+@pytest.mark.parametrize("servers", ["mysql9", "mariadb118"], indirect=True)
+def test_a_run_has_one_dump_through_a_failover_and_back(
+    servers: tuple[Server, Server], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dump, "HEARTBEAT_S", 1)
+    primary, other = servers
+    address = Address(primary)
+    file = tmp_path / "shop.yaml"
+    file.write_text(
+        f"name: shop\nsource: {{type: {primary.flavor}, host: 127.0.0.1, port: {address.port}, user: {USER}, "
+        f"password: x, tables: ['shop.*']}}\nhistory: {{store: 'sqlite:///{tmp_path}/store.db'}}\n"
+        "sinks: [{type: delta, path: lake}]\nrun: {trigger: 200 ms, retry: forever}\n"
+    )
+    written, ended = threading.Event(), threading.Event()
+    most = {primary.port: 0, other.port: 0}
+    waiting: list[tuple[int, int]] = []
+
+    def count() -> None:
+        while not ended.wait(0.02):
+            for each in servers:
+                most[each.port] = max(most[each.port], _dumps(each))
+
+    def move() -> None:
+        try:
+            assert written.wait(LONGEST_S)
+            for number, (old, new) in enumerate([(primary, other), (other, primary)], 2):
+                assert 1 == _settled(old, 1)
+                _hand_over(old, new)
+                written.clear()
+                address.move(new)
+                new.sql(f"INSERT INTO shop.t VALUES ({number})")
+                assert written.wait(LONGEST_S)
+                waiting.append((_settled(old, 0), _settled(new, 1)))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threads = [threading.Thread(target=each) for each in (count, move)]
+    for thread in threads:
+        thread.start()
+    run(load_config(file), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+    left = [_settled(each, 0) for each in servers]
+    ended.set()
+    for thread in threads:
+        thread.join()
+    address.close()
+
+    rows = spark.read.format("delta").load(str(tmp_path / "lake" / "shop_t_changes"))
+    assert [(0, 1), (0, 1)] == waiting
+    assert [0, 0] == left
+    assert {primary.port: 1, other.port: 1} == most
+    assert [1, 2, 3] == sorted(row.id for row in rows.collect())
