@@ -41,5 +41,5 @@ def test_a_file_without_number_cannot_be_compared() -> None:
 
 
 def test_files_of_two_logs_cannot_be_compared() -> None:
-    with pytest.raises(PositionError, match="two logs"):
+    with pytest.raises(PositionError, match="two different logs"):
         FilePosition("mysql-bin.000001", 4).covers(FilePosition("binlog.000001", 4))

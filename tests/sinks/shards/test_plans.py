@@ -82,7 +82,7 @@ def _twice(lab: Lab) -> None:
         (_readd, "added again that other shards still have"),
         (_defaults, "read something else in an added column"),
         (_key, "another primary key"),
-        (_types, "none holds every value"),
+        (_types, "neither holds every value"),
         (_rewritten, "rewritten by the server"),
         (_unknown, "the server computes"),
         (_shard_name, "called like a shard column"),
