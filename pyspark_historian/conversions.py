@@ -169,7 +169,7 @@ def to_append_stream(rows: DataFrame) -> DataFrame:
 def from_append_stream(rows: DataFrame) -> DataFrame:
     """The changelog of rows that are only ever appended: ``op`` +A, behind ``offset`` where there is one."""
     if "op" in rows.columns:
-        raise HistorianError("an append stream has no op", found=", ".join(rows.columns))
+        raise HistorianError("rows of an append stream have no column op", found=", ".join(rows.columns))
     names = [name for name in rows.columns if name != "offset"]
     first = ["offset"] if "offset" in rows.columns else []
     return rows.select(*first, operation(Op.APPEND).alias("op"), *map(at, names))
