@@ -149,7 +149,6 @@ class ConsoleDocument(Model):
 class RunDocument(Model):
     """How a run goes."""
 
-    checkpoint: str | None = Field(default=None, description="Of earlier releases. Accepted and not used.")
     trigger: _Trigger = Field(
         default=2.0,
         description="Time from the start of one plan to the next, such as `2 seconds`. `once`: end at the present end of the log.",
@@ -166,6 +165,7 @@ class RunDocument(Model):
         description="How long a run tries again where what failed may pass, such as a server's restart: `forever`, `never` or a "
         "time such as `10 minutes`. By default `forever`, and `never` for runs with `--once` or `--until`.",
     )
+    checkpoint: str | None = Field(default=None, description="Of earlier releases. Accepted and not used.")
 
     @model_validator(mode="after")
     def _fits(self) -> RunDocument:

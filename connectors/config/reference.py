@@ -117,6 +117,9 @@ _TYPES = {
 }
 
 
+_MB = 1_000_000
+
+
 def _default(value: Mapping[str, Any], *, required: bool) -> str:
     if required:
         return "required"
@@ -127,6 +130,10 @@ def _default(value: Mapping[str, Any], *, required: bool) -> str:
         return f"`{str(default).lower()}`"
     if isinstance(default, list):
         return "`[" + ", ".join(f'"{each}"' for each in default) + "]`"
+    if isinstance(default, float):
+        return f"`{default:g} seconds`"
+    if isinstance(default, int) and default >= _MB:
+        return f"`{default // _MB} MB`"
     return f"`{default}`"
 
 
