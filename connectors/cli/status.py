@@ -79,6 +79,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
         "connector": None,
         "tracked": None,
         "last_plan": None,
+        "retry": None,
         "lag": None,
         "schema_versions": 0,
         "stopped": [],
@@ -91,6 +92,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
         found |= {
             "connector": store.connector(config.name),
             "tracked": None if resolved is None else _position(resolved),
+            "retry": store.retry() or None,
             "schema_versions": history.last_number,
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
@@ -260,6 +262,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("behind", behind or "unknown: the log has moved on to another file"),
         ("timeline", f"{found['schema_versions']} entries"),
     ]
+    if found["retry"]:
+        facts.append(("run", found["retry"]))
     if isinstance(found["targets"], dict):
         facts.append(("targets", found["targets"]["unknown"]))
     return facts

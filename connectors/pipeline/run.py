@@ -14,8 +14,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,7 @@ def run(
     with ExitStack() as stack:
         stack.enter_context(_signals(stopping.set))
         attempts = _Attempts(config, report)
+        stack.callback(attempts.forget)
         try:
             if spark is None:
                 spark = _session(config, config.name)
@@ -142,7 +144,7 @@ class _Attempts:
         try:
             with Pipeline.opened(self._config, spark, self._report) as pipeline:
                 if self._has_failed:
-                    self._has_failed = False
+                    self.forget()
                     _log.warning("goes on behind %s", pipeline.position() or "the beginning of the log")
                 pipeline.run(once=once, until=until, stopping=stopping)
                 return pipeline.stopped()
@@ -153,6 +155,19 @@ class _Attempts:
         """Takes note of an attempt that failed and is made again."""
         self._has_failed = True
         _log.warning("%s", failure)
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self._note(f"{now}: {failure}")
+
+    def forget(self) -> None:
+        """Takes back the note of a failed attempt: the run goes on, or ends."""
+        if self._has_failed:
+            self._has_failed = False
+            self._note("")
+
+    def _note(self, text: str) -> None:
+        """For `historian status`. What failed may be the store itself."""
+        with suppress(HistorianError), closing(Store.open(self._config.history.store)) as store:
+            store.note_retry(text)
 
     def _report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
         self.plans += 1

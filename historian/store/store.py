@@ -85,6 +85,14 @@ class Store:
         """The identity of this very store; one made anew or rebuilt has another. Plan numbers hold in one store."""
         return self._transactions.read(lambda connection: fact(connection, "generation")) or ""
 
+    def note_retry(self, text: str) -> None:
+        """Keeps what a run's last attempt failed with, while the run waits to try again; "": it does not wait."""
+        self._transactions.write(lambda connection: set_fact(connection, "retry", text))
+
+    def retry(self) -> str:
+        """What :meth:`note_retry` keeps."""
+        return self._transactions.read(lambda connection: fact(connection, "retry")) or ""
+
     def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:
         """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
 

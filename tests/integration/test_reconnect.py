@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.readers.binlog.transport.connection import ConnectionLost
@@ -77,6 +82,47 @@ def test_a_run_goes_on_after_its_server_was_restarted(
     assert dumps[0] <= 1
     assert "tries again in" in caplog.text
     assert 2 <= caplog.text.count("goes on behind")
+
+
+def test_status_shows_that_a_run_tries_again_and_what_failed(
+    fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = fresh_server("mysql9")
+    server.sql("CREATE DATABASE shop")
+    server.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    server.sql("INSERT INTO shop.t VALUES (1)")
+    config = _config(server, tmp_path, "forever")
+    written = threading.Event()
+    shown: list[dict[str, Any]] = []
+
+    def status() -> dict[str, Any]:
+        result = CliRunner().invoke(app, ["status", str(config), "--json", "--no-targets"])
+        found: dict[str, Any] = json.loads(result.stdout)
+        return found
+
+    def stop_and_start() -> None:
+        try:
+            assert written.wait(LONGEST_S)
+            server.stop()
+            until = time.monotonic() + LONGEST_S
+            while not (during := status())["retry"] and time.monotonic() < until:
+                time.sleep(0.2)
+            written.clear()
+            server.restart()
+            server.sql("INSERT INTO shop.t VALUES (2)")
+            assert written.wait(LONGEST_S)
+            shown.extend((during, status()))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=stop_and_start)
+    thread.start()
+    run(load_config(config), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+    thread.join()
+
+    during, after = shown
+    assert re.fullmatch(r"(?s)2\d{3}-.+Z: attempt \d+ failed: .+; tries again in \d+ s", during["retry"])
+    assert after["retry"] is None
 
 
 def test_a_run_that_is_not_to_try_again_ends_with_what_failed(
