@@ -169,7 +169,16 @@ def _options(url: URL) -> dict[str, Any]:
 def _connect_sqlite(connection: sqlite3.Connection, _: object) -> None:
     # The driver's own BEGIN comes late and takes no write lock; see _begin_sqlite.
     connection.isolation_level = None
-    connection.execute("PRAGMA journal_mode = WAL")
+    until_s = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # Another connection gives the new file its WAL at the same moment; SQLite does not wait then.
+            if "locked" not in str(error) or time.monotonic() >= until_s:
+                raise
+            time.sleep(_LONGEST_PAUSE_S)
     connection.execute("PRAGMA synchronous = FULL")
 
 

@@ -404,6 +404,27 @@ def test_writers_that_record_the_same_do_not_disturb_each_other(url: str) -> Non
         assert (tuple(entries), len(entries)) == (store.entries(), len(store.plans()))
 
 
+def test_a_new_file_is_opened_by_many_at_once(tmp_path: Path) -> None:
+    failures: list[StoreError] = []
+
+    def work(url: str, barrier: threading.Barrier) -> None:
+        barrier.wait()
+        try:
+            Store.open(url).close()
+        except StoreError as error:
+            failures.append(error)
+
+    for number in range(40):
+        url, barrier = f"sqlite:///{tmp_path}/{number}.db", threading.Barrier(8)
+        threads = [threading.Thread(target=work, args=(url, barrier)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert [] == [str(failure) for failure in failures]
+
+
 def make_old(url: str) -> None:
     """A store as release 0.1 made it."""
     engine = create_engine(_with_driver(make_url(url)))
