@@ -38,8 +38,8 @@ _QUERIES = tuple(
     for question in (
         """SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata
         WHERE schema_name NOT IN (HIDDEN) ORDER BY schema_name""",
-        """SELECT table_schema, table_name, table_collation FROM information_schema.tables
-        WHERE table_type = 'BASE TABLE' AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT table_schema, table_name, table_collation, table_type = 'SYSTEM VERSIONED' FROM information_schema.tables
+        WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
         """SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, character_set_name,
         collation_name, extra, generation_expression, column_key FROM information_schema.columns
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
@@ -91,8 +91,8 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)
     snapshots = [
-        builder.snapshot(table_id, TableName(database, table), table_collation)
-        for table_id, (database, table, table_collation) in enumerate(tables, next_table_id)
+        builder.snapshot(table_id, TableName(database, table), table_collation, system_versioned=bool(versioned))
+        for table_id, (database, table, table_collation, versioned) in enumerate(tables, next_table_id)
         if TableName(database, table) not in {*builder.unknown, *names}
     ]
     return Catalog(
@@ -205,7 +205,7 @@ class _Builder:
             _, parts = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
             parts.append((column, prefix or 0))
 
-    def snapshot(self, table_id: int, name: TableName, collation: str) -> Snapshot:
+    def snapshot(self, table_id: int, name: TableName, collation: str, *, system_versioned: bool) -> Snapshot:
         columns = with_sources(self.columns[name])
         ids = {column.name: column.id for column in columns}
         kinds = {column.name: column.type for column in columns}
@@ -234,6 +234,7 @@ class _Builder:
             other_keys=tuple(other),
             charset=charset_of(normal_collation(collation)),
             collation=normal_collation(collation),
+            system_versioned=system_versioned,
         )
 
     def _comes_late(

@@ -23,6 +23,7 @@ from historian.schema.edits import (
     SetDatabase,
     SetOtherKeys,
     SetPrimaryKey,
+    SetSystemVersioning,
     SetTableCharset,
     TruncateTable,
     apply,
@@ -44,11 +45,14 @@ from historian.schema.snapshots import (
     Snapshot,
     UniqueKey,
 )
+from historian.schema.system_versioning import ROW_END, ROW_START, keys_with_row_end, row_end, with_hidden_columns
 from historian.schema.type_compatibility import is_compatible, resembles, retyped
 
 __all__ = [
     "GEOMETRIES",
     "NO_TABLES",
+    "ROW_END",
+    "ROW_START",
     "SEQUENCE",
     "TRIGGER",
     "VIEW",
@@ -75,6 +79,7 @@ __all__ = [
     "SetDatabase",
     "SetOtherKeys",
     "SetPrimaryKey",
+    "SetSystemVersioning",
     "SetTableCharset",
     "SkipLog",
     "Snapshot",
@@ -85,10 +90,13 @@ __all__ = [
     "differences",
     "is_compatible",
     "is_merge",
+    "keys_with_row_end",
     "merge_reason",
     "merged_tables",
     "resembles",
     "retyped",
+    "row_end",
     "under_ids",
+    "with_hidden_columns",
     "with_sources",
 ]

@@ -27,6 +27,7 @@ def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
         ("unique keys", _unique(expected), _unique(found)),
         ("default charset", expected.charset, found.charset),
         ("default collation", expected.collation, found.collation),
+        ("system versioning", _yes(expected), _yes(found)),
     )
     lines += [
         f"{what}: expected {wanted or 'none'}, found {seen or 'none'}" for what, wanted, seen in pairs if wanted != seen
@@ -114,6 +115,10 @@ def _default(column: Column) -> str | None:
         printed = next((at for at, byte in enumerate(raw) if byte in (0, _LOSSY_BYTE) or byte > 0x7E), len(raw))
         return f"0x{raw[:printed].hex()}"
     return column.default
+
+
+def _yes(snapshot: Snapshot) -> str:
+    return "yes" if snapshot.system_versioned else "no"
 
 
 def _names(snapshot: Snapshot, ids: tuple[int, ...]) -> str:

@@ -68,6 +68,7 @@ def _changes(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
         ("order", _order(before, kept, after), _order(after, earlier.keys(), after)),
         ("table charset", before.charset, after.charset),
         ("table collation", before.collation, after.collation),
+        ("system versioning", before.system_versioned, after.system_versioned),
     )
     for what, was, now in pairs:
         if was != now:

@@ -37,6 +37,7 @@ __all__ = [
     "SetDatabase",
     "SetOtherKeys",
     "SetPrimaryKey",
+    "SetSystemVersioning",
     "SetTableCharset",
     "TruncateTable",
     "apply",
@@ -212,6 +213,15 @@ class SetTableCharset:
     kind: Literal["set_table_charset"] = "set_table_charset"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSystemVersioning:
+    """A table of MariaDB's begins or ceases to keep the rows from before each change."""
+
+    table: TableName
+    system_versioned: bool
+    kind: Literal["set_system_versioning"] = "set_system_versioning"
+
+
 V = TypeVar("V")
 
 Edit = Annotated[
@@ -234,7 +244,8 @@ Edit = Annotated[
     | AddUniqueKey
     | DropUniqueKey
     | SetOtherKeys
-    | SetTableCharset,
+    | SetTableCharset
+    | SetSystemVersioning,
     Field(discriminator="kind"),
 ]
 
@@ -423,6 +434,11 @@ def _(edit: SetOtherKeys, catalog: Catalog) -> Catalog:
 def _(edit: SetTableCharset, catalog: Catalog) -> Catalog:
     snapshot = _of(catalog, edit.table, edit)
     return _put(catalog, replace(snapshot, charset=edit.charset, collation=edit.collation))
+
+
+@apply.register
+def _(edit: SetSystemVersioning, catalog: Catalog) -> Catalog:
+    return _put(catalog, replace(_of(catalog, edit.table, edit), system_versioned=edit.system_versioned))
 
 
 def _without(mapping: Mapping[TableName, V], key: TableName) -> Mapping[TableName, V]:

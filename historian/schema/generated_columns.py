@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from historian.schema.snapshots import Column
+from historian.schema.system_versioning import ROW_END, ROW_START
 
 __all__ = ["under_ids", "with_sources"]
 
@@ -22,7 +23,7 @@ def with_sources(columns: Iterable[Column]) -> tuple[Column, ...]:
     named = tuple(columns)
     return tuple(
         replace(column, sources=_sources(column.generation_expression, named))
-        if column.generated and column.generation_expression is not None and not column.sources
+        if column.generated and column.generation_expression not in (None, ROW_START, ROW_END) and not column.sources
         else column
         for column in named
     )

@@ -188,6 +188,8 @@ class Snapshot:
         other_keys: keys that are not unique, or not over columns alone. They decide what an unnamed unique key is
             called, and so which key a later DROP INDEX means.
         charset, collation: the table's defaults, inherited by columns added later.
+        system_versioned: MariaDB keeps the rows from before each change in the table, and logs them
+            (:mod:`historian.schema.system_versioning`).
     """
 
     table_id: int
@@ -198,6 +200,7 @@ class Snapshot:
     other_keys: tuple[UniqueKey, ...] = ()
     charset: str
     collation: str
+    system_versioned: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared as the server does, without regard to letter case."""

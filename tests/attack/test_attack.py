@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.classes import CLASSES
+from adversary.classes import CLASSES, servers_of
 from adversary.rounds import play
 from adversary.stops import named_stops, stop_of
 from databases.server_builds import BUILDS
@@ -31,6 +31,7 @@ SEEDS = {
     "temporary": (0, 1, 2),
     "torn": (0, 1, 2),
     "transactions": (0, 1, 2),
+    "versioned": (0, 1, 2),
     "wrappers": (0, 1, 2),
     "zones": (1, 2, 3),
 }
@@ -42,7 +43,8 @@ def test_an_attack_finds_neither_a_wrong_value_nor_a_stop_that_no_page_names(
 ) -> None:
     at = len(attack)  # so that a new class moves no other one to another server
     for seed in SEEDS[attack]:
-        server: Server = request.getfixturevalue(KINDS[(at + seed) % len(KINDS)])
+        kinds = KINDS if attack != "versioned" else servers_of(attack)
+        server: Server = request.getfixturevalue(kinds[(at + seed) % len(kinds)])
         outcome = play(attack, server, seed)
         assert outcome.found == [], str(outcome)
 

@@ -90,5 +90,8 @@ _TEXT: dict[type, Callable[[Any, Catalog, ServerForm], str]] = {
     edits.AddUniqueKey: lambda e, c, _s: f"unique key of {e.table}: {_keys(e, c, (e.key,))}",
     edits.DropUniqueKey: lambda e, _c, _s: f"drop unique key of {e.table}: {e.name}",
     edits.SetOtherKeys: lambda e, c, _s: f"other keys of {e.table}: {_keys(e, c, e.keys)}",
+    edits.SetSystemVersioning: lambda e, _c, _s: (
+        f"system versioning of {e.table}: {'on' if e.system_versioned else 'off'}"
+    ),
     edits.SetTableCharset: lambda e, _c, _s: f"defaults of {e.table}: {e.charset} {e.collation}",
 }

@@ -24,6 +24,7 @@ __all__ = [
     "RenameColumn",
     "RenameKey",
     "RenameTo",
+    "SetSystemVersioning",
     "TableOptions",
     "Unsupported",
 ]
@@ -140,6 +141,13 @@ class TableOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetSystemVersioning:
+    """ADD and DROP SYSTEM VERSIONING, and WITH SYSTEM VERSIONING as a table option."""
+
+    system_versioned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
     """An action whose effect on the schema is not followed; ``reason`` is a clause for people."""
 
@@ -193,5 +201,6 @@ Action = (
     | ChangesRows
     | MergeEngine
     | MergedTables
+    | SetSystemVersioning
     | Unsupported
 )

@@ -19,6 +19,7 @@ from historian.ddl.parsing.actions import (
     RenameColumn,
     RenameKey,
     RenameTo,
+    SetSystemVersioning,
     Unsupported,
 )
 from historian.ddl.parsing.columns import parse_column, parse_default
@@ -47,7 +48,6 @@ _CASCADE = frozenset(("RESTRICT", "CASCADE"))
 _KEEPING_ROWS = frozenset(("ADD", "COALESCE", "REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR"))
 _LOSING_ROWS = frozenset(("DROP", "TRUNCATE", "DISCARD", "IMPORT"))
 _PERIOD = "a key over a period that was there before is not followed"
-_VERSIONING = "system-versioned tables are not followed"
 
 
 def parse_alter_table(cursor: Cursor) -> AlterTable:
@@ -188,9 +188,8 @@ def _position(cursor: Cursor) -> Position | None:
 
 
 def _add(cursor: Cursor, actions: list[Action]) -> None:
-    if cursor.key == "SYSTEM" and cursor.following() == "VERSIONING":
-        actions.append(Unsupported(reason=_VERSIONING))
-        cursor.at += 2
+    if cursor.accept("SYSTEM", "VERSIONING"):
+        actions.append(SetSystemVersioning(system_versioned=True))
         return
     if is_key(cursor):
         _add_key(cursor, actions)
@@ -236,8 +235,8 @@ def _drop(cursor: Cursor, actions: list[Action]) -> None:
     elif cursor.accept("FOREIGN", "KEY") or cursor.accept("CHECK"):
         cursor.accept("IF", "EXISTS")
         cursor.name()
-    elif cursor.accept("SYSTEM", "VERSIONING") or cursor.accept("PERIOD", "FOR", "SYSTEM_TIME"):
-        actions.append(Unsupported(reason=_VERSIONING))
+    elif cursor.accept("SYSTEM", "VERSIONING"):
+        actions.append(SetSystemVersioning(system_versioned=False))
     elif cursor.accept("PERIOD"):
         cursor.accept("IF", "EXISTS")
         cursor.expect("FOR")
@@ -341,7 +340,7 @@ def _nothing(_: Cursor, __: list[Action]) -> None:
 
 def _with(cursor: Cursor, actions: list[Action]) -> None:
     if cursor.accept("SYSTEM", "VERSIONING"):
-        actions.append(Unsupported(reason=_VERSIONING))
+        actions.append(SetSystemVersioning(system_versioned=True))
     else:
         cursor.expect("VALIDATION")
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from historian.charsets.client_text import raw_bytes
 from historian.ddl.parsing.charsets import decoded, literal_bytes, normal_charset
-from historian.ddl.parsing.cursor import Cursor, ParseError
+from historian.ddl.parsing.cursor import Cursor
 from historian.ddl.parsing.definitions import ColumnSpec, DefaultSpec, TypeSpec
 from historian.ddl.parsing.lexer import BYTES, NAME, NUMBER, STRING
 from historian.ddl.parsing.types import parse_type
+from historian.schema.system_versioning import ROW_END, ROW_START
 
 __all__ = ["parse_column", "parse_default"]
 
@@ -163,8 +164,12 @@ def _generated(cursor: Cursor, attributes: dict[str, Any]) -> None:
 
 
 def _as(cursor: Cursor, attributes: dict[str, Any]) -> None:
-    if cursor.key == "ROW":
-        raise ParseError("system-versioned tables are not followed")
+    if cursor.accept("ROW"):
+        says = ROW_START if cursor.accept("START") else ROW_END
+        if says == ROW_END:
+            cursor.expect("END")
+        attributes.update(generated="stored", generation_expression=says, nullable=False)
+        return
     attributes["generation_expression"] = cursor.inside_parentheses()
     attributes["generated"] = "virtual"
     if cursor.accept("STORED") or cursor.accept("PERSISTENT"):
@@ -186,13 +191,13 @@ def _compressed(cursor: Cursor, _: dict[str, Any]) -> None:
         cursor.word_or_string()
 
 
-def _with(cursor: Cursor, _: dict[str, Any]) -> None:
+def _with(cursor: Cursor, attributes: dict[str, Any]) -> None:
     cursor.expect("SYSTEM", "VERSIONING")
-    raise ParseError("system-versioned tables are not followed")
+    attributes["system_versioned"] = True
 
 
 def _without(cursor: Cursor, _: dict[str, Any]) -> None:
-    cursor.expect("SYSTEM", "VERSIONING")
+    cursor.expect("SYSTEM", "VERSIONING")  # an UPDATE of that column alone keeps no row from before
 
 
 _ATTRIBUTES = {

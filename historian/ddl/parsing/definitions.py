@@ -92,7 +92,10 @@ class KeySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSpec:
-    """A column definition; what is not said is None or False."""
+    """A column definition; what is not said is None or False.
+
+    ``system_versioned``: it says WITH SYSTEM VERSIONING, by which CREATE TABLE makes the whole table versioned.
+    """
 
     name: str
     type: TypeSpec
@@ -107,6 +110,7 @@ class ColumnSpec:
     unique: bool = False
     references: bool = False
     cascades: bool = False
+    system_versioned: bool = False
 
     def keys(self) -> tuple[KeySpec, ...]:
         """The keys that the definition brings with it."""

@@ -29,6 +29,7 @@ _NO_CLAUSE = CharsetClause()
 class CreateTable:
     """CREATE TABLE. ``like`` or ``columns``; ``select``: columns come from a query that the log does not spell out.
 
+    ``system_versioned``: as a table option or in a column's definition.
     ``merged``: tables whose rows a MERGE table has; None: it has another engine.
     """
 
@@ -42,6 +43,7 @@ class CreateTable:
     select: bool = False
     refused: str = ""
     merged: tuple[TableName, ...] | None = None
+    system_versioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

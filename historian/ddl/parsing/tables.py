@@ -6,7 +6,15 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from historian.ddl.parsing.actions import Action, AddPeriod, MergedTables, MergeEngine, TableOptions, Unsupported
+from historian.ddl.parsing.actions import (
+    Action,
+    AddPeriod,
+    MergedTables,
+    MergeEngine,
+    SetSystemVersioning,
+    TableOptions,
+    Unsupported,
+)
 from historian.ddl.parsing.columns import parse_column
 from historian.ddl.parsing.cursor import Cursor
 from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, KeyKind, KeySpec
@@ -39,7 +47,6 @@ _NO_CLAUSE = CharsetClause()
 _MERGE_ENGINES = frozenset(("MERGE", "MRG_MYISAM"))
 _WITHOUT_OPTIONS = frozenset(("ANSI", "ORACLE", "MSSQL"))
 _SPELLED_OUT = re.compile(r"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[^\n]+ \(\n  [`\"]")
-_VERSIONED = "system-versioned tables are not followed"
 
 
 def parse_create_table(cursor: Cursor) -> CreateTable:
@@ -77,6 +84,8 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
         select=select or not columns,
         refused=refused,
         merged=_merged(options),
+        system_versioned=any(isinstance(option, SetSystemVersioning) for option in options)
+        or any(column.system_versioned for column in columns),
     )
 
 
@@ -137,8 +146,6 @@ def parse_key(cursor: Cursor) -> KeySpec | None:
         if cursor.key not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
             name = cursor.name()
     if cursor.key in ("CHECK", "PERIOD"):
-        if cursor.key == "PERIOD" and cursor.following(2) == "SYSTEM_TIME":
-            raise cursor.fail("no period for SYSTEM_TIME, since " + _VERSIONED)
         cursor.skip_item()
         return None
     kind = _key_kind(cursor)
@@ -286,7 +293,7 @@ def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> Action |
     if charset is not None:
         return TableOptions(charset=charset)
     if cursor.accept("WITH", "SYSTEM", "VERSIONING"):
-        return Unsupported(reason=_VERSIONED)
+        return SetSystemVersioning(system_versioned=True)
     if cursor.accept("START", "TRANSACTION") or cursor.accept("STORAGE", "DISK") or cursor.accept("STORAGE", "MEMORY"):
         return None
     if not (cursor.accept("DATA", "DIRECTORY") or cursor.accept("INDEX", "DIRECTORY")):

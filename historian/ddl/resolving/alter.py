@@ -31,6 +31,7 @@ from historian.ddl.types.column_types import converted_type, resized_type
 from historian.ddl.types.defaults import default_text
 from historian.schema.generated_columns import with_sources
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot, UniqueKey
+from historian.schema.system_versioning import ROW_END, ROW_START, keys_with_row_end, row_end
 from historian.schema.type_compatibility import retyped
 
 __all__ = ["altered_table"]
@@ -87,7 +88,11 @@ def altered_table(
         primary=primary_key,
         inline_references=follows_inline_references(context),
     )
+    versioned = old.system_versioned if plan.system_versioned is None else plan.system_versioned
+    if versioned and _hides_columns(old, columns):
+        raise Refused("the log keeps the dropped columns of a row's start and end at their place, between others")
     unique, other = as_snapshot_keys(keys, columns)
+    primary_key, unique = keys_with_row_end(columns, primary_key, unique)
     charset, collation = plan.inherited
     snapshot = replace(
         old,
@@ -98,8 +103,16 @@ def altered_table(
         other_keys=other,
         charset=charset,
         collation=collation,
+        system_versioned=versioned,
     )
     return snapshot, moved
+
+
+def _hides_columns(old: Snapshot, columns: Sequence[Column]) -> bool:
+    """Whether columns that say when a row was current are dropped, and do not stand last."""
+    if row_end(old.columns) is None or row_end(columns) is not None:
+        return False
+    return {column.generation_expression for column in old.columns[-2:]} != {ROW_START, ROW_END}
 
 
 def _is_generated_key(column: Column, table: Snapshot) -> bool:

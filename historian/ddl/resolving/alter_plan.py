@@ -20,6 +20,7 @@ from historian.ddl.parsing.actions import (
     RenameColumn,
     RenameKey,
     RenameTo,
+    SetSystemVersioning,
     TableOptions,
     Unsupported,
 )
@@ -52,6 +53,7 @@ class AlterPlan:
         convert: charset and collation of CONVERT TO CHARACTER SET.
         inherited: the table's defaults behind the statement.
         option: charset and collation that a table option of the statement gives.
+        system_versioned: what it says of that; None: nothing.
     """
 
     inherited: Charset
@@ -68,6 +70,7 @@ class AlterPlan:
     convert: Charset | None = None
     option: Charset | None = None
     name: TableName | None = None
+    system_versioned: bool | None = None
 
 
 @dataclass(slots=True)
@@ -251,6 +254,10 @@ def _merged(_: _Facts, __: MergedTables) -> None:
     """What UNION says to a table with rows of its own: nothing."""
 
 
+def _system_versioning(facts: _Facts, action: SetSystemVersioning) -> None:
+    facts.plan.system_versioned = action.system_versioned
+
+
 def _unsupported(_: _Facts, action: Unsupported) -> None:
     raise Refused(action.reason)
 
@@ -269,5 +276,6 @@ _TAKE: dict[type, Callable[[_Facts, Any], None]] = {
     TableOptions: _options,
     ConvertCharset: _convert,
     MergedTables: _merged,
+    SetSystemVersioning: _system_versioning,
     Unsupported: _unsupported,
 }

@@ -15,6 +15,7 @@ from historian.ddl.types.column_types import Charset, charset_clause, resolves_d
 from historian.names import TableName
 from historian.schema.generated_columns import under_ids, with_sources
 from historian.schema.snapshots import Catalog, Column, Database, Snapshot, UniqueKey
+from historian.schema.system_versioning import keys_with_row_end
 
 __all__ = [
     "copied_table",
@@ -83,6 +84,7 @@ def created_table(statement: CreateTable, catalog: Catalog, context: StatementCo
     inline = follows_inline_references(context)
     keys = added_keys((), statement.keys, column_of, primary=primary_key, inline_references=inline)
     unique, other = as_snapshot_keys(keys, columns)
+    primary_key, unique = keys_with_row_end(columns, primary_key, unique)
     return Snapshot(
         table_id=catalog.next_table_id,
         name=statement.table,
@@ -92,6 +94,7 @@ def created_table(statement: CreateTable, catalog: Catalog, context: StatementCo
         other_keys=other,
         charset=charset,
         collation=collation,
+        system_versioned=statement.system_versioned,
     )
 
 

@@ -20,6 +20,7 @@ from historian.schema.edits import (
     RenameTable,
     SetOtherKeys,
     SetPrimaryKey,
+    SetSystemVersioning,
     SetTableCharset,
 )
 from historian.schema.snapshots import Column, Snapshot, UniqueKey
@@ -45,6 +46,8 @@ def edits_between(old: Snapshot, new: Snapshot, moved: Iterable[int] = ()) -> tu
         edits.append(SetTableCharset(table=table, charset=new.charset, collation=new.collation))
     edits += _places(table, [column.id for column in kept], new.columns, frozenset(moved))
     edits += _keys(table, old, new, frozenset(after))
+    if old.system_versioned != new.system_versioned:
+        edits.append(SetSystemVersioning(table=table, system_versioned=new.system_versioned))
     if new.name != table:
         edits.append(RenameTable(table=table, table_id=old.table_id, new=new.name))
     return tuple(edits)

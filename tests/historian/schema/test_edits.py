@@ -31,6 +31,7 @@ from historian.schema.edits import (
     SetDatabase,
     SetOtherKeys,
     SetPrimaryKey,
+    SetSystemVersioning,
     SetTableCharset,
     TruncateTable,
     apply,
@@ -67,6 +68,7 @@ ENTIRE: tuple[Edit, ...] = (
     AddUniqueKey(table=T, key=UniqueKey(name="w", columns=(1,))),
     DropUniqueKey(table=T, name="u"),
     SetOtherKeys(table=T, keys=(UniqueKey(name="i", columns=(1,)),)),
+    SetSystemVersioning(table=T, system_versioned=True),
     SetTableCharset(table=T, charset="latin1", collation="latin1_bin"),
 )
 

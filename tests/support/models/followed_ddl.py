@@ -38,7 +38,7 @@ _KNOWN = (
     "without its character set",
     "holds no rows of its own",
     "its columns come from a query",
-    "system-versioned tables",
+    "at their place, between others",
 )
 """Reasons for not following a table that are as they should be: docs name them."""
 

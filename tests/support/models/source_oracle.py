@@ -42,7 +42,7 @@ class SourceOracle(Follower):
     def differences(self, database: str) -> dict[str, tuple[Counter[Any], Counter[Any]]]:
         """Tables that did not stop and are not as the server has them: our rows that it lacks, and its rows that we lack."""
         tables = self.server.sql(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type = 'BASE TABLE'",
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')",
             database,
         )
         theirs = {str(name): self._rows(database, str(name)) for (name,) in tables}
@@ -55,9 +55,15 @@ class SourceOracle(Follower):
 
     def _rows(self, database: str, table: str) -> Counter[Any]:
         name = table.replace("`", "``")
+        columns = self.server.sql(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            database,
+            table,
+        )
+        shown = ", ".join("`" + str(column).replace("`", "``") + "`" for (column,) in columns)
         connected = contextlib.closing(self.server.connect(init_command="SET time_zone = '+00:00'"))
         with connected as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM `{database}`.`{name}`")
+            cursor.execute(f"SELECT {shown} FROM `{database}`.`{name}`")
             return Counter(tuple(map(_comparable, row)) for row in cursor.fetchall())
 
 

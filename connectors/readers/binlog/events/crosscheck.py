@@ -13,6 +13,7 @@ from connectors.readers.binlog.events.collations import bytes_per_character, col
 from connectors.readers.binlog.events.hidden_columns import hidden_columns
 from connectors.readers.binlog.events.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from historian.schema.snapshots import GEOMETRIES, Column, ColumnType, Snapshot
+from historian.schema.system_versioning import with_hidden_columns
 
 __all__ = ["fits", "logged_type", "mismatch"]
 
@@ -146,6 +147,7 @@ _SHAPE_SYNONYMS = {"geometrycollection": "geomcollection"}
 
 def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str) -> str | None:
     """Both sides, column by column, where a TABLE_MAP does not fit *snapshot*; None where it does."""
+    snapshot = with_hidden_columns(snapshot)
     columns = columns[: len(columns) - hidden_columns(snapshot, columns, flavor)]
     key = _key(snapshot, columns)
     pairs = [
@@ -161,8 +163,6 @@ def mismatch(snapshot: Snapshot, columns: tuple[MappedColumn, ...], flavor: str)
     lines += [f"  {'  ' if pair.fits else '! '}{number}. {pair}" for number, pair in enumerate(pairs, 1)]
     if key is not None:
         lines.append(f"  ! {key}")
-    if flavor == "mariadb" and len(columns) > len(snapshot.columns):
-        lines.append("MariaDB logs hidden columns of system versioning; they are not read")
     return "\n".join(lines)
 
 

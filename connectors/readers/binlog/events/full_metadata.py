@@ -34,6 +34,8 @@ def described(
         flavor: "mysql" or "mariadb".
         next_column_id: the counter that ids are taken from.
     """
+    if snapshot.system_versioned or (flavor == "mariadb" and _may_be_versioned(snapshot, columns)):
+        return None
     columns = columns[: len(columns) - named_hidden(columns, flavor)]
     found: list[Column] = []
     for mapped in columns:
@@ -58,6 +60,17 @@ def described(
         other_keys=_within(snapshot.other_keys, ids),
     )
     return new if mismatch(new, columns, flavor) is None else None
+
+
+def _may_be_versioned(snapshot: Snapshot, columns: tuple[MappedColumn, ...]) -> bool:
+    """Whether two new columns are such as say when a row was current, by which rows from before a change stand in the log."""
+    moments = [
+        column
+        for column in columns
+        if (column.type, column.metadata, column.nullable) == (_C.TIMESTAMP2, 6, False)
+        and (column.name is None or snapshot.column(column.name) is None)
+    ]
+    return len(moments) > 1
 
 
 def _primary_key(snapshot: Snapshot, found: list[Column], columns: tuple[MappedColumn, ...]) -> tuple[int, ...] | None:

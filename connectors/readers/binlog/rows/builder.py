@@ -42,6 +42,7 @@ class TableBuilder:
 
     Args:
         words: the table's entry among those that kernels read, see :mod:`connectors.readers.binlog.kernels.values.layout`.
+        written: the table's schema; *snapshot*: the same with the columns that the log has besides.
         wire: the TABLE_MAP's columns that *steps* were made for.
         generated_from: see :func:`connectors.readers.binlog.rows.generated_columns.generated_from`.
         max_rows: of a chunk.
@@ -52,6 +53,7 @@ class TableBuilder:
         *,
         words: NDArray[np.int64],
         version: PlannedVersion,
+        written: Snapshot,
         snapshot: Snapshot,
         wire: tuple[MappedColumn, ...],
         steps: Sequence[Step],
@@ -59,6 +61,7 @@ class TableBuilder:
         max_rows: int,
     ) -> None:
         self.version = version
+        self.written = written
         self.snapshot = snapshot
         self.wire = wire
         self._steps = steps

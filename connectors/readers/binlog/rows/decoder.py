@@ -19,6 +19,7 @@ from connectors.readers.binlog.kernels.rows.walk import walk
 from connectors.readers.binlog.kernels.values import layout as at
 from connectors.readers.binlog.rows.bindings import Binding, Bindings
 from connectors.readers.binlog.rows.builder import TableBuilder
+from connectors.readers.binlog.rows.current_rows import current_rows
 from connectors.readers.binlog.rows.generated_columns import generated_from
 from connectors.readers.binlog.rows.program import Style, program
 from connectors.readers.binlog.transport.window import Committed, Window
@@ -27,7 +28,7 @@ from historian.changelog.operations import CHUNK_COLUMNS
 from historian.changelog.projection import project
 from historian.errors import LogCorrupt, SourceError, TableStopped, UnsupportedEvent, ValueUnrepresentable
 from historian.plans.plans import PlannedTable, PlannedVersion
-from historian.schema.snapshots import Snapshot
+from historian.schema.system_versioning import with_hidden_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -217,7 +218,7 @@ class RangeDecoder:
             if (
                 builder is None
                 or builder.version is not found.version
-                or builder.snapshot is not found.written
+                or builder.written is not found.written
                 or builder.wire != described.columns
             ):
                 yield from self._flush(slot)
@@ -239,16 +240,16 @@ class RangeDecoder:
                 found=problem,
                 next_step="`historian heal` captures the table's schema again",
             )
-        steps = program(found.written, described.columns, style=self._style)
+        logged = with_hidden_columns(found.written)
+        steps = program(logged, described.columns, style=self._style)
         return TableBuilder(
             words=self._tables[found.slot],
             version=found.version,
-            snapshot=found.written,
+            written=found.written,
+            snapshot=logged,
             wire=described.columns,
             steps=steps,
-            generated_from=generated_from(
-                found.written, self._flavor, hidden=len(described.columns) - len(found.written.columns)
-            ),
+            generated_from=generated_from(logged, self._flavor, hidden=len(described.columns) - len(logged.columns)),
             max_rows=self._max_rows,
         )
 
@@ -290,7 +291,10 @@ class RangeDecoder:
             return
         first, last = (self._position(*each) for each in builder.first_and_last())
         try:
-            rows = _delivered(builder.take(self._position), builder.snapshot, builder.version)
+            rows = current_rows(builder.take(self._position), builder.snapshot)
+            if rows.num_rows == 0:
+                return
+            rows = _delivered(rows, builder, builder.version)
         except ValueUnrepresentable as error:
             builder.clear()
             yield self._stop(slot, builder.version, error, first, last)
@@ -325,8 +329,9 @@ class RangeDecoder:
         return f"{self._sources[source]}{'-' if self._flavor == 'mariadb' else ':'}{sequence}"
 
 
-def _delivered(rows: pa.RecordBatch, written: Snapshot, version: PlannedVersion) -> pa.RecordBatch:
+def _delivered(rows: pa.RecordBatch, builder: TableBuilder, version: PlannedVersion) -> pa.RecordBatch:
     """Rows under the version that they count under."""
-    if version.snapshot is None or version.snapshot is written:
+    target = builder.written if version.snapshot is None else version.snapshot
+    if target is builder.snapshot:
         return rows
-    return project(rows, written, version.snapshot).replace_schema_metadata(rows.schema.metadata)
+    return project(rows, builder.snapshot, target).replace_schema_metadata(rows.schema.metadata)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from historian.schema.snapshots import Snapshot
+from historian.schema.system_versioning import ROW_END, ROW_START
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,10 +21,14 @@ def generated_from(snapshot: Snapshot, flavor: str, *, hidden: int) -> NDArray[n
     MySQL logs a generated column wherever a column that it comes from is logged. MariaDB up to 11.8.6 logs a virtual one only
     with whole images; 11.8.9 leaves stored ones out as well, and both out of whole images too, of UPDATE, DELETE and REPLACE.
     A column with unknown sources may come from all. *hidden* columns that images have behind those of *snapshot* are computed
-    from none.
+    from none, nor are those that say when a row was current.
     """
     columns = snapshot.columns
-    generated = [index for index, column in enumerate(columns) if column.generated is not None]
+    generated = [
+        index
+        for index, column in enumerate(columns)
+        if column.generated is not None and column.generation_expression not in (ROW_START, ROW_END)
+    ]
     if flavor != "mariadb" or not generated:
         return None
     places = {column.id: index for index, column in enumerate(columns)}

@@ -359,7 +359,6 @@ def test_a_partition_made_a_table_of_its_own_takes_rows_along() -> None:
     "actions,reason",
     [
         ("ENGINE = BLACKHOLE", "a table of the engine BLACKHOLE holds no rows of its own"),
-        ("ADD SYSTEM VERSIONING", "system-versioned tables are not followed"),
     ],
 )
 def test_what_is_not_followed_forgets_the_table(actions: str, reason: str) -> None:

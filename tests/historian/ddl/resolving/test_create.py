@@ -289,17 +289,21 @@ def test_if_not_exists_proves_nothing_where_it_is_logged_anyway() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql",
-    [
-        "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING",
-        "CREATE TABLE t (a INT WITH SYSTEM VERSIONING)",
-        "CREATE TABLE t (a INT, s TIMESTAMP(6) GENERATED ALWAYS AS ROW START)",
-    ],
+    "sql", ["CREATE TABLE t (a INT) WITH SYSTEM VERSIONING", "CREATE TABLE t (a INT WITH SYSTEM VERSIONING, b INT)"]
 )
-def test_system_versioned_tables_are_refused_by_name(sql: str) -> None:
-    found = resolved(sql, context=MARIADB)
-    assert found.kind == "not_understood"
-    assert "system-versioned tables are not followed" in found.reason
+def test_a_table_is_versioned_by_its_option_or_by_a_column(sql: str) -> None:
+    assert after("", sql, context=MARIADB).tables[TableName("shop", "t")].system_versioned
+
+
+def test_the_column_of_a_rows_end_stands_last_in_each_unique_key() -> None:
+    bounds = "s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)"
+    sql = f"CREATE TABLE t (a INT PRIMARY KEY, b INT UNIQUE, c INT, KEY (c), {bounds}) WITH SYSTEM VERSIONING"
+    found = after("", sql, context=MARIADB).tables[TableName("shop", "t")]
+    ids = {column.name: column.id for column in found.columns}
+    assert found.primary_key == (ids["a"], ids["e"])
+    assert [key.columns for key in found.unique_keys] == [(ids["b"], ids["e"])]
+    assert [key.columns for key in found.other_keys] == [(ids["c"],)]
+    assert not found.columns[-1].nullable
 
 
 def test_labels_have_question_marks_for_what_their_charset_does_not_have() -> None:
