@@ -57,8 +57,7 @@ def retried(
         report: is told of each attempt that failed and is made again.
 
     Raises:
-        HistorianError: what may not pass; or it has not passed in *limit_s*. Another run's lease is not waited for, apart
-            from the own one that could not be given back.
+        HistorianError: what may not pass; or it has not passed in *limit_s*. Another run's lease is not waited for.
     """
     number, since_s = 0, clock_s()
     while True:
@@ -69,8 +68,7 @@ def retried(
             if progress() != before or not number:
                 number, since_s = 0, clock_s()
             left_s = since_s + limit_s - clock_s()
-            is_anothers = isinstance(error, LeaseHeld) and not number
-            if not error.retryable or is_anothers or left_s <= 0:
+            if not error.retryable or isinstance(error, LeaseHeld) or left_s <= 0:
                 raise
             number += 1
             longest_s = min(_LONGEST_S, _FIRST_S * 2 ** (number - 1))

@@ -22,6 +22,10 @@ from historian.store.tables import leases
 __all__ = ["Lease", "Owner", "held_lease"]
 
 
+_ended: set[str] = set()
+"""Tokens of leases of this process that ended, and that the store has still: it was out of reach when they were to be given back."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """The process that holds a lease; ``started`` (clock ticks since boot) tells it from a later one of the same id."""
@@ -77,7 +81,7 @@ class Lease:
         self._expires_s = 0.0
 
     def acquire(self) -> None:
-        """Takes the lease. Raises :class:`LeaseHeld` while another owner has it and is not known to be dead."""
+        """Takes the lease. Raises :class:`LeaseHeld` while another one has it that has not ended, as far as is known."""
         self._transactions.write(self._take)
 
     def renew(self) -> None:
@@ -93,9 +97,11 @@ class Lease:
         self._expires_s = expires_s
 
     def release(self) -> None:
-        """Gives the lease back, if it is still held."""
+        """Gives the lease back, if it is still held. Where that fails, the next one of this process takes its place."""
+        _ended.add(self._token)
         mine = delete(leases).where(leases.c.name == self._name, leases.c.token == self._token)
         self._transactions.write(lambda connection: connection.execute(mine).rowcount)
+        _ended.discard(self._token)
 
     def check(self) -> None:
         """Raises :class:`LeaseHeld` where the lease is no longer certain to be held."""
@@ -114,7 +120,7 @@ class Lease:
             connection.execute(insert(leases).values(name=self._name, **values))
         else:
             holder = codec.load(Owner, row.owner)
-            if row.expires_s > now_s and not holder.is_gone():
+            if row.expires_s > now_s and row.token not in _ended and not holder.is_gone():
                 raise _held(self._name, holder, row.expires_s - now_s)
             theirs = update(leases).where(leases.c.name == self._name, leases.c.token == row.token)
             if connection.execute(theirs.values(**values)).rowcount != 1:

@@ -27,6 +27,7 @@ SEEDS = {
     "names": (0, 1, 2),
     "recreate": (0, 1, 2),
     "settings": (0, 1, 2),
+    "shards": (0, 1, 2),
     "swaps": (3, 4),
     "temporary": (0, 1, 2),
     "torn": (0, 1, 2),
@@ -76,7 +77,11 @@ def _literals() -> set[str]:
     found: set[str] = set()
     for path in CODE:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "TableStopped" and node.args:
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "id", "") in ("TableStopped", "conflict")
+                and node.args
+            ):
                 first = node.args[0]
                 if isinstance(first, ast.JoinedStr):
                     first = first.values[0]

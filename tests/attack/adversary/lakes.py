@@ -103,6 +103,11 @@ def configuration(server: Server, directory: Path, script: Script) -> PipelineCo
     )
 
 
+def _with_tables(config: PipelineConfig, tables: tuple[str, ...]) -> PipelineConfig:
+    found = TableFilter(tables, online_changes=OnlineChanges(TOOLS))
+    return replace(config, source=replace(config.source, tables=found))  # type: ignore[arg-type, call-arg]
+
+
 class _Delivered:
     """A plan with its chunks, in the place of a :class:`sink_lab.Lab`."""
 
@@ -197,6 +202,10 @@ class FileLake:
                 self.plans.append(plan)
                 tracker.done_with("", plan.number)
 
+    def look(self, tables: tuple[str, ...]) -> None:
+        """The configuration names other tables from now on."""
+        self.config = _with_tables(self.config, tables)
+
     def go_to(self, server: Server) -> None:
         """The connector reads another server's log from now on."""
         source = self.config.source
@@ -268,6 +277,10 @@ class DeltaLake:
         self.config = configuration(server, directory, script)
         self._lake = directory / "lake"
         self._spark = spark
+
+    def look(self, tables: tuple[str, ...]) -> None:
+        """The configuration names other tables from now on."""
+        self.config = _with_tables(self.config, tables)
 
     def go_to(self, server: Server) -> None:
         """The connector reads another server's log from now on."""

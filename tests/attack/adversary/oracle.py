@@ -39,6 +39,8 @@ def _stops(known: Known, script: Script) -> Iterator[str]:
 
 
 def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Iterator[str]:
+    if script.union:
+        yield from _union(known, {name: rows for name, rows in held.items() if name.table == script.union}, script)
     for name, rows in held.items():
         snapshot = known.catalog.tables.get(name)
         table_id = 0 if snapshot is None else snapshot.table_id
@@ -50,7 +52,9 @@ def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Ite
             yield from _unknown(known, name, rows)
             continue
         mirror = known.mirrors.get(snapshot.table_id)
-        if mirror is not None:
+        if name.table == script.union:
+            pass
+        elif mirror is not None:
             yield from _mirror(name, mirror, snapshot, rows, script.shaped)
         elif (snapshot.primary_key or script.said.get("keyless") == "rows") and rows[1]:
             yield f"no mirror: {name} has rows on the server, and no mirror"
@@ -116,6 +120,41 @@ def _mirror(
         wanted, names = kept, tuple(names[at] for at in shown)
     if _differ(wanted, found):
         yield f"values: {name}: {_difference(names, wanted, found)}"
+
+
+def _union(known: Known, shards: Mapping[TableName, Rows], script: Script) -> Iterator[str]:
+    """The one mirror of *shards*, with the database of each, by columns that all have."""
+    stopped = {name for _, name, _ in known.stopped}
+    if stopped & {f"all.{script.union}", *map(str, shards)} or not shards:
+        return
+    mirror = next((m for m in known.mirrors.values() if "shard" in m.rows.column_names), None)
+    wanted = Counter(
+        (name.database, *row) for name, (_, rows) in shards.items() for row in _by_name(name, shards, rows)
+    )
+    if mirror is None:
+        if wanted:
+            yield f"no mirror: the shards have {wanted.total()} rows, and there is no mirror of them"
+        return
+    snapshot = known.catalog.tables[min(shards)]
+    present, names = _present(mirror), _common(shards)
+    if not set(names) <= set(present.column_names):
+        yield f"columns: the shards have {names}, their mirror {present.column_names}"
+        return
+    types = [column.type for name in names if (column := snapshot.column(name)) is not None]
+    cells = [noted_values(present.column(name), kind) for name, kind in zip(names, types, strict=True)]
+    found = Counter(zip(present.column("shard").to_pylist(), *cells, strict=True))
+    if _differ(wanted, found):
+        yield f"values: all.{script.union}: {_difference(('shard', *names), wanted, found)}"
+
+
+def _common(shards: Mapping[TableName, Rows]) -> tuple[str, ...]:
+    first, *others = (names for names, _ in shards.values())
+    return tuple(name for name in first if all(name in names for names in others))
+
+
+def _by_name(name: TableName, shards: Mapping[TableName, Rows], rows: Counter) -> Iterator[tuple[Any, ...]]:
+    places = [shards[name][0].index(column) for column in _common(shards)]
+    return (tuple(row[at] for at in places) for row in rows.elements())
 
 
 def _shown(value: Any, shape: int | str | None) -> Any:

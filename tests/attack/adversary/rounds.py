@@ -18,7 +18,7 @@ from adversary.held import server_rows
 from adversary.lakes import DeltaLake, FileLake
 from adversary.oracle import findings, stops
 from adversary.replays import replay_findings
-from adversary.script import FOLLOW, Failover, Follow, Forget, Script, Step, Torn
+from adversary.script import FOLLOW, Failover, Follow, Forget, Look, Script, Step, Torn
 from databases.replication import follow, promote, wait_for
 from databases.servers import Server
 
@@ -102,7 +102,8 @@ def play(
             held = server_rows(present, lake.config.source.tables)
             outcome.stopped.extend(stops(known))
             outcome.found.extend(findings(known, held, script))
-            if isinstance(lake, FileLake) and not outcome.found and seed % 4 == 0:
+            looks = any(isinstance(step, Look) for step in script.steps)  # tail shows what is captured now
+            if isinstance(lake, FileLake) and not looks and not outcome.found and seed % 4 == 0:
                 outcome.found.extend(replay_findings(lake, known, random.Random(seed)))
         except Exception as error:  # noqa: BLE001 whatever ends a run is a finding, unless the attack says so
             if type(error).__name__ not in script.fails:
@@ -146,12 +147,14 @@ def shrunk(found: Outcome, server: Server, spark: SparkSession | None = None, se
 
 def _take(step: Step, actors: Actors, lake: FileLake | DeltaLake, server: Server, standby: Server | None) -> Server:
     """Takes a step; the server that is the source behind it."""
-    if isinstance(step, (Follow, Forget, Failover, Torn)):
+    if isinstance(step, (Follow, Forget, Failover, Torn, Look)):
         actors.said.append(str(step))
     if isinstance(step, Follow):
         lake.follow(step)
     elif isinstance(step, Forget):
         lake.forget()
+    elif isinstance(step, Look):
+        lake.look(step.tables)
     elif isinstance(step, Failover):
         if standby is not None and server is not standby:
             gtids = "SELECT @@gtid_binlog_pos" if server.flavor == "mariadb" else "SELECT @@gtid_executed"

@@ -14,6 +14,7 @@ __all__ = [
     "Forget",
     "Hang",
     "Kill",
+    "Look",
     "Restart",
     "Script",
     "Sql",
@@ -102,7 +103,17 @@ class Torn:
         return f"-- run on a copy of the log, its last file cut at {self.share:.3f}"
 
 
-Step = Sql | Follow | Hang | Kill | Restart | Forget | Failover | Torn
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The connector's configuration names other tables from the next run on."""
+
+    tables: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"-- tables: {', '.join(self.tables)}"
+
+
+Step = Sql | Follow | Hang | Kill | Restart | Forget | Failover | Torn | Look
 FOLLOW = Follow()
 
 
@@ -115,6 +126,7 @@ class Script:
         said: settings of all tables in the lake, as of :class:`sinks.delta.DeltaSettings`.
         stops: names of the stops (docs/reference/stops.md) that the attack may cause, or words of their reasons; others are findings.
         shaped: what mirrors show of columns, by name: None, they are left out; a number, so many characters; a text in their place.
+        union: the name of tables, in any captured database, that are shards of the table ``all.NAME``; "": there are none.
         partial: whether rows may lack columns, so that changelogs alone do not fold to tables.
         fails: names of errors that may end a run.
     """
@@ -124,5 +136,6 @@ class Script:
     said: dict[str, object] = field(default_factory=dict)
     stops: frozenset[str] = frozenset()
     shaped: Mapping[str, int | str | None] = field(default_factory=dict)
+    union: str = ""
     partial: bool = False
     fails: frozenset[str] = frozenset()

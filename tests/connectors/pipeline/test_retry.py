@@ -85,8 +85,9 @@ def test_what_does_not_pass_and_the_lease_of_another_run_are_raised_at_once(erro
     assert [] == run.failures
 
 
-def test_the_own_lease_that_could_not_be_given_back_is_waited_for() -> None:
-    assert "done" == Run(lost(), LeaseHeld("held"), None).go()
+def test_a_run_that_another_one_replaced_during_an_outage_ends() -> None:
+    with pytest.raises(LeaseHeld):
+        Run(lost(), LeaseHeld("another run is alive"), None).go()
 
 
 def test_a_signal_ends_the_pauses() -> None:

@@ -66,6 +66,25 @@ def test_a_released_lease_is_free(transactions: Transactions, clock: Clock) -> N
     lease(transactions).acquire()
 
 
+def test_a_lease_that_could_not_be_given_back_is_taken_again_at_once(
+    transactions: Transactions, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lease(transactions)
+    first.acquire()
+    with monkeypatch.context() as patch:
+        patch.setattr(transactions, "write", _out_of_reach)
+        with pytest.raises(StoreError):
+            first.release()
+
+    lease(transactions).acquire()
+    with pytest.raises(LeaseHeld):
+        lease(transactions).acquire()
+
+
+def _out_of_reach(_: object) -> None:
+    raise StoreError("the history store failed")
+
+
 def test_leases_of_two_names_do_not_meet(transactions: Transactions, clock: Clock) -> None:
     lease(transactions).acquire()
 

@@ -48,7 +48,7 @@ class Postgres:
 
     address: str
     directory: Path | None = None
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _running: list[subprocess.Popen[bytes]] = field(default_factory=list, repr=False)
     _numbers: count[int] = field(default_factory=count, repr=False)
 
     def new_store(self) -> str:
@@ -60,10 +60,22 @@ class Postgres:
 
     def stop(self) -> None:
         """Ends the server and deletes its data; the log stays for a look."""
-        if self._process is not None and self.directory is not None:
-            self._process.send_signal(signal.SIGQUIT)  # at once; SIGKILL would leave its children to find out
-            self._process.wait(START_S)
+        self.pause()
+        if self.directory is not None:
             shutil.rmtree(self.directory / "data", ignore_errors=True)
+
+    def pause(self) -> None:
+        """Ends the server; its data stays."""
+        while self._running:
+            process = self._running.pop()
+            process.send_signal(signal.SIGQUIT)  # at once; SIGKILL would leave its children to find out
+            process.wait(START_S)
+
+    def resume(self) -> None:
+        """Starts the server again, on the same port and data."""
+        if self.directory is None:
+            raise ServerError(f"the server at {self.address} was not started here, so it is left alone")
+        self._running.append(_run(self.directory, int(self.address.rpartition(":")[2])))
 
 
 def prepare() -> Path:
@@ -99,6 +111,11 @@ def start_postgres(directory: Path) -> Postgres:
     build = prepare()
     subprocess.run(["cp", "-a", "--reflink=auto", str(build / "data"), str(directory / "data")], check=True)
     port = free_port()
+    return Postgres(address=f"{USER}@127.0.0.1:{port}", directory=directory, _running=[_run(directory, port)])
+
+
+def _run(directory: Path, port: int) -> subprocess.Popen[bytes]:
+    """A process of the server that takes connections."""
     settings = {
         "port": port,
         "listen_addresses": "127.0.0.1",
@@ -108,19 +125,18 @@ def start_postgres(directory: Path) -> Postgres:
         "max_connections": 50,
         "shared_buffers": "32MB",
     }
-    command = [str(build / "root" / BIN / "postgres"), "-D", str(directory / "data")]
+    command = [str(prepare() / "root" / BIN / "postgres"), "-D", str(directory / "data")]
     command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     log = directory / "postgres.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*_unprivileged(), *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
-    server = Postgres(address=f"{USER}@127.0.0.1:{port}", directory=directory, _process=process)
     deadline_s = time.monotonic() + START_S
     while process.poll() is None and time.monotonic() < deadline_s:
         with contextlib.suppress(psycopg.OperationalError):
-            psycopg.connect(f"postgresql://{server.address}/postgres").close()
-            return server
+            psycopg.connect(f"postgresql://{USER}@127.0.0.1:{port}/postgres").close()
+            return process
         time.sleep(0.02)
     process.kill()
     process.wait()

@@ -1,12 +1,14 @@
-"""Tables that come into view and go out of it: renames between databases, databases that are dropped and made again."""
+"""Tables that come into view and go out of it: renames between databases, databases dropped and made again, changed `tables:`."""
 
 from __future__ import annotations
 
 import random
 
-from adversary.script import FOLLOW, Script, Sql, Step
+from adversary.script import FOLLOW, Look, Script, Sql, Step
 
 _PLACES = ("c_a.t", "c_a.u", "c_b.t", "x_stage.t", "x_stage.u")
+_VIEWS = (("c_*.*",), ("c_a.*",), ("c_b.*", "x_stage.*"), ("*.t",), ("c_*.*", "x_stage.u"), ("c_a.t", "c_b.t"))
+"""What the configuration can name as tables."""
 
 
 def script(rng: random.Random, server: str) -> Script:
@@ -53,4 +55,7 @@ def script(rng: random.Random, server: str) -> Script:
             )
         if rng.random() < 0.4:
             steps.append(FOLLOW)
-    return Script(steps=steps, stops=frozenset({"left", "moved_in"}))
+            if rng.random() < 0.3:
+                # The log must go on, so that there is a plan that says what left.
+                steps += [Look(rng.choice(_VIEWS)), Sql(f"CREATE TABLE c_a.after{key} (id INT PRIMARY KEY)")]
+    return Script(steps=steps, stops=frozenset({"left", "moved_in", "came_into_view"}))
