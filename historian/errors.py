@@ -70,10 +70,11 @@ class HistorianError(Exception):
         where: table, position, file or setting that it is about.
         expected: what would have been right.
         found: what was there instead.
-        next_step: what the reader can do about it.
+        next_step: what the reader can do about it; None: what helps with most errors of the class, "": nothing is said.
     """
 
     retryable: ClassVar[bool] = False
+    usual_next_step: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class HistorianError(Exception):
         self.where = where
         self.expected = expected
         self.found = found
-        self.next_step = next_step
+        self.next_step = self.usual_next_step if next_step is None else next_step
 
     def __str__(self) -> str:
         parts = [self.what if self.where is None else f"{self.what} ({self.where})"]
@@ -98,7 +99,7 @@ class HistorianError(Exception):
         if self.found is not None:
             parts.append(f"found {self.found}")
         text = "; ".join(parts)
-        return text if self.next_step is None else f"{text}. Next: {self.next_step}"
+        return f"{text}. Next: {self.next_step}" if self.next_step else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, self.__dict__)
@@ -162,6 +163,7 @@ class StoreUnreachable(StoreError):
     """The store's database does not answer, or the connection to it broke."""
 
     retryable = True
+    usual_next_step = "see that the store's database runs; `historian run` tries again by itself"
 
 
 class PlanOutdated(HistorianError):
@@ -191,9 +193,13 @@ class LogReplaced(SourceError):
 class LogCorrupt(SourceError):
     """Bytes are no valid log: cut off, or with a wrong checksum."""
 
+    usual_next_step = "read the log from another copy; where that says the same, report this error with the event"
+
 
 class UnsupportedEvent(SourceError):
     """The log holds an event that this release does not read."""
+
+    usual_next_step = "use a later release, or report this error with the event"
 
 
 class TableStopped(HistorianError):
@@ -231,6 +237,7 @@ class SinkUnreachable(SinkError):
     """The storage of a target does not answer, or asks to be left alone for a while."""
 
     retryable = True
+    usual_next_step = "see that the storage answers; `historian run` tries again by itself"
 
 
 class ChainBroken(SinkError):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from historian.changelog.chunks import Chunk, letters
+from historian.changelog.chunks import Chunk, dead_letters
 from historian.changelog.missing_columns import ABSENT, missing_names
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.history.timeline import TimelineEntry
@@ -60,7 +60,7 @@ class ConsoleSink:
                     told.add(at)
             for row in _rows(chunk, names[chunk.table_id, chunk.version], versions[chunk.table_id, chunk.version]):
                 self._print(row)
-            for letter in json.loads(letters(chunk) or "[]"):
+            for letter in json.loads(dead_letters(chunk) or "[]"):
                 self._print({"table": names[chunk.table_id, chunk.version], "dead_letter": letter})
         for at in sorted(versions.keys() - told, key=lambda at: at[1]):
             self._print(_statement(names[at], versions[at]))

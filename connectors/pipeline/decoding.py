@@ -42,7 +42,7 @@ class PlannedLog:
     @classmethod
     def of(cls, plan: Plan, reader: Reader) -> PlannedLog:
         """*plan*, whose log *reader* scanned last."""
-        return cls(plan=plan, kept=tuple(reader.kept(planned) for planned in plan.ranges))
+        return cls(plan=plan, kept=tuple(reader.cached(planned) for planned in plan.ranges))
 
 
 @contextmanager

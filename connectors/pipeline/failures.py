@@ -46,6 +46,6 @@ def error_behind(failure: BaseException) -> HistorianError:
         name, message = found[-1]
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, HistorianError):
-            return kind(message.strip())
+            return kind(message.strip(), next_step="")
     kind = SinkUnreachable if _MAY_PASS.search(text) else SinkError
     return kind("a plan could not be written", found=text.strip())

@@ -224,13 +224,13 @@ class Reader(Protocol):
         *begun* is filled with the place in the log of each transaction that has a GTID, by that: a number that ascends; in the
         range's own file the offset, which rows without GTIDs have as their sequence.
 
-        With *log*, which :meth:`kept` gave for the range, the rows are made of it, without a look at the log.
+        With *log*, which :meth:`cached` gave for the range, the rows are made of it, without a look at the log.
 
         Raises:
             ValueUnrepresentable: such a value, without *stops*.
         """
 
-    def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, where the last scan read so little that it kept it; else None."""
 
     def waiting_bytes(self, position: LogPosition) -> int:

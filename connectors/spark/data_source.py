@@ -257,7 +257,7 @@ def _partitions(plan: Plan, tracker: Tracker) -> list[InputPartition]:
     ranges: tuple[LogRange | None, ...] = plan.ranges if plan.tables else ()
     return [
         _RangePartition(
-            plan.number, index, planned, plan.tables, None if planned is None else tracker.reader.kept(planned)
+            plan.number, index, planned, plan.tables, None if planned is None else tracker.reader.cached(planned)
         )
         for index, planned in enumerate(ranges or (None,))
     ]

@@ -114,7 +114,7 @@ class Tail:
         for planned in plan.ranges:
             chunks, ended, begun = [], [], dict[str, int]()
             reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
-            log = reader.kept(planned)
+            log = reader.cached(planned)
             for chunk in reader.read(planned, going_on, as_text=True, stops=True, log=log, begun=begun):
                 snapshot = snapshots[chunk.table_id, chunk.version]
                 if snapshot is None:

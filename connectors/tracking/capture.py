@@ -20,6 +20,7 @@ from historian.ddl import (
 from historian.ddl.parsing.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.resolving.keys import takes_part
 from historian.ddl.types.defaults import now_text
+from historian.ddl.types.information_schema import COMPRESSED, WITHOUT_VERSIONING
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.edits import ForgetTable
@@ -195,6 +196,8 @@ class _Builder:
                 generation_expression=_text(expression) if generated else None,
                 invisible="invisible" in extra,
                 display_width=parse_display_width(_text(type_text) or "", self.flavor),
+                compressed=(_text(type_text) or "").endswith(COMPRESSED),
+                unversioned=extra.endswith(WITHOUT_VERSIONING.lower()),
             )
             self.marks[TableName(database, table)][name] = key
             self.next_column_id += 1

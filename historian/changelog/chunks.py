@@ -18,8 +18,8 @@ __all__ = [
     "Chunk",
     "chunk_row",
     "chunks_of",
+    "dead_letters",
     "ipc_stream",
-    "letters",
     "operations",
     "positions",
     "transactions",
@@ -53,7 +53,7 @@ CHUNK_STREAM = pa.schema(
 under that key: a JSON object from a column's physical name to how many values became NULL, since they cannot be
 represented (:mod:`historian.values.policies`); "" where there are none.
 ``lacks`` are the ids of columns that are absent in some row (:mod:`historian.changelog.missing_columns`). ``letters`` is a JSON array of values that no
-column could hold (see :func:`letters`); "" where there are none.
+column could hold (see :func:`dead_letters`); "" where there are none.
 """
 
 
@@ -106,7 +106,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         (chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         chunk.stopped,
         lacking(chunk.rows),
-        letters(chunk),
+        dead_letters(chunk),
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
     body = ipc_stream(chunk.rows)
@@ -122,7 +122,7 @@ def operations(chunk: Chunk) -> str:
     return json.dumps(counts)
 
 
-def letters(chunk: Chunk) -> str:
+def dead_letters(chunk: Chunk) -> str:
     """The dead letters of a chunk's rows, whose schema metadata names row, column, bytes, text and reason of each.
 
     Each is an object of ``column`` (its id), ``raw`` (the log's bytes in hexadecimal digits), ``text`` (as the server prints

@@ -70,8 +70,8 @@ class Rule:
 
 def _rule(edit: str, what: str, presets: str, *, strict: bool = True, **meanings: str | tuple[str, str, str]) -> Rule:
     """*presets*: three words; *strict*: whether the edit can stop a table."""
-    said = {action: (text,) * 3 if isinstance(text, str) else text for action, text in meanings.items()}
-    meanings_of = {**said, **(_STOPS if strict else {})}
+    texts_of = {action: (text,) * 3 if isinstance(text, str) else text for action, text in meanings.items()}
+    meanings_of = {**texts_of, **(_STOPS if strict else {})}
     return Rule(edit=edit, what=what, meanings=meanings_of, presets=tuple(presets.split()))
 
 
@@ -200,21 +200,21 @@ RULES: Mapping[str, Rule] = {
 """Kind of edit to its rule."""
 
 
-def action_for(said: EvolutionSettings, edit: str) -> Action:
+def action_for(settings: EvolutionSettings, edit: str) -> Action:
     """What a table's targets do about an edit of kind *edit*.
 
     Args:
-        said: what :func:`problems` finds nothing wrong with.
+        settings: what :func:`problems` finds nothing wrong with.
     """
-    chosen = dict(said)
+    chosen = dict(settings)
     preset = RULES[edit].presets[PRESETS.index(chosen.get("preset", "evolve"))]
     return cast("Action", chosen.get(edit) or preset)
 
 
-def problems(said: EvolutionSettings) -> list[tuple[str, str]]:
+def problems(settings: EvolutionSettings) -> list[tuple[str, str]]:
     """What of *said* is no rule: the key, and what was expected there."""
     found = []
-    for key, action in said:
+    for key, action in settings:
         if key != "preset" and key not in RULES:
             found.append((key, f"expected one of preset, {', '.join(RULES)}"))
             continue

@@ -111,6 +111,7 @@ def _following(rows: pa.RecordBatch, written: Snapshot, now: Version) -> Reconci
             where=str(now.name),
             expected=f"key columns {now.snapshot.primary_key}",
             found=written.primary_key,
+            next_step="`historian heal`",
         )
     return Reconciled(fate=Fate.KEEP, rows=project(rows, written, now.snapshot))
 

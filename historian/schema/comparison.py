@@ -19,7 +19,7 @@ def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
     Ids are not compared, nor what servers do not print alike or not in full, or change without being told, if it touches no
     value: the text of expressions, the moment of a TIMESTAMP's default, and any default of one that is NOT NULL, bytes
     behind the first zero byte of a binary default, defaults of columns that only the log's rows told of, names of keys,
-    keys that are not unique.
+    keys that are not unique, how MariaDB stores a column's values and whether it keeps rows from before its changes.
     """
     lines = list(_columns(expected, found))
     pairs = (

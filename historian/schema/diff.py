@@ -98,6 +98,8 @@ def _of_column(before: Column, after: Column) -> Iterator[Difference]:
         ("generated", before.generated, after.generated),
         ("generation expression", before.generation_expression, after.generation_expression),
         ("invisible", before.invisible, after.invisible),
+        ("compressed", before.compressed, after.compressed),
+        ("without versioning", before.unversioned, after.unversioned),
     )
     for what, was, now in pairs:
         if was != now:

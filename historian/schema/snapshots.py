@@ -130,6 +130,8 @@ class Column:
             server knows it.
         sources: of a generated column: ids of the columns that its expression names, which a rename leaves as they are; empty
             where it names none, or nobody looked (:func:`historian.schema.generated_columns.with_sources`).
+        compressed: MariaDB stores its values compressed, and may log them so.
+        unversioned: WITHOUT SYSTEM VERSIONING: MariaDB keeps no row from before a change of such columns alone.
     """
 
     id: int
@@ -147,6 +149,8 @@ class Column:
     initial_known: bool = True
     display_width: int | None = None
     sources: tuple[int, ...] = ()
+    compressed: bool = False
+    unversioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

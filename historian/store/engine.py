@@ -53,7 +53,12 @@ class Transactions:
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, TypeError, ValueError) as error:
             raise _unusable(error) from error
         except OSError as error:
-            raise StoreError("the store's directory cannot be made", where=self.where, found=str(error)) from error
+            raise StoreError(
+                "the store's directory cannot be made",
+                where=self.where,
+                found=str(error),
+                next_step="mend the path or its rights, or name another one under history.store",
+            ) from error
         if parsed.get_backend_name() == "sqlite":
             event.listen(self._engine, "connect", _connect_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)

@@ -65,7 +65,11 @@ def _alone(connection: Connection) -> Iterator[None]:
         return
     name = f"historian {connection.engine.url.database}"[:64]
     if connection.execute(select(func.get_lock(name, _LOCK_S))).scalar() != 1:
-        raise StoreError("another process has been making the store's tables for a long time", where=name)
+        raise StoreError(
+            "another process has been making the store's tables for a long time",
+            where=name,
+            next_step="try again later",
+        )
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ from historian.plans.type_options import forms_of
 from historian.positions import LogPosition
 from historian.store.contents import loosened, pack, references, squeezed
 from historian.store.facts import fact, set_fact
-from historian.store.tables import edits, gaps, plans, quarantines, snapshots
+from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import put_snapshots
 
 __all__ = [
@@ -47,7 +47,13 @@ def record_resolved(connection: Connection, position: LogPosition) -> None:
     if held is None or covers(position, held):
         set_fact(connection, "resolved", codec.dump(LogPosition, position))
     elif not covers(held, position):
-        raise StoreError("two readings of the log diverge", where="resolved position", expected=held, found=position)
+        raise StoreError(
+            "two readings of the log diverge",
+            where="resolved position",
+            expected=held,
+            found=position,
+            next_step=NEXT_STEP,
+        )
 
 
 def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) -> None:
@@ -70,7 +76,9 @@ def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) 
     newest = connection.execute(select(func.max(plans.c.number))).scalar()
     following = 1 if newest is None else newest + 1
     if plan.number != following and not (restoring and plan.number > following):
-        raise StoreError("the plans have a hole", where="the next plan", expected=following, found=plan.number)
+        raise StoreError(
+            "the plans have a hole", where="the next plan", expected=following, found=plan.number, next_step=NEXT_STEP
+        )
     put_snapshots(connection, parts)
     _record_forms(connection, forms_of(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Stri
 from sqlalchemy.dialects import mysql
 
 __all__ = [
+    "NEXT_STEP",
     "SCHEMA_FORMAT",
     "body_type",
     "counts",
@@ -25,6 +26,9 @@ __all__ = [
     "snapshots",
     "streams",
 ]
+
+NEXT_STEP = "start the run again; if this comes back, put the store away: `historian run` makes it again from the lake"
+"""Of errors that tell of a store which contradicts itself."""
 
 SCHEMA_FORMAT = 2
 """Raised when a table's meaning changes, with a step of :mod:`historian.store.migration` that leads there."""

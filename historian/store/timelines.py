@@ -17,7 +17,7 @@ from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Snapshot
 from historian.store.contents import loosened, squeezed
 from historian.store.facts import horizon, set_fact
-from historian.store.tables import edits, entries, snapshots
+from historian.store.tables import NEXT_STEP, edits, entries, snapshots
 
 __all__ = [
     "TimelineWriter",
@@ -92,7 +92,9 @@ def restore_horizon(connection: Connection, forgotten: Horizon, left: Sequence[T
         insert_entries(connection, [(entry, *edit_rows(entry, lambda _: 0)) for entry in left])
         set_fact(connection, "horizon", codec.dump(Horizon, forgotten))
     elif held != forgotten or _entries_upto(connection, forgotten.number) != tuple(left):
-        raise StoreError("the store holds another history", where="horizon", expected=held, found=forgotten)
+        raise StoreError(
+            "the store holds another history", where="horizon", expected=held, found=forgotten, next_step=NEXT_STEP
+        )
 
 
 def _entries_upto(connection: Connection, number: int) -> tuple[TimelineEntry, ...]:
@@ -150,7 +152,11 @@ class TimelineWriter:
             )
         if entry.number != self._last + 1:
             raise StoreError(
-                "the timeline has a hole", where="the next entry", expected=self._last + 1, found=entry.number
+                "the timeline has a hole",
+                where="the next entry",
+                expected=self._last + 1,
+                found=entry.number,
+                next_step=NEXT_STEP,
             )
         self._put(entry, place)
 

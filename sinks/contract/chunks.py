@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from historian.changelog.chunks import Chunk, letters, operations
+from historian.changelog.chunks import Chunk, dead_letters, operations
 from historian.changelog.missing_columns import lacking
 
 __all__ = ["SMALL_BYTES", "ChunkHead", "Chunks", "are_small", "head_of"]
@@ -78,5 +78,5 @@ def head_of(chunk: Chunk) -> ChunkHead:
         nulled=(chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         stopped=chunk.stopped,
         lacks=lacking(chunk.rows),
-        letters=letters(chunk),
+        letters=dead_letters(chunk),
     )

@@ -55,7 +55,13 @@ def write_odf(rows: DataFrame, out: str, *, file_bits: int = 20) -> None:
     system, root = located(out)
     with writing(out):
         if system.get_file_info(root).type is not pafs.FileType.NotFound:
-            raise SinkError("the result cannot be written", where=out, expected="nothing there", found="something")
+            raise SinkError(
+                "the result cannot be written",
+                where=out,
+                expected="nothing there",
+                found="something",
+                next_step="name a directory that does not exist yet",
+            )
         system.create_dir(root, recursive=True)
     numbers = [f"c{at}" for at in range(len(schema))]
     offset = F.col(numbers[schema.get_field_index("offset")])

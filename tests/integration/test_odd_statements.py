@@ -129,3 +129,27 @@ def test_forms_of_mariadb(name: str, request: pytest.FixtureRequest) -> None:
     )
 
     assert [] == findings_of(request.getfixturevalue(name), statements, rows=False)
+
+
+@pytest.mark.parametrize("name", ["mariadb105", NEWEST])
+def test_what_mariadb_says_of_storage_and_versioning_is_printed(name: str, request: pytest.FixtureRequest) -> None:
+    server: Server = request.getfixturevalue(name)
+    bounds = "r TIMESTAMP(6) GENERATED ALWAYS AS ROW START, e TIMESTAMP(6) GENERATED ALWAYS AS ROW END"
+    statements = (
+        "SET system_versioning_alter_history = KEEP",
+        "CREATE TABLE a(a VARCHAR(9) COMPRESSED, b TEXT COMPRESSED=zlib, c BLOB COMPRESSED NOT NULL, d VARBINARY(7) COMPRESSED)",
+        "ALTER TABLE a ADD f VARCHAR(9) COMPRESSED NOT NULL, ADD g TEXT COMPRESSED NOT NULL DEFAULT 'g', ADD h BLOB COMPRESSED NOT NULL",
+        "ALTER TABLE a MODIFY f VARCHAR(9) NOT NULL, ALTER c DROP DEFAULT",
+        "ALTER TABLE a MODIFY a VARCHAR(20), ADD e TEXT COMPRESSED DEFAULT 'x', MODIFY d VARBINARY(9) COMPRESSED",
+        "CREATE TABLE b(f INT WITH SYSTEM VERSIONING, g INT, h INT WITHOUT SYSTEM VERSIONING)",
+        "ALTER TABLE b DROP SYSTEM VERSIONING",
+        "ALTER TABLE b ADD SYSTEM VERSIONING",
+        "ALTER TABLE b MODIFY g BIGINT, MODIFY f BIGINT WITHOUT SYSTEM VERSIONING, CHANGE h i INT, ADD j INT",
+        "CREATE TABLE c(f INT INVISIBLE WITHOUT SYSTEM VERSIONING, g INT WITH SYSTEM VERSIONING) WITH SYSTEM VERSIONING",
+        f"CREATE TABLE d(f INT WITH SYSTEM VERSIONING, g INT, {bounds}, PERIOD FOR SYSTEM_TIME (r, e), UNIQUE (g))",
+        "CREATE TABLE e LIKE d",
+        "ALTER TABLE d ADD UNIQUE (f), DROP INDEX g",
+        "CREATE TABLE f AS SELECT * FROM d",
+    )
+
+    assert [] == findings_of(server, statements)

@@ -109,7 +109,7 @@ def tell(text: str) -> None:
 
 def _block(error: HistorianError) -> str:
     lines = [f"error: {error.what}"]
-    facts = {"where": error.where, "expected": error.expected, "found": error.found, "next": error.next_step}
+    facts = {"where": error.where, "expected": error.expected, "found": error.found, "next": error.next_step or None}
     lines += [f"  {name:<9} {_indented(fact)}" for name, fact in facts.items() if fact is not None]
     if isinstance(error, ConfigError):
         lines += [f"  - {problem}" for problem in error.problems]

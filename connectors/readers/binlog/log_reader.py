@@ -15,7 +15,7 @@ from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
 from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
 from connectors.readers.binlog.transport.membership import noted
-from connectors.readers.binlog.transport.prefetch import ahead
+from connectors.readers.binlog.transport.prefetch import prefetched
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.unpacking import unpacked
 from connectors.readers.binlog.transport.window import Window
@@ -269,9 +269,9 @@ class BinlogReader(ABC):
                 cache.add(window, stream.offset)
             yield window
 
-    def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
-        return None if self._cache is None else self._cache.kept(planned)
+        return None if self._cache is None else self._cache.cached(planned)
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position*, see :class:`connectors.readers.base.Reader`."""
@@ -346,7 +346,7 @@ class BinlogReader(ABC):
         with closing(self._stream(planned.file, planned.start)) as stream:
             windows = stream.windows(end=planned.end)
             if self._waits_for_bytes:
-                with closing(ahead(windows, stream.close)) as windows:
+                with closing(prefetched(windows, stream.close)) as windows:
                     yield from windows
             else:
                 yield from windows

@@ -27,7 +27,7 @@ def parse_column(cursor: Cursor, name: str | None = None) -> ColumnSpec:
     if name is None:
         name = cursor.column_name()
     kind = parse_type(cursor)
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Any] = {"compressed": kind.compressed}
     if kind.name == "serial":
         kind = TypeSpec(name="bigint", unsigned=True)
         attributes = {"nullable": False, "auto_increment": True, "unique": True}
@@ -186,7 +186,8 @@ def _visible(_: Cursor, attributes: dict[str, Any]) -> None:
     attributes["invisible"] = False
 
 
-def _compressed(cursor: Cursor, _: dict[str, Any]) -> None:
+def _compressed(cursor: Cursor, attributes: dict[str, Any]) -> None:
+    attributes["compressed"] = True
     if cursor.accept("="):
         cursor.word_or_string()
 
@@ -196,8 +197,9 @@ def _with(cursor: Cursor, attributes: dict[str, Any]) -> None:
     attributes["system_versioned"] = True
 
 
-def _without(cursor: Cursor, _: dict[str, Any]) -> None:
-    cursor.expect("SYSTEM", "VERSIONING")  # an UPDATE of that column alone keeps no row from before
+def _without(cursor: Cursor, attributes: dict[str, Any]) -> None:
+    cursor.expect("SYSTEM", "VERSIONING")
+    attributes["system_versioned"] = False
 
 
 _ATTRIBUTES = {

@@ -47,6 +47,7 @@ class TypeSpec:
     unsigned: bool = False
     zerofill: bool = False
     charset: CharsetClause = CharsetClause()
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ class KeySpec:
 class ColumnSpec:
     """A column definition; what is not said is None or False.
 
-    ``system_versioned``: it says WITH SYSTEM VERSIONING, by which CREATE TABLE makes the whole table versioned.
+    ``system_versioned``: it says WITH SYSTEM VERSIONING, by which CREATE TABLE makes the whole table versioned; False: WITHOUT.
     """
 
     name: str
@@ -110,7 +111,8 @@ class ColumnSpec:
     unique: bool = False
     references: bool = False
     cascades: bool = False
-    system_versioned: bool = False
+    system_versioned: bool | None = None
+    compressed: bool = False
 
     def keys(self) -> tuple[KeySpec, ...]:
         """The keys that the definition brings with it."""

@@ -21,6 +21,7 @@ from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, KeyKind
 from historian.ddl.parsing.lexer import END, NUMBER, STRING
 from historian.ddl.parsing.statements import CreateTable
 from historian.names import TableName
+from historian.schema.system_versioning import ROW_END, ROW_START
 
 __all__ = [
     "MOST_COLUMNS",
@@ -74,6 +75,10 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     charset, select, refused, options = _options(cursor)
     if not cursor.context.sql_mode.isdisjoint(_WITHOUT_OPTIONS) and _is_spelled_out(cursor, columns):
         refused = "in sql_mode ANSI or ORACLE servers log a table that they spell out without its character set"
+    versioned = any(isinstance(option, SetSystemVersioning) for option in options)
+    by_columns = any(column.system_versioned for column in columns)
+    if by_columns and not versioned:
+        columns = [_unless_said(column) for column in columns]
     return CreateTable(
         table=table,
         if_not_exists=if_not_exists,
@@ -84,9 +89,15 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
         select=select or not columns,
         refused=refused,
         merged=_merged(options),
-        system_versioned=any(isinstance(option, SetSystemVersioning) for option in options)
-        or any(column.system_versioned for column in columns),
+        system_versioned=versioned or by_columns,
     )
+
+
+def _unless_said(column: ColumnSpec) -> ColumnSpec:
+    """A column of a table of which other columns alone are versioned."""
+    if column.system_versioned or column.generation_expression in (ROW_START, ROW_END):
+        return column
+    return replace(column, system_versioned=False)
 
 
 def _is_spelled_out(cursor: Cursor, columns: list[ColumnSpec]) -> bool:

@@ -114,16 +114,28 @@ def parse_type(cursor: Cursor) -> TypeSpec:
     if length is None and word in _OF_ORACLE and "ORACLE" in cursor.context.sql_mode:
         name = _OF_ORACLE[word]
     unsigned, zerofill = _signs(cursor)
+    compressed = False
     if name in _CHARACTER_TYPES:
-        _compressed(cursor)
+        compressed = _compressed(cursor)
         charset = _charset(cursor, charset)
-    return TypeSpec(name=name, length=length, scale=scale, unsigned=unsigned, zerofill=zerofill, charset=charset)
+    return TypeSpec(
+        name=name,
+        length=length,
+        scale=scale,
+        unsigned=unsigned,
+        zerofill=zerofill,
+        charset=charset,
+        compressed=compressed,
+    )
 
 
-def _compressed(cursor: Cursor) -> None:
+def _compressed(cursor: Cursor) -> bool:
     """MariaDB's word for how values are stored, which it prints before the character set."""
-    if cursor.context.flavor == "mariadb" and cursor.accept("COMPRESSED") and cursor.accept("="):
+    if cursor.context.flavor != "mariadb" or not cursor.accept("COMPRESSED"):
+        return False
+    if cursor.accept("="):
         cursor.word_or_string()
+    return True
 
 
 def _signs(cursor: Cursor) -> tuple[bool, bool]:

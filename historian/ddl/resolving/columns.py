@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _ZERO = DefaultSpec(kind="string", text="0000-00-00 00:00:00")
+_EMPTY = DefaultSpec(kind="string", text="")
 
 
 def built_column(
@@ -46,6 +47,8 @@ def built_column(
         generation_expression=spec.generation_expression,
         invisible=spec.invisible,
         display_width=display_width(spec.type, context),
+        compressed=spec.compressed,
+        unversioned=spec.system_versioned is False,
     )
 
 
@@ -73,6 +76,8 @@ def completed_spec(spec: ColumnSpec, context: StatementContext) -> ColumnSpec:
     name = spec.type.name
     if name == "timestamp" and spec.nullable is None and not spec.generated and not has_explicit_timestamps(context):
         spec = replace(spec, nullable=False)
+    if spec.compressed and spec.nullable is False and spec.default is None:
+        spec = replace(spec, default=_EMPTY)  # MariaDB's default of such a column is no text, without being asked
     return _with_zero_default(spec, context) if spec.nullable is False else spec
 
 

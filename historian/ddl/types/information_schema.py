@@ -18,11 +18,23 @@ from historian.ddl.types.column_types import most_bytes, natural_width
 from historian.schema.edits import Edit
 from historian.schema.snapshots import Column, Snapshot, UniqueKey
 
-__all__ = ["MARIADB", "MYSQL", "ServerForm", "server_form", "table_form", "tables_form"]
+__all__ = [
+    "COMPRESSED",
+    "MARIADB",
+    "MYSQL",
+    "WITHOUT_VERSIONING",
+    "ServerForm",
+    "server_form",
+    "table_form",
+    "tables_form",
+]
 
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit"))
 _SHAPES = ("geometry", "point", "string", "polygon", "collection")
+COMPRESSED = " /*M!100301 COMPRESSED*/"
+WITHOUT_VERSIONING = "WITHOUT SYSTEM VERSIONING"
+"""What MariaDB prints behind a type, and among what it calls extra."""
 _LONGEST_KEY_BYTES = 3072
 """Of InnoDB."""
 _ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
@@ -85,6 +97,10 @@ def _column(column: Column, key: str, server: ServerForm) -> dict[str, Any]:
 
 
 def _type(column: Column, server: ServerForm) -> str:
+    return _stored_type(column, server) + (COMPRESSED if column.compressed else "")
+
+
+def _stored_type(column: Column, server: ServerForm) -> str:
     kind = column.type
     if kind.members:
         return f"{kind.name}({','.join(_quoted(member) for member in kind.members)})"
@@ -185,6 +201,8 @@ def _extra(column: Column, server: ServerForm) -> str:
         words.append(f"{column.generated.upper()} GENERATED")
     if column.invisible:
         words.append("INVISIBLE")
+    if column.unversioned:
+        words.append(WITHOUT_VERSIONING)
     return (", " if mariadb else " ").join(words)
 
 

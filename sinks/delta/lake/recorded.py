@@ -65,7 +65,12 @@ def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Add
         field.name for column_id, field in since.items() if column_id not in columns and not _is_replacement(column_id)
     )
     if missing:
-        raise SinkError("the lake does not say what added columns hold in earlier rows", where=path, found=missing)
+        raise SinkError(
+            "the lake does not say what added columns hold in earlier rows",
+            where=path,
+            found=missing,
+            next_step=f"restore {CHANGES} as it was",
+        )
     return {
         field.name: Added(since=field.since, initial=initial_literal(columns[column_id]))
         for column_id, field in since.items()

@@ -18,6 +18,7 @@ from historian.positions import LogPosition, parse_position
 from sinks.contract.locations import TableLocation, TableLocations
 from sinks.delta.lake.deferral import Deferrals, followed, noted
 from sinks.delta.lake.state import LakeState
+from sinks.delta.lake.state_rows import PLANS
 from sinks.delta.log.time_travel import version_holding
 from sinks.delta.settings import KINDS, DeltaSettings
 from sinks.delta.writing.sink import DeltaSink
@@ -187,7 +188,12 @@ def _ahead(wanted: LogPosition, found: str) -> PositionAhead:
 def _stored(state: LakeState, number: int) -> Plan:
     plan = state.plan(number)
     if plan is None:
-        raise SinkError("a plan is missing in the lake", where=state.path(""), expected=f"plan {number}")
+        raise SinkError(
+            "a plan is missing in the lake",
+            where=state.path(""),
+            expected=f"plan {number}",
+            next_step=f"restore {PLANS} as it was, or read a later cut",
+        )
     return plan
 
 

@@ -47,7 +47,9 @@ def table_status(spark: SparkSession, settings: DeltaSettings, table: str) -> Ta
     """
     state = DeltaSink(spark, settings).reading()
     if state is None:
-        raise SinkError("there is no lake yet", where=settings.path or settings.catalog)
+        raise SinkError(
+            "there is no lake yet", where=settings.path or settings.catalog, next_step="`historian run` makes it"
+        )
     locations = [
         location
         for location in state.locations.values()

@@ -211,6 +211,7 @@ def _type_of(column: Column, snapshot: Snapshot) -> str:
             "VARIANT values do not compare, and so are no key",
             where=f"{snapshot.name}.{column.name}",
             expected="types.json: text for a column of the primary key",
+            next_step="say so in the configuration, then `historian heal`",
         )
     return wanted
 

@@ -58,6 +58,7 @@ def prepare_mirror(part: Part, target: Target, settings: TableSettings) -> Delta
             "VARIANT values do not compare, and a mirror of a table without a key compares whole rows",
             where=part.location.name,
             expected="types.json: text, or a key",
+            next_step="say one of them in the configuration, then `historian heal`",
         )
     if target.held >= part.transaction(Step.SCHEMA) or (snapshot is None and target.exists):
         return target.view.schema()

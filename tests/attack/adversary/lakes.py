@@ -191,7 +191,7 @@ class FileLake:
                         plan.tables,
                         sequence=index << _SEQUENCE_BITS,
                         stops=True,
-                        log=tracker.reader.kept(planned),
+                        log=tracker.reader.cached(planned),
                     )
                 ]
                 if plan.tables:

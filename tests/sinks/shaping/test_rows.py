@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from historian.changelog.chunks import Chunk, letters
+from historian.changelog.chunks import Chunk, dead_letters
 from historian.changelog.missing_columns import ABSENT, missing_names
 from historian.changelog.operations import Op
 from historian.secret import Secret
@@ -122,7 +122,7 @@ def test_dead_letters_say_nothing_of_a_value_that_is_shaped(rules: Rules, told: 
 
     found = shaped_chunk(chunk, written, shape(rules, "id", "d"))
 
-    text_ = letters(found)
+    text_ = dead_letters(found)
     assert [(x["text"], x["raw"], x["ordinal"]) for x in (json.loads(text_) if text_ else [])] == told
 
 
@@ -139,4 +139,6 @@ def test_the_letter_of_a_row_that_is_filtered_goes_with_it() -> None:
     evaluated = Evaluated(keep=pa.array([False, True]), computed={})
     found = shaped_chunk(chunk, written, shape(Rules(where="id = 2"), "id", "d"), evaluated)
 
-    assert [(x["text"], x["reason"], x["ordinal"]) for x in json.loads(letters(found))] == [("y", "invalid_text", 3)]
+    assert [(x["text"], x["reason"], x["ordinal"]) for x in json.loads(dead_letters(found))] == [
+        ("y", "invalid_text", 3)
+    ]

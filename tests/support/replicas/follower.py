@@ -46,7 +46,7 @@ class Follower:
     def _take(self, plan: Plan, tracker: Tracker) -> None:
         chunks: list[Chunk] = []
         for planned in plan.ranges:
-            kept = tracker.reader.kept(planned)
+            kept = tracker.reader.cached(planned)
             read = list(tracker.reader.read(planned, plan.tables, sequence=len(chunks)))
             if kept is not None:
                 assert read == list(tracker.reader.read(planned, plan.tables, sequence=len(chunks), log=kept))

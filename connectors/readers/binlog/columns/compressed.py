@@ -41,6 +41,7 @@ def unpacked(finish: Finish) -> Finish:
                     where=cells.place(row),
                     expected="a method and length that MariaDB writes, and deflated data of that length",
                     found=f"{error}; bytes {(piece or b'')[:64].hex()}",
+                    next_step="choose null_and_count or dead_letter as types.invalid_compressed",
                 ).because("invalid_compressed") from None
         offsets = np.zeros(cells.rows + 1, np.int64)
         np.cumsum([len(piece) for piece in pieces], out=offsets[1:])

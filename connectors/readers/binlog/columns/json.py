@@ -41,6 +41,7 @@ def json_finish(*, bare: bool) -> Finish:
                     "a JSON document that the log holds in an unknown form",
                     where=cells.place(row),
                     found=f"bytes {bytes(data[offsets[row] : offsets[row + 1]])[:64].hex()}",
+                    next_step="choose null_and_count or dead_letter as types.invalid_json",
                 ).because("invalid_json")
             text.resize(2 * text.size + 6 * int(offsets[row + 1] - offsets[row]), shrink_to_fit=False)
         used = int(np.frombuffer(results, np.int32)[-1])

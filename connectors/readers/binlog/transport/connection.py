@@ -29,6 +29,9 @@ class ConnectionLost(SourceError):
     """The server cannot be reached, or the connection broke."""
 
     retryable = True
+    usual_next_step = (
+        "check source.host and source.port, and that the server runs; `historian run` tries again by itself"
+    )
 
 
 class _NoTls(SourceError):

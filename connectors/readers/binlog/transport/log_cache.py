@@ -40,7 +40,7 @@ class LogCache:
         self._windows.append((window.file, kept))
         self._reached[window.file] = reached
 
-    def kept(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
         """The parts that hold the range; None where not all of it is here."""
         file, offset = self._begin
         if planned.server != self._server or self._reached.get(planned.file, 0) < planned.end:

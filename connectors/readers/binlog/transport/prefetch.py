@@ -9,13 +9,13 @@ from collections.abc import Callable, Generator, Iterator
 from connectors.readers.binlog.transport.read_buffer import FRAME_BYTES, FRAMES
 from connectors.readers.binlog.transport.window import Window
 
-__all__ = ["ahead"]
+__all__ = ["prefetched"]
 
 _READY = FRAMES - 2
 _LOOK_S = 0.05
 
 
-def ahead(windows: Iterator[Window], stop: Callable[[], None]) -> Generator[Window, None, None]:
+def prefetched(windows: Iterator[Window], stop: Callable[[], None]) -> Generator[Window, None, None]:
     """*windows*, one by one, each valid until the next one is asked for.
 
     Reading and the kernels release the interpreter's lock, so both sides run at the same time. An error of the other side

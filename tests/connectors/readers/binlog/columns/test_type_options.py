@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from historian.changelog.chunks import letters
+from historian.changelog.chunks import dead_letters
 from historian.errors import ValueUnrepresentable
 from historian.names import TableName
 from historian.schema.snapshots import ColumnType, Snapshot
@@ -203,7 +203,7 @@ def test_what_cannot_be_represented_goes_by_its_policy(unfit: str, policy: str, 
     assert [row[2] for row in changes(chunks, table)] == [good.get(value) for value in values]
     nulled = json.loads((chunk.rows.schema.metadata or {}).get(b"nulled", b"{}"))
     assert nulled == ({"h2": 2 * len(bad)} if bad else {})
-    told = json.loads(letters(chunk) or "[]")
+    told = json.loads(dead_letters(chunk) or "[]")
     assert [(each["column"], each["reason"], each["raw"], each["text"]) for each in told] == (
         [(2, reason, *each) for each in bad.values()] * 2 if policy == "dead_letter" else []
     )
@@ -232,7 +232,7 @@ def test_each_reason_of_a_column_has_its_own_policy() -> None:
     table = formed([kind], "dead_letter invalid_compressed=null")
     (chunk,) = decode_events(events, table, stops=True)
     assert [row[2] for row in changes([chunk], table)] == ["ab", None, None, None]
-    assert [(each["raw"], each["reason"]) for each in json.loads(letters(chunk))] == [("00ff", "invalid_text")]
+    assert [(each["raw"], each["reason"]) for each in json.loads(dead_letters(chunk))] == [("00ff", "invalid_text")]
     assert json.loads(chunk.rows.schema.metadata[b"nulled"]) == {"h2": 2}
 
 
@@ -292,7 +292,7 @@ def test_dates_that_the_calendar_lacks_become_letters_with_the_logs_bytes() -> N
     chunks = decode_events(events, table)
 
     assert list(changes(chunks, table)) == [("+A", 1, date(2024, 2, 29)), ("+A", 2, None), ("+A", 3, None)]
-    (told,) = [json.loads(text) for text in map(letters, chunks) if text]
+    (told,) = [json.loads(text) for text in map(dead_letters, chunks) if text]
     (letter,) = told
     assert {name: letter[name] for name in ("column", "raw", "text", "op")} == {
         "column": 2,
@@ -322,7 +322,7 @@ def test_bytes_that_are_no_text_become_null_and_are_counted(form: str) -> None:
     ]
     (chunk,) = chunks
     assert json.loads(chunk.rows.schema.metadata[b"nulled"]) == {"h2": 2}
-    told = json.loads(letters(chunk) or "[]")
+    told = json.loads(dead_letters(chunk) or "[]")
     assert [(letter["raw"], letter["text"]) for letter in told] == (
         [("61ff62", "a\\xffb"), ("c3", "\\xc3")] if form == "dead_letter" else []
     )
@@ -364,7 +364,7 @@ def test_letters_are_the_servers_own_text(server: Server) -> None:
         cursor.execute(f"DROP DATABASE {DATABASE}")
 
     rows = list(changes(chunks, table))
-    told = [letter for text in map(letters, chunks) if text for letter in json.loads(text)]
+    told = [letter for text in map(dead_letters, chunks) if text for letter in json.loads(text)]
     assert [(letter["column"], letter["text"]) for letter in told] == [
         (column, shown[row][column - 2]) for column in (2, 3, 4) for row in range(5) if rows[row][column] is None
     ]

@@ -53,7 +53,7 @@ def test_a_range_that_travels_gives_the_rows_without_a_connection(
         ranges = ranges_of(reader, start, 1)
         assert len({part.file for part in ranges}) == 2
         expected = [[chunk.rows for chunk in reader.read(part, tables)] for part in ranges]
-        kept = [pickle.loads(pickle.dumps(reader.kept(part))) for part in ranges]
+        kept = [pickle.loads(pickle.dumps(reader.cached(part))) for part in ranges]
     elsewhere = live_reader(source)
     monkeypatch.setattr(BinlogServerReader, "_connected", lambda _: pytest.fail("a connection was asked for"))
     found = [
@@ -70,17 +70,17 @@ def test_what_was_not_scanned_is_not_kept(source: Server) -> None:
         second = reader.end()
         run(source, "INSERT INTO kept.t VALUES (2, 'b')")
         (part,) = ranges_of(reader, first)
-        assert reader.kept(part) is not None
-        assert reader.kept(replace(part, server="another")) is None
-        assert reader.kept(replace(part, end=part.end + 1)) is None
+        assert reader.cached(part) is not None
+        assert reader.cached(replace(part, server="another")) is None
+        assert reader.cached(replace(part, end=part.end + 1)) is None
         list(scanned(reader, second))
-        assert reader.kept(part) is None
+        assert reader.cached(part) is None
         run(source, f"INSERT INTO kept.t VALUES (3, REPEAT('c', {MAX_KEPT_BYTES}))")
         (part,) = ranges_of(reader, second)
-        assert reader.kept(part) is None
+        assert reader.cached(part) is None
         files = files_reader(source)
         list(scanned(files, replace(second, server="")))
-        assert files.kept(replace(part, server="")) is None
+        assert files.cached(replace(part, server="")) is None
 
 
 def test_the_wait_ends_when_something_is_written(source: Server) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from connectors.readers.binlog.transport.prefetch import ahead
+from connectors.readers.binlog.transport.prefetch import prefetched
 from connectors.readers.binlog.transport.read_buffer import FRAME_BYTES, FRAMES
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogCorrupt
@@ -36,7 +36,7 @@ def test_windows_come_in_order_and_only_as_many_as_there_are_frames_are_made_bef
             made.append(number)
             yield window(number)
 
-    for used, found in enumerate(ahead(source(), lambda: None)):
+    for used, found in enumerate(prefetched(source(), lambda: None)):
         assert found.offsets.tolist() == [used]
         assert made[-1] - used < FRAMES
     assert made == list(range(50))
@@ -53,7 +53,7 @@ def test_behind_a_large_window_nothing_is_made_before_it_was_used() -> None:
             large = np.concatenate([some.buffer, np.zeros(FRAME_BYTES, np.uint8)])
             yield replace(some, buffer=large) if number % 3 == 2 else some
 
-    for used, _ in enumerate(ahead(source(), lambda: None)):
+    for used, _ in enumerate(prefetched(source(), lambda: None)):
         time.sleep(0.02)  # so that the other side would have gone on
         assert made[-1] == used if used % 3 == 2 else made[-1] - used < FRAMES
     assert len(made) == 9
@@ -64,7 +64,7 @@ def test_an_error_of_the_other_side_comes_behind_the_windows_before_it() -> None
         yield window(1)
         raise LogCorrupt("damaged", where="here")
 
-    windows = ahead(source(), lambda: None)
+    windows = prefetched(source(), lambda: None)
     assert np.array_equal(next(windows).offsets, [1])
     with pytest.raises(LogCorrupt, match="damaged"):
         next(windows)
@@ -80,7 +80,7 @@ def test_closed_early_the_other_side_ends_though_it_waits_for_bytes() -> None:
         waiting.set()
         assert stopped.wait(60)
 
-    windows = ahead(source(), stopped.set)
+    windows = prefetched(source(), stopped.set)
     next(windows)
     assert waiting.wait(60)
     windows.close()
