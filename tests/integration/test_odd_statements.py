@@ -126,6 +126,9 @@ def test_forms_of_mariadb(name: str, request: pytest.FixtureRequest) -> None:
         "ALTER TABLE c ADD PERIOD FOR p(s, e), ADD PRIMARY KEY(id, p WITHOUT OVERLAPS)",
         "SET sql_mode = ''",
         "CREATE TABLE d(a YEAR(999))",
+        "SET sql_mode = 'MSSQL'",
+        "CREATE TABLE [a b]([x]]y] INT, [z] VARCHAR(3) DEFAULT '[')",
+        "ALTER TABLE [a b] ADD [n] INT, DROP COLUMN [z]",
     )
 
     assert [] == findings_of(request.getfixturevalue(name), statements, rows=False)

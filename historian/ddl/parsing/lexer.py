@@ -58,6 +58,7 @@ _PLAIN = {
     '"': re.compile(r'"([^"]*(?:""[^"]*)*)"'),
 }
 _QUOTED_NAME = re.compile(r"`[^`]*(?:``[^`]*)*`")
+_BRACKETED = re.compile(r"\[([^]]*(?:]][^]]*)*)]")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MOST_TOKENS = 200_000
@@ -112,6 +113,7 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # 
     spans: list[tuple[int, int]] = []
     ansi_quotes = "ANSI_QUOTES" in context.sql_mode or "ANSI" in context.sql_mode
     no_escapes = "NO_BACKSLASH_ESCAPES" in context.sql_mode
+    brackets = "MSSQL" in context.sql_mode and context.flavor == "mariadb"
     strings = _PLAIN if no_escapes else _ESCAPED
     match_token = _TOKEN.match
     most = limit or _MOST_TOKENS
@@ -153,7 +155,9 @@ def tokenize(sql: str, context: StatementContext, limit: int = 0) -> Tokens:  # 
         elif kind in {"name", "other"}:
             value = found[kind]
             key = value.upper()
-            if key == NAME:  # it opens, and nothing closes it
+            if key == "[" and brackets and (name := _BRACKETED.match(sql, begin)) is not None:
+                key, value, at = NAME, name[1].replace("]]", "]"), name.end()
+            elif key == NAME:  # it opens, and nothing closes it
                 if limit:
                     break
                 raise LexError(f"a quote that opens at character {begin} is not closed")
