@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from historian.changelog.missing_columns import missing_lists
 from historian.changelog.operations import Op, data_columns, position_column
-from historian.changelog.state import Added, state_columns, up_to, without_positions
+from historian.changelog.state import AddedColumn, state_columns, up_to, without_positions
 from historian.positions import LogPosition
 from pyspark_historian.columns import Mapper, at, image, in_arrow, refuse
 
@@ -23,7 +23,7 @@ def project_changelog(
     key: Sequence[str] = (),
     *,
     until: int | LogPosition | None = None,
-    added: Mapping[str, Added] | None = None,
+    added: Mapping[str, AddedColumn] | None = None,
     order: Sequence[str] = ("offset",),
 ) -> DataFrame:
     """The state that a changelog leads to: ``event_time``, where it has one, and the data columns, one row a key.

@@ -22,7 +22,7 @@ from historian.changelog.missing_columns import ABSENT, missing_names
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan, PlannedVersion
-from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import check_planned, count_rows
 
@@ -38,7 +38,7 @@ class ConsoleSink:
     def __init__(self, spark: SparkSession, settings: object, stream: TextIO | None = None) -> None:  # noqa: ARG002 as every sink is made
         self._stream = stream or sys.stdout
 
-    def recover(self) -> Recovered | None:
+    def recover(self) -> RecoveredStore | None:
         """See :class:`sinks.contract.base.Sink`."""
         return None
 

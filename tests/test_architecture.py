@@ -134,13 +134,14 @@ def test_only_the_composition_knows_sinks() -> None:
     composition = (
         "connectors.pipeline.run",
         "connectors.pipeline.decoding",
-        "connectors.pipeline.rehearsal",
+        "connectors.pipeline.dry_run",
         "connectors.pipeline.lakes",
         "connectors.check.generated",
         "connectors.check.keys",
         "connectors.check.rules",
         "connectors.check.shards",
         "connectors.cli",
+        "pyspark_historian.session",
     )
     assert set() == {name for name in importers if not name.startswith(composition)}
 

@@ -12,13 +12,13 @@ from historian.errors import SourceError
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["Denied", "ServerView"]
+__all__ = ["QuestionDenied", "ServerView"]
 
 _DENIED = frozenset((1044, 1142, 1227, 1370))
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
-class Denied(SourceError):
+class QuestionDenied(SourceError):
     """The user may not ask that."""
 
 
@@ -86,12 +86,12 @@ class ServerView:
                 names = [str(each[0]).lower() for each in cursor.description or ()]
                 return tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
         except pymysql.err.MySQLError as error:
-            kind = Denied if error.args and error.args[0] in _DENIED else SourceError
+            kind = QuestionDenied if error.args and error.args[0] in _DENIED else SourceError
             raise kind("the server refuses a question", where=question, found=str(error)) from error
 
     def rows_if_allowed(self, question: str) -> tuple[dict[str, Any], ...] | None:
         """As :meth:`rows`; None where the user may not ask that."""
         try:
             return self.rows(question)
-        except Denied:
+        except QuestionDenied:
             return None

@@ -19,7 +19,7 @@ from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from connectors.pipeline.rehearsal import SinkForeseen
+    from connectors.pipeline.dry_run import SinkDryRun
     from connectors.tracking.schema_file import AppliedStatement
     from historian.ddl.types.information_schema import ServerForm
     from historian.schema.snapshots import Catalog
@@ -69,7 +69,7 @@ def ddl(
     if schema is not None:
         start = catalog_of(sql_text(schema), flavor=kind, where=str(schema), version=version, database=database)
     steps = tuple(applied(sql_text(file), catalog=start, context=context, where=str(file)))
-    foreseen = None if settings is None else _rehearsed(settings, start, steps)
+    foreseen = None if settings is None else _dry_runs(settings, start, steps)
     form = server_form(kind, context.version)
     if as_json:
         typer.echo(json.dumps(_json(start, steps, foreseen, form), indent=2, ensure_ascii=False))
@@ -97,24 +97,24 @@ def _version(text: str) -> int:
     return major * 10000 + minor * 100 + patch
 
 
-def _rehearsed(
+def _dry_runs(
     settings: PipelineConfig, start: Catalog, steps: Sequence[AppliedStatement]
-) -> list[tuple[SinkForeseen, ...]]:
+) -> list[tuple[SinkDryRun, ...]]:
     """What the sinks would do before the first statement, and behind each."""
-    from connectors.pipeline.rehearsal import Rehearsal
+    from connectors.pipeline.dry_run import PipelineDryRun
 
-    rehearsal = Rehearsal(settings, start)
-    return [rehearsal.at_start, *(rehearsal.take(step) for step in steps)]
+    dry_run = PipelineDryRun(settings, start)
+    return [dry_run.at_start, *(dry_run.take(step) for step in steps)]
 
 
-def _stops(foreseen: Sequence[SinkForeseen]) -> bool:
+def _stops(foreseen: Sequence[SinkDryRun]) -> bool:
     return any(one.stopped is not None for sink in foreseen for one in sink.foreseen)
 
 
 def _json(
     start: Catalog,
     steps: Sequence[AppliedStatement],
-    foreseen: Sequence[tuple[SinkForeseen, ...]] | None,
+    foreseen: Sequence[tuple[SinkDryRun, ...]] | None,
     form: ServerForm,
 ) -> dict[str, Any]:
     from historian.ddl.types.information_schema import tables_form
@@ -142,7 +142,7 @@ def _print(
     file: str,
     start: Catalog,
     steps: Sequence[AppliedStatement],
-    foreseen: Sequence[tuple[SinkForeseen, ...]] | None,
+    foreseen: Sequence[tuple[SinkDryRun, ...]] | None,
     form: ServerForm,
 ) -> None:
     from rich.text import Text
@@ -175,7 +175,7 @@ def _print(
         _print_table(behind, name, form)
 
 
-def _print_foreseen(sinks: Sequence[SinkForeseen]) -> None:
+def _print_foreseen(sinks: Sequence[SinkDryRun]) -> None:
     from rich.text import Text
 
     console = terminal()

@@ -16,7 +16,7 @@ from connectors.cli.terminal.tables import terminal
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig, TableFilter
-    from connectors.tail.follow import Shown
+    from connectors.tail.follow import TailedRange
     from historian.plans.plans import PlannedVersion
 
 __all__ = ["Format", "tail"]
@@ -123,7 +123,7 @@ def _filter(patterns: list[str] | None) -> TableFilter | None:
         raise typer.BadParameter(f"--table: {error}") from None
 
 
-def _write_ndjson(shown: Shown) -> None:
+def _write_ndjson(shown: TailedRange) -> None:
     from connectors.tail.log_order import in_log_order
 
     if shown.chunks:
@@ -131,7 +131,7 @@ def _write_ndjson(shown: Shown) -> None:
         sys.stdout.flush()
 
 
-def _table_writer() -> Callable[[Shown], None]:
+def _table_writer() -> Callable[[TailedRange], None]:
     from rich.text import Text
 
     from connectors.tail.log_order import runs_in_log_order
@@ -139,7 +139,7 @@ def _table_writer() -> Callable[[Shown], None]:
 
     console = terminal()
 
-    def write(shown: Shown) -> None:
+    def write(shown: TailedRange) -> None:
         versions = list(shown.versions)
         for rows in runs_in_log_order(shown):
             while versions and (versions[0].version <= rows.chunk.version or stands_before(versions[0], rows.place)):

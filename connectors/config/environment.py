@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Filled", "JsonPath", "fill", "path_text"]
+__all__ = ["JsonPath", "ResolvedDocument", "fill", "path_text"]
 
 JsonPath = tuple[str | int, ...]
 
@@ -16,7 +16,7 @@ _BROKEN = re.compile(r"\$\{[^}]*\}?")
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class ResolvedDocument:
     """A document with its references filled in.
 
     Attributes:
@@ -33,10 +33,10 @@ def path_text(path: JsonPath) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
 
 
-def fill(document: Any, environment: Mapping[str, str]) -> Filled:
+def fill(document: Any, environment: Mapping[str, str]) -> ResolvedDocument:
     """Fills in every reference in the texts of *document*; keys are left alone."""
     problems: dict[JsonPath, str] = {}
-    return Filled(_fill(document, environment, (), problems), problems)
+    return ResolvedDocument(_fill(document, environment, (), problems), problems)
 
 
 def _fill(value: Any, environment: Mapping[str, str], path: JsonPath, problems: dict[JsonPath, str]) -> Any:

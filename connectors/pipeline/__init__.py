@@ -2,5 +2,5 @@
 
 What a reader or a sink does by itself does not belong here.
 
-Open to other rooms: ``lakes``, ``rehearsal``, ``run``.
+Open to other rooms: ``dry_run``, ``lakes``, ``run``.
 """

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.positions import LogPosition
 
-__all__ = ["Healed", "heal", "skip_lost_log", "stops_of"]
+__all__ = ["HealResult", "heal", "skip_lost_log", "stops_of"]
 
 _TRIES = 5
 _LOST = "the log was purged before it was read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Healed:
+class HealResult:
     """What a command did.
 
     Attributes:
@@ -49,7 +49,7 @@ class Healed:
     version: int
 
 
-def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -> Healed:
+def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -> HealResult:
     """Captures a stopped table from the server, exactly at the end of the log that was read; it goes on from there.
 
     The log is read to its present end first. What the table was between its last proven schema and there is not known.
@@ -89,10 +89,10 @@ def heal(tracker: Tracker, name: TableName, *, limit_bytes: int | None = None) -
     tracker.store.heal([(table_id, stopped) for table_id, stopped, _ in stops], entries)
     for entry in entries:
         history.record(entry)
-    return Healed(table=name, position=position, since=since, version=history.last_number)
+    return HealResult(table=name, position=position, since=since, version=history.last_number)
 
 
-def skip_lost_log(tracker: Tracker) -> Healed:
+def skip_lost_log(tracker: Tracker) -> HealResult:
     """Goes on behind a part of the log that was purged before it was read: all tables are captured anew at its end.
 
     Between the last position that was read and there nothing is known, of any table.
@@ -129,7 +129,7 @@ def skip_lost_log(tracker: Tracker) -> Healed:
     tracker.store.heal((), (entry,), resolved=position, plans=(bridge,))
     history.record(entry)
     history.resolve(position)
-    return Healed(table=TableName("*", "*"), position=position, since=start, version=entry.number)
+    return HealResult(table=TableName("*", "*"), position=position, since=start, version=entry.number)
 
 
 def stops_of(tracker: Tracker, name: TableName) -> tuple[tuple[int, TableName, Quarantine], ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
-from connectors.recovery.healing import Healed, stops_of
+from connectors.recovery.healing import HealResult, stops_of
 from connectors.tracking.prepared_transactions import Commit, prepared_table
 from connectors.tracking.type_options import check_forms
 from connectors.tracking.walk import behind_event
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["override"]
 
 
-def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | None = None) -> Healed:
+def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | None = None) -> HealResult:
     """Applies *sql* in place of the statement at the table's stop; "": that one changed nothing.
 
     Args:
@@ -79,7 +79,7 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
         check_forms(plan, tracker.store.forms())
     healed = [(stop[0], stop[1]) for stop in stops]
     tracker.store.heal(healed, rereading.entries, plans=() if plan is None else (plan,))
-    return Healed(table=name, position=rereading.before, since=None, version=rereading.entries[0].number)
+    return HealResult(table=name, position=rereading.before, since=None, version=rereading.entries[0].number)
 
 
 def _plan_of(tracker: Tracker, place: Place, last: Plan) -> Plan:

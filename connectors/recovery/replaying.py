@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.history.versions import Version
 
-__all__ = ["Replayed", "earliest", "lacks_rows", "replay"]
+__all__ = ["ReplayPlan", "earliest", "lacks_rows", "replay"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayPlan:
     """The plan that reads the table again; ``anew``: into fresh targets."""
 
     table: TableName
@@ -71,7 +71,7 @@ def replay(
     *,
     behind: int = 0,
     seed: tuple[Plan, PlannedTable] | None = None,
-) -> Replayed:
+) -> ReplayPlan:
     """Stores the plan that reads a table again from *start* up to where the last plan ends.
 
     Args:
@@ -113,7 +113,7 @@ def replay(
     if seed:
         check_forms(plan, forms_of(replace(seed[0], tables=(seed[1],))))
     tracker.store.append_plan(plan)
-    return Replayed(table=name, plan=plan, anew=not behind)
+    return ReplayPlan(table=name, plan=plan, anew=not behind)
 
 
 def _present_name(tracker: Tracker, chain: Sequence[Version], table_id: int) -> TableName:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.tracking.tracker import Tracker
 
-__all__ = ["Shown", "Tail"]
+__all__ = ["Tail", "TailedRange"]
 
 _STEP_BYTES = 8 << 20
 _PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class TailedRange:
     """A range of the log.
 
     Attributes:
@@ -75,7 +75,7 @@ class Tail:
         self._stopped: set[StoppedTable] = set()
         self._ended: set[int] = set()
 
-    def shown(self, *, follow: bool = False) -> Iterator[Shown]:
+    def shown(self, *, follow: bool = False) -> Iterator[TailedRange]:
         """What the log holds from begin to end, part by part; with *follow* it waits for more and never ends by itself.
 
         Raises:
@@ -102,7 +102,7 @@ class Tail:
         """Closes the log."""
         self._tracker.close()
 
-    def _parts(self, plan: Plan) -> Iterator[Shown]:
+    def _parts(self, plan: Plan) -> Iterator[TailedRange]:
         tables = [table for table in plan.tables if self._is_wanted(table)]
         snapshots = {(table.table_id, v.version): v.snapshot for table in tables for v in table.versions}
         starting = {v.version: v for table in tables for v in table.versions if v.place is not None}
@@ -110,7 +110,7 @@ class Tail:
         stopped = tuple(self._newly_stopped())
         unlogged, self._unlogged = tuple(self._unlogged), []
         if stopped or unlogged:
-            yield Shown(versions=(), stopped=stopped, unlogged=unlogged, chunks=(), begun={})
+            yield TailedRange(versions=(), stopped=stopped, unlogged=unlogged, chunks=(), begun={})
         for planned in plan.ranges:
             chunks, ended, begun = [], [], dict[str, int]()
             reader, going_on = self._tracker.reader, [table for table in tables if table.table_id not in self._ended]
@@ -127,7 +127,7 @@ class Tail:
             versions = tuple(
                 v for _, v in sorted(starting.items()) if v.place is not None and _within(v.place, planned)
             )
-            yield Shown(versions=versions, stopped=tuple(ended), unlogged=(), chunks=tuple(chunks), begun=begun)
+            yield TailedRange(versions=versions, stopped=tuple(ended), unlogged=(), chunks=tuple(chunks), begun=begun)
 
     def _note_unlogged(self, table: TableName, place: Place, reason: str) -> None:
         if self._wanted is None or self._wanted(table):

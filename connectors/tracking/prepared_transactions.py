@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Commit",
+    "CommittedXa",
     "FindPrepared",
-    "Found",
+    "LocatedXa",
     "PreparedSchemas",
-    "Settled",
     "Stop",
-    "Walked",
+    "WalkedXa",
     "attached",
     "find_prepared",
     "prepared_table",
@@ -43,7 +43,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LocatedXa:
     """An XA transaction that was prepared before the scan that met its XA COMMIT, and that nobody knew of.
 
     Attributes:
@@ -56,24 +56,24 @@ class Found:
     touched: Collection[TableName]
 
 
-class Walked(Protocol):
+class WalkedXa(Protocol):
     """XA COMMITs, and what was rolled back, as a walk along the log has met them."""
 
     commits: list[Commit]
     rolled_back: list[RolledBack]
 
 
-FindPrepared = Callable[[str, Place], Found]
+FindPrepared = Callable[[str, Place], LocatedXa]
 
 
 def find_prepared(reader: Reader, start: LogPosition) -> FindPrepared:
     """What looks such transactions up for a scan from *start* on, by their xid and the place of the XA COMMIT."""
 
-    def find(xid: str, place: Place) -> Found:
+    def find(xid: str, place: Place) -> LocatedXa:
         xa, maps = reader.look_back(xid, place)
         begin = LogPosition(flavor=reader.flavor, gtids="", file=xa.file, offset=xa.offset, server=xa.server)
         touched, _ = touched_behind(reader, begin, Catalog(), until=start)
-        return Found(xa=xa, maps=maps, touched=touched)
+        return LocatedXa(xa=xa, maps=maps, touched=touched)
 
     return find
 
@@ -88,7 +88,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class CommittedXa:
     """An XA COMMIT with the captured tables that it touches, by id, and those that stop."""
 
     commit: Commit
@@ -134,7 +134,7 @@ class PreparedSchemas:
         versioned = tuple(replace(xa, version=xa.version or self._versions[_key(xa)]) for xa in pending)
         return replace(bound, position=replace(bound.position, pending=versioned))
 
-    def settle(self, item: XaCommitted, catalog: Catalog) -> Settled | None:
+    def settle(self, item: XaCommitted, catalog: Catalog) -> CommittedXa | None:
         """What an XA COMMIT brings under *catalog*; None: the rows stand behind the last bound, and were met in this walk."""
         reasons: dict[TableName, str] = {}
         if item.xa is None:
@@ -167,7 +167,7 @@ class PreparedSchemas:
                     stops.append(Stop(table=now.name, reason=why, table_id=now.table_id))
         commit = Commit(place=item.place, rows=PreparedRows(xa=xa, tables=tuple(tables)))
         named_stops = tuple(replace(stop, reason=f"{stop.reason}\n  for {xa}") for stop in stops)
-        return Settled(commit=commit, touched=frozenset(touched), stops=named_stops)
+        return CommittedXa(commit=commit, touched=frozenset(touched), stops=named_stops)
 
     def _is_forgotten(self, table_id: int, version: int) -> bool:
         first = self._history.first_number

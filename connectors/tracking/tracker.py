@@ -17,7 +17,7 @@ from connectors.tracking.continuity import Continuity
 from connectors.tracking.copied_rows import find_copied
 from connectors.tracking.first_schema import first_entry
 from connectors.tracking.head_check import HeadCheck
-from connectors.tracking.prepared_transactions import Walked, attached, find_prepared
+from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
 from connectors.tracking.scope import filter_text, stops_by_filter
 from connectors.tracking.type_options import check_forms, ranges_with_type_options
@@ -305,7 +305,7 @@ class Tracker:
             captured="" if last is None else last.captured,
         )
 
-    def ranges_of(self, walked: Walked, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:
+    def ranges_of(self, walked: WalkedXa, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:
         """The log from *start* to the last of *bounds* as a plan's ranges, with the XA transactions that were met there."""
         ranges = cut_ranges(start, bounds, self.range_bytes)
         ranges = attached(ranges, walked.rolled_back, walked.commits)

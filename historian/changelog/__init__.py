@@ -43,7 +43,7 @@ from historian.changelog.operations import (
 from historian.changelog.partial_folding import FROM, PartialNet, completed, missing_row, partial_net
 from historian.changelog.projection import project
 from historian.changelog.row_images import Mask, differing, differs, where
-from historian.changelog.state import Added, state_columns, up_to, without_positions
+from historian.changelog.state import AddedColumn, state_columns, up_to, without_positions
 
 __all__ = [
     "ABSENT",
@@ -62,7 +62,7 @@ __all__ = [
     "SYSTEM_COLUMNS",
     "UNSEEN",
     "WHOLE_IMAGES",
-    "Added",
+    "AddedColumn",
     "Chunk",
     "Mask",
     "Op",

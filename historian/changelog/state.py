@@ -18,11 +18,11 @@ from historian.history.prefix import holds
 from historian.positions import FilePosition, LogPosition
 from historian.positions.places import Place
 
-__all__ = ["Added", "project_changelog", "state_columns", "up_to", "without_positions"]
+__all__ = ["AddedColumn", "project_changelog", "state_columns", "up_to", "without_positions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
+class AddedColumn:
     """What rows from before a column was added read in it.
 
     Attributes:
@@ -39,7 +39,7 @@ def project_changelog(
     key: Sequence[str] = (),
     *,
     until: int | LogPosition | None = None,
-    added: Mapping[str, Added] | None = None,
+    added: Mapping[str, AddedColumn] | None = None,
 ) -> pa.Table:
     """The state that a changelog leads to: ``event_time``, where it has one, and the data columns, one row a key.
 

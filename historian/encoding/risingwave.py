@@ -17,7 +17,7 @@ from historian.encoding.kernels import plain as kernels
 from historian.encoding.kernels.memory import gather, scatter, signed_values, with_prefix
 from historian.encoding.risingwave_values import DAYS_BEFORE_1970, MAX_DECIMAL_SCALE, read_value, write_value
 from historian.encoding.values import (
-    Found,
+    ColumnCells,
     boolean_array,
     bytes_array,
     decimal_array,
@@ -60,7 +60,7 @@ def encode_risingwave(rows: pa.RecordBatch) -> pa.Array:
     return cells(Datums(data=out, starts=bounds[:-1], lengths=np.diff(bounds), valid=whole))
 
 
-def read_columns(rows: Found, schema: pa.Schema) -> list[tuple[pa.Array, NDArray[np.bool_]]]:
+def read_columns(rows: ColumnCells, schema: pa.Schema) -> list[tuple[pa.Array, NDArray[np.bool_]]]:
     """Of rows in RisingWave's form: the values of each field of *schema*, and in which rows it is missing.
 
     Raises:
@@ -74,7 +74,7 @@ def read_columns(rows: Found, schema: pa.Schema) -> list[tuple[pa.Array, NDArray
     require_whole(wrong, rows, "encoded row")
     columns = []
     for w, field in enumerate(schema):
-        found = Found(data=rows.data, starts=starts[w], lengths=lengths[w], states=states[w])
+        found = ColumnCells(data=rows.data, starts=starts[w], lengths=lengths[w], states=states[w])
         columns.append((_array(found, field), found.states == 0))
     return columns
 
@@ -165,7 +165,7 @@ def _one_by_one(field: pa.Field, array: pa.Array, valid: NDArray[np.bool_]) -> D
     return Datums(data=np.frombuffer(b"".join(values), np.uint8), starts=starts, lengths=lengths, valid=valid)
 
 
-def _array(found: Found, field: pa.Field) -> pa.Array:
+def _array(found: ColumnCells, field: pa.Field) -> pa.Array:
     kind, where, valid = field.type, field.name, found.valid
     if _is_plain_bytes(kind):
         return bytes_array(_without_prefix(found, where), kind, where)
@@ -183,16 +183,16 @@ def _array(found: Found, field: pa.Field) -> pa.Array:
     return _array_one_by_one(found, field)
 
 
-def _without_prefix(found: Found, where: str) -> Found:
+def _without_prefix(found: ColumnCells, where: str) -> ColumnCells:
     valid = found.valid
     require(bool((found.lengths[valid] >= 4).all()), where)
     stated = np.empty(len(valid), np.int64)
     signed_values(found.data, found.starts, np.where(valid, 4, 0), stated)
     require(bool((stated == np.where(valid, found.lengths - 4, 0)).all()), where)
-    return Found(data=found.data, starts=found.starts + 4, lengths=found.lengths - 4, states=found.states)
+    return ColumnCells(data=found.data, starts=found.starts + 4, lengths=found.lengths - 4, states=found.states)
 
 
-def _records(found: Found, form: np.dtype[Any], where: str) -> NDArray[Any]:
+def _records(found: ColumnCells, form: np.dtype[Any], where: str) -> NDArray[Any]:
     """Values of a fixed form, zero where there is none."""
     valid, width = found.valid, form.itemsize
     require(bool((found.lengths[valid] == width).all()), where)
@@ -203,7 +203,7 @@ def _records(found: Found, form: np.dtype[Any], where: str) -> NDArray[Any]:
     return data.ravel().view(form)
 
 
-def _decimal_array(found: Found, kind: pa.DataType, where: str) -> pa.Array:
+def _decimal_array(found: ColumnCells, kind: pa.DataType, where: str) -> pa.Array:
     form = np.dtype(
         [("special", "u1"), ("unused", "u1"), ("scale", "u1"), ("sign", "u1"), ("low", "<u8"), ("high", "<u4")]
     )
@@ -218,7 +218,7 @@ def _decimal_array(found: Found, kind: pa.DataType, where: str) -> pa.Array:
     return decimal_array(wide, np.where(found.valid, parts["scale"].astype(np.int64), -1), kind, where)
 
 
-def _timestamps(found: Found, kind: pa.DataType, where: str) -> pa.Array:
+def _timestamps(found: ColumnCells, kind: pa.DataType, where: str) -> pa.Array:
     valid = found.valid
     parts = _records(found, np.dtype([("seconds", "<i8"), ("nanos", "<u4")]), where)
     seconds, nanos = parts["seconds"], parts["nanos"].astype(np.int64)
@@ -228,7 +228,7 @@ def _timestamps(found: Found, kind: pa.DataType, where: str) -> pa.Array:
     return fixed_array(seconds * _SECOND_US + nanos // 1000, valid, kind)
 
 
-def _array_one_by_one(found: Found, field: pa.Field) -> pa.Array:
+def _array_one_by_one(found: ColumnCells, field: pa.Field) -> pa.Array:
     data = found.data.tobytes()
     values: list[Any] = []
     for start, length, valid in zip(found.starts.tolist(), found.lengths.tolist(), found.valid.tolist(), strict=True):

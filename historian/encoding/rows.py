@@ -13,7 +13,7 @@ from historian.encoding.datums import bytes_of, cells, datums_of, join, kind_of,
 from historian.encoding.fields import field_id, row_schema
 from historian.encoding.kernels import containers as kernels
 from historian.encoding.risingwave import read_columns
-from historian.encoding.values import Found, array_of, find, require_whole
+from historian.encoding.values import ColumnCells, array_of, find, require_whole
 from historian.errors import HistorianError, RowCorrupt
 from historian.schema.snapshots import Snapshot
 from historian.values.texts import initial_scalar
@@ -99,7 +99,7 @@ def decode_rows(encoded: pa.Array, schema: pa.Schema, default: _Default | None =
 
 def _decoded(encoded: pa.Array, schema: pa.Schema, default: _Default | None) -> list[pa.Array]:
     datums = bytes_of(encoded, valid_of(encoded))
-    rows = Found(
+    rows = ColumnCells(
         data=datums.data, starts=datums.starts, lengths=datums.lengths, states=np.full(len(datums), 2, np.int64)
     )
     found = zip(schema, _columns(rows, schema, _is_second(rows)), strict=True)
@@ -109,7 +109,7 @@ def _decoded(encoded: pa.Array, schema: pa.Schema, default: _Default | None) -> 
 _Column = tuple[pa.Array, "NDArray[np.bool_]"]
 
 
-def _columns(rows: Found, schema: pa.Schema, second: NDArray[np.bool_]) -> list[_Column]:
+def _columns(rows: ColumnCells, schema: pa.Schema, second: NDArray[np.bool_]) -> list[_Column]:
     """Each column's values and where it is missing."""
     if second.all():
         return _second(rows, schema)
@@ -124,7 +124,7 @@ def _columns(rows: Found, schema: pa.Schema, second: NDArray[np.bool_]) -> list[
     ]
 
 
-def _is_second(rows: Found) -> NDArray[np.bool_]:
+def _is_second(rows: ColumnCells) -> NDArray[np.bool_]:
     """Which cells are of the second form, by the first byte; all must be of the first or second."""
     flags = np.zeros(len(rows.starts), np.uint8)
     some = rows.lengths > 0
@@ -135,11 +135,13 @@ def _is_second(rows: Found) -> NDArray[np.bool_]:
     return second
 
 
-def _chosen(rows: Found, chosen: NDArray[np.bool_]) -> Found:
-    return Found(data=rows.data, starts=rows.starts[chosen], lengths=rows.lengths[chosen], states=rows.states[chosen])
+def _chosen(rows: ColumnCells, chosen: NDArray[np.bool_]) -> ColumnCells:
+    return ColumnCells(
+        data=rows.data, starts=rows.starts[chosen], lengths=rows.lengths[chosen], states=rows.states[chosen]
+    )
 
 
-def _second(rows: Found, schema: pa.Schema) -> list[_Column]:
+def _second(rows: ColumnCells, schema: pa.Schema) -> list[_Column]:
     wrong = kernels.wrong_checksum(rows.data, rows.starts, rows.lengths)
     require_whole(wrong, rows, "encoded row with a right checksum")
     columns = find(rows, [field_id(field) for field in schema])

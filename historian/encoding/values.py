@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Found",
+    "ColumnCells",
     "array_of",
     "boolean_array",
     "bytes_array",
@@ -37,7 +37,7 @@ _CONTAINER = "encoded row, struct, list or map"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ColumnCells:
     """Values of one column as they were found in containers.
 
     Attributes:
@@ -57,12 +57,12 @@ class Found:
         valid: NDArray[np.bool_] = self.states >= 2
         return valid
 
-    def take(self, chosen: NDArray[np.bool_]) -> Found:
+    def take(self, chosen: NDArray[np.bool_]) -> ColumnCells:
         """Only the chosen values; the others are not there."""
         return replace(self, lengths=np.where(chosen, self.lengths, 0), states=np.where(chosen, self.states, 0))
 
 
-def find(containers: Found, ids: list[int]) -> list[Found]:
+def find(containers: ColumnCells, ids: list[int]) -> list[ColumnCells]:
     """The columns of those ids in each container. Raises :class:`RowCorrupt` where one is no valid one."""
     shape = (len(ids), len(containers.starts))
     starts, lengths, states = (np.zeros(shape, np.int64) for _ in range(3))
@@ -72,11 +72,12 @@ def find(containers: Found, ids: list[int]) -> list[Found]:
     )
     require_whole(wrong, containers, _CONTAINER)
     return [
-        Found(data=containers.data, starts=starts[w], lengths=lengths[w], states=states[w]) for w in range(len(ids))
+        ColumnCells(data=containers.data, starts=starts[w], lengths=lengths[w], states=states[w])
+        for w in range(len(ids))
     ]
 
 
-def array_of(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def array_of(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     """The values as *type_*; NULL where there is none.
 
     Numbers are read as any type of number that holds them exactly, and everything else as what it was written as.
@@ -119,7 +120,7 @@ def require(right: bool, where: str) -> None:  # noqa: FBT001 a condition, like 
         raise RowCorrupt("bytes are no encoded values of this kind", where=where)
 
 
-def require_whole(wrong: int, rows: Found, what: str) -> None:
+def require_whole(wrong: int, rows: ColumnCells, what: str) -> None:
     """Raises :class:`RowCorrupt` with the first bytes of value number *wrong*, if that is not negative."""
     if wrong >= 0:
         start = rows.starts[wrong]
@@ -129,7 +130,7 @@ def require_whole(wrong: int, rows: Found, what: str) -> None:
         )
 
 
-def integers(found: Found, where: str, widths: tuple[int, ...] = (1, 2, 4, 8)) -> NDArray[np.int64]:
+def integers(found: ColumnCells, where: str, widths: tuple[int, ...] = (1, 2, 4, 8)) -> NDArray[np.int64]:
     """The values as signed numbers, 0 where there is none. Raises :class:`RowCorrupt` for others than *widths* bytes."""
     counts = np.bincount(np.minimum(found.lengths[found.valid], 16))
     require(set(np.flatnonzero(counts).tolist()) <= set(widths), where)
@@ -144,14 +145,14 @@ def fixed_array(numbers: NDArray[Any], valid: NDArray[np.bool_], type_: pa.DataT
     return pa.Array.from_buffers(type_, len(valid), [validity, pa.py_buffer(np.ascontiguousarray(numbers))])
 
 
-def boolean_array(found: Found, where: str) -> pa.Array:
+def boolean_array(found: ColumnCells, where: str) -> pa.Array:
     """Single bytes, 0 and 1, as booleans."""
     numbers = integers(found, where, (1,))
     require(bool(np.isin(numbers, (0, 1)).all()), where)
     return pa.array(numbers == 1, pa.bool_(), mask=~found.valid)
 
 
-def _fixed(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def _fixed(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     numbers = integers(found, where)
     if pa.types.is_signed_integer(type_):
         return _fit(fixed_array(numbers, found.valid, pa.int64()), type_, where)
@@ -160,11 +161,11 @@ def _fixed(found: Found, type_: pa.DataType, where: str) -> pa.Array:
     return fixed_array(numbers.astype(f"i{width}"), found.valid, type_)
 
 
-def _booleans(found: Found, _: pa.DataType, where: str) -> pa.Array:
+def _booleans(found: ColumnCells, _: pa.DataType, where: str) -> pa.Array:
     return boolean_array(found, where)
 
 
-def _floats(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def _floats(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     bits = integers(found, where, (4, 8))
     short = found.lengths == 4
     if pa.types.is_float32(type_) and short[found.valid].all():
@@ -185,7 +186,7 @@ def _floats(found: Found, type_: pa.DataType, where: str) -> pa.Array:
     return values.cast(type_)
 
 
-def _decimals(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def _decimals(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     valid, lengths = found.valid, found.lengths
     require(bool(((lengths[valid] >= 2) & (lengths[valid] <= 17)).all()), where)
     wide = np.empty((len(valid), 16), np.uint8)
@@ -210,7 +211,7 @@ def decimal_array(wide: NDArray[Any], scales: NDArray[np.int64], type_: pa.DataT
     return result
 
 
-def bytes_array(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def bytes_array(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     """The bytes themselves as texts or binaries. Raises :class:`RowCorrupt` where a text is no UTF-8."""
     lengths = np.where(found.valid, found.lengths, 0)
     ends = np.concatenate(([0], np.cumsum(lengths)))
@@ -227,7 +228,7 @@ def bytes_array(found: Found, type_: pa.DataType, where: str) -> pa.Array:
     return array
 
 
-def _containers(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def _containers(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     if pa.types.is_struct(type_):
         return _structs(found, type_, where)
     validity = None if found.valid.all() else pa.array(found.valid).buffers()[1]
@@ -240,7 +241,7 @@ def _containers(found: Found, type_: pa.DataType, where: str) -> pa.Array:
     return pa.Array.from_buffers(type_, len(found.starts), [validity, offsets], children=[entries])
 
 
-def _structs(found: Found, type_: pa.DataType, where: str) -> pa.Array:
+def _structs(found: ColumnCells, type_: pa.DataType, where: str) -> pa.Array:
     fields = [type_.field(i) for i in range(type_.num_fields)]
     columns = find(found, [field_id(field) for field in fields])
     arrays = [array_of(c, f.type, f"{where}.{f.name}") for c, f in zip(columns, fields, strict=True)]
@@ -248,7 +249,7 @@ def _structs(found: Found, type_: pa.DataType, where: str) -> pa.Array:
     return pa.Array.from_buffers(type_, len(found.starts), [validity], children=arrays)
 
 
-def _elements(found: Found) -> tuple[NDArray[np.int64], Found]:
+def _elements(found: ColumnCells) -> tuple[NDArray[np.int64], ColumnCells]:
     """Where each list's elements begin, and all elements."""
     first = np.zeros(len(found.starts) + 1, np.int64)
     wrong = kernels.count_elements(found.data, found.starts, found.lengths, found.valid, first)
@@ -256,10 +257,10 @@ def _elements(found: Found) -> tuple[NDArray[np.int64], Found]:
     starts, lengths, states = (np.zeros(first[-1], np.int64) for _ in range(3))
     wrong = kernels.find_elements(found.data, found.starts, found.lengths, first, starts, lengths, states)
     require_whole(wrong, found, _CONTAINER)
-    return first, Found(data=found.data, starts=starts, lengths=lengths, states=states)
+    return first, ColumnCells(data=found.data, starts=starts, lengths=lengths, states=states)
 
 
-def _entries(found: Found, type_: pa.DataType, where: str) -> tuple[NDArray[np.int64], pa.Array]:
+def _entries(found: ColumnCells, type_: pa.DataType, where: str) -> tuple[NDArray[np.int64], pa.Array]:
     """Where each map's entries begin, and all entries: a map is a list of keys and one of items."""
     first, both = _elements(found)
     require(bool((np.diff(first)[found.valid] == 2).all()), where)
@@ -273,7 +274,7 @@ def _entries(found: Found, type_: pa.DataType, where: str) -> tuple[NDArray[np.i
     return bounds, pa.StructArray.from_arrays(arrays, fields=[type_.key_field, type_.item_field])
 
 
-def _part(found: Found, both: Found, at: NDArray[np.int64]) -> Found:
+def _part(found: ColumnCells, both: ColumnCells, at: NDArray[np.int64]) -> ColumnCells:
     """One of the two lists of each map; not there where the map is not."""
     shape = len(found.starts)
     starts, lengths, states = (np.zeros(shape, np.int64) for _ in range(3))
@@ -282,7 +283,7 @@ def _part(found: Found, both: Found, at: NDArray[np.int64]) -> Found:
     return replace(both, starts=starts, lengths=lengths, states=states)
 
 
-_READ: dict[Kind, Callable[[Found, pa.DataType, str], pa.Array]] = {
+_READ: dict[Kind, Callable[[ColumnCells, pa.DataType, str], pa.Array]] = {
     Kind.CONTAINER: _containers,
     Kind.INTEGER: _fixed,
     Kind.FLOAT: _floats,

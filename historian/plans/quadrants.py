@@ -22,10 +22,10 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 from historian.values.texts import initial_scalar
 
-__all__ = ["Fate", "Reconciled", "reconcile"]
+__all__ = ["ReconciledRows", "RowFate", "reconcile"]
 
 
-class Fate(Enum):
+class RowFate(Enum):
     """What becomes of rows: they go on, are gone already, or come back when the schema in force has moved on."""
 
     KEEP = "keep"
@@ -34,15 +34,15 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled:
+class ReconciledRows:
     """``rows`` under the schema in force where they go on, else None; ``reason`` says why they do not, else ""."""
 
-    fate: Fate
+    fate: RowFate
     rows: pa.RecordBatch | None = None
     reason: str = ""
 
 
-def reconcile(rows: pa.RecordBatch, versions: Sequence[Version], *, written: int, in_force: int) -> Reconciled:
+def reconcile(rows: pa.RecordBatch, versions: Sequence[Version], *, written: int, in_force: int) -> ReconciledRows:
     """What rows of version *written* are under version *in_force*.
 
     Data and schema of one version: the rows as they are. Data that follow: the rows by column id, with the defaults of added
@@ -66,15 +66,15 @@ def reconcile(rows: pa.RecordBatch, versions: Sequence[Version], *, written: int
     if held is None or held.snapshot is None:
         raise UnknownTable("rows of a table that was not there", where=f"version {written}", found=held and held.name)
     if now is None:
-        return Reconciled(fate=Fate.WAIT, reason=f"{held.name} is yet to be created")
+        return ReconciledRows(fate=RowFate.WAIT, reason=f"{held.name} is yet to be created")
     crossed = _crossed(versions, held, now)
     gone = any(retracts(edit) for _, edit in crossed)
     if held.number <= now.number:
         if gone or now.snapshot is None:
-            return Reconciled(fate=Fate.SKIP, reason=f"the rows went with a statement on {held.name}")
+            return ReconciledRows(fate=RowFate.SKIP, reason=f"the rows went with a statement on {held.name}")
         return _following(rows, held.snapshot, now)
     if gone or now.snapshot is None:
-        return Reconciled(fate=Fate.WAIT, reason=f"{held.name} is yet to be emptied")
+        return ReconciledRows(fate=RowFate.WAIT, reason=f"{held.name} is yet to be emptied")
     return _preceding(rows, held.snapshot, now.snapshot, crossed)
 
 
@@ -103,7 +103,7 @@ def _crossed(versions: Sequence[Version], one: Version, other: Version) -> _Cros
     return crossed
 
 
-def _following(rows: pa.RecordBatch, written: Snapshot, now: Version) -> Reconciled:
+def _following(rows: pa.RecordBatch, written: Snapshot, now: Version) -> ReconciledRows:
     assert now.snapshot is not None  # noqa: S101 the caller has looked; for the type checker
     if written.primary_key != now.snapshot.primary_key:
         raise TableStopped(
@@ -113,21 +113,23 @@ def _following(rows: pa.RecordBatch, written: Snapshot, now: Version) -> Reconci
             found=written.primary_key,
             next_step="`historian heal`",
         )
-    return Reconciled(fate=Fate.KEEP, rows=project(rows, written, now.snapshot))
+    return ReconciledRows(fate=RowFate.KEEP, rows=project(rows, written, now.snapshot))
 
 
-def _preceding(rows: pa.RecordBatch, written: Snapshot, now: Snapshot, crossed: _Crossed) -> Reconciled:
+def _preceding(rows: pa.RecordBatch, written: Snapshot, now: Snapshot, crossed: _Crossed) -> ReconciledRows:
     if written.primary_key != now.primary_key:
-        return Reconciled(fate=Fate.WAIT, reason=f"the key of {now.name} is yet to change")
+        return ReconciledRows(fate=RowFate.WAIT, reason=f"the key of {now.name} is yet to change")
     if any(cuts(edit, before) for before, edit in crossed):
-        return Reconciled(fate=Fate.WAIT, reason=f"values of {now.name} are yet to change their meaning")
+        return ReconciledRows(fate=RowFate.WAIT, reason=f"values of {now.name} are yet to change their meaning")
     for column in written.columns:
         if now.column_by_id(column.id) is None:
             values, first = rows.column(physical_name(column.id)), initial_scalar(column)
             same = pc.equal(values, first) if first.is_valid else pc.is_null(values)
             if not pc.all(pc.fill_null(same, False), min_count=0).as_py():
-                return Reconciled(fate=Fate.WAIT, reason=f"{now.name}.{column.name} is yet to be added, and has values")
+                return ReconciledRows(
+                    fate=RowFate.WAIT, reason=f"{now.name}.{column.name} is yet to be added, and has values"
+                )
     try:
-        return Reconciled(fate=Fate.KEEP, rows=project(rows, written, now))
+        return ReconciledRows(fate=RowFate.KEEP, rows=project(rows, written, now))
     except ValueUnrepresentable as error:
-        return Reconciled(fate=Fate.WAIT, reason=str(error))
+        return ReconciledRows(fate=RowFate.WAIT, reason=str(error))

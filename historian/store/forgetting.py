@@ -21,11 +21,11 @@ from historian.store.recording import forget_plans, forget_snapshots
 from historian.store.tables import edits, entries, gaps, plans, progress
 from historian.store.timelines import insert_entries
 
-__all__ = ["Forgotten", "forget", "forget_purged"]
+__all__ = ["ForgetResult", "forget", "forget_purged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class ForgetResult:
     """What was forgotten.
 
     Attributes:
@@ -41,7 +41,7 @@ class Forgotten:
     plans: int
 
 
-def forget(connection: Connection, history: History, before: LogPosition, held: Iterable[int]) -> Forgotten:
+def forget(connection: Connection, history: History, before: LogPosition, held: Iterable[int]) -> ForgetResult:
     """Forgets versions that went out of force before *before*, and plans that everyone has behind him.
 
     Args:
@@ -76,7 +76,9 @@ def forget(connection: Connection, history: History, before: LogPosition, held: 
         begin = history.origin
     forget_snapshots(connection)
     now = _count(connection)
-    return Forgotten(position=begin, needed=needed, entries=earlier[0] - now[0], edits=earlier[1] - now[1], plans=gone)
+    return ForgetResult(
+        position=begin, needed=needed, entries=earlier[0] - now[0], edits=earlier[1] - now[1], plans=gone
+    )
 
 
 def forget_purged(connection: Connection, start: LogPosition) -> int:

@@ -22,7 +22,7 @@ from historian.store.contents import loosened, references, unpack
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
-from historian.store.forgetting import Forgotten, forget, forget_purged
+from historian.store.forgetting import ForgetResult, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease
 from historian.store.migration import prepare
 from historian.store.recording import (
@@ -173,7 +173,7 @@ class Store:
         """The history of all that is recorded; *empty* carries the server's defaults."""
         return self._transactions.read(lambda connection: self._read_history(connection, empty))
 
-    def forget(self, before: LogPosition, held: Iterable[int] = ()) -> Forgotten:
+    def forget(self, before: LogPosition, held: Iterable[int] = ()) -> ForgetResult:
         """Forgets versions that went out of force before *before*, and plans that everyone has behind him.
 
         What the oldest plan needs that some target or stream has not, is kept. Safe beside a run, and to repeat.

@@ -10,11 +10,11 @@ from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from sinks.contract.chunks import Chunks
 
-__all__ = ["DryRun", "Foreseen", "Recovered", "Sink", "TargetStatus"]
+__all__ = ["DryRun", "DryRunResult", "RecoveredStore", "Sink", "TargetStatus"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class RecoveredStore:
     """What a sink holds of a connector, enough to rebuild a lost store: its identity, whole timeline and plans, oldest first."""
 
     connector: str
@@ -43,7 +43,7 @@ class TargetStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class DryRunResult:
     """What one target of a table would do with a plan.
 
     Attributes:
@@ -62,14 +62,14 @@ class Foreseen:
 class DryRun(Protocol):
     """A sink that writes nothing: it begins without tables and keeps in memory what plans would make of it."""
 
-    def take(self, plan: Plan) -> Sequence[Foreseen]:
+    def take(self, plan: Plan) -> Sequence[DryRunResult]:
         """What the targets would do with *plan*, which has edits and no rows. A table that stops is left out from then on."""
 
 
 class Sink(Protocol):
     """A place that plans are written to, exactly once each. One connector writes to it."""
 
-    def recover(self) -> Recovered | None:
+    def recover(self) -> RecoveredStore | None:
         """What is held of an earlier run; None where nothing is. Reads only. Retryable."""
 
     def open(self, connector: str) -> int | None:

@@ -34,7 +34,7 @@ class TableLocation:
         key: ids of the columns that tell rows apart in place of a primary key, with commas; "": the primary key does.
         columns: what is done to its columns, see :class:`sinks.shaping.bindings.Bindings`; "" where they are as in the source.
         evolved: what was decided about its edits (:class:`sinks.contract.decisions.Decisions`).
-        shards: of tables that are one here, what is known of them (:class:`sinks.shards.group.Noted`); "" where it is one table.
+        shards: of tables that are one here, what is known of them (:class:`sinks.shards.group.GroupStates`); "" where it is one table.
     """
 
     table_id: int

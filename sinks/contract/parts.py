@@ -17,7 +17,7 @@ from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.shard_edits import ClearShard
 from sinks.contract.tables import occupants
 
-__all__ = ["STEPS", "ChunkRows", "Counted", "Part", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
+__all__ = ["STEPS", "ChunkRows", "Part", "RowCounts", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
 
 STEPS = 1_000_000
 """Transaction versions that a plan may use: version = plan * STEPS + step."""
@@ -198,7 +198,7 @@ def _has_rows(table: PlannedTable, rows: ChunkRows) -> bool:
     return any((table.table_id, version.segment) in rows for version in table.versions)
 
 
-class Counted(NamedTuple):
+class RowCounts(NamedTuple):
     """What the chunks of a plan hold.
 
     Attributes:
@@ -212,7 +212,7 @@ class Counted(NamedTuple):
     partial: frozenset[tuple[int, int]]
 
 
-def count_rows(chunks: Chunks) -> Counted:
+def count_rows(chunks: Chunks) -> RowCounts:
     """Counts the rows of chunks, without looking into them."""
     found: dict[tuple[int, int], dict[int, int]] = {}
     stops: dict[int, str] = {}
@@ -222,7 +222,7 @@ def count_rows(chunks: Chunks) -> Counted:
             continue
         found.setdefault((head.table_id, head.segment), {})[head.sequence] = head.row_count
     partial = frozenset((head.table_id, head.segment) for head in chunks.heads if head.lacks)
-    return Counted(found, stops, partial)
+    return RowCounts(found, stops, partial)
 
 
 def check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from historian.errors import TableStopped
 from historian.plans.plans import Plan
-from sinks.contract.base import Foreseen
+from sinks.contract.base import DryRunResult
 from sinks.contract.locations import TableLocations
 from sinks.contract.parts import Part, parts_of
 from sinks.contract.tables import assign
@@ -24,12 +24,12 @@ class ParquetDryRun:
         self._settings = settings
         self._locations: TableLocations = {}
 
-    def take(self, plan: Plan) -> Sequence[Foreseen]:
+    def take(self, plan: Plan) -> Sequence[DryRunResult]:
         """See :class:`sinks.contract.base.DryRun`."""
         self._locations = assign(self._locations, plan, self._settings)
         return [foreseen for part in parts_of(plan, self._locations, {}) for foreseen in self._part(part)]
 
-    def _part(self, part: Part) -> Iterator[Foreseen]:
+    def _part(self, part: Part) -> Iterator[DryRunResult]:
         location = part.location
         try:
             if part.last is not None:
@@ -39,10 +39,10 @@ class ParquetDryRun:
                 **self._locations,
                 location.table_id: replace(location, stopped=str(error), stopped_in=part.plan),
             }
-            yield Foreseen(table=location.name, target="", kind="table", stopped=str(error))
+            yield DryRunResult(table=location.name, target="", kind="table", stopped=str(error))
             return
         effects = ["a -R for each row that the table held"] if part.clears is not None and part.base is not None else []
         if part.last is not None:
             columns = ", ".join(f"{column.name} {column.type}" for column in part.last.columns)
             effects.append(f"files from here on have {columns}")
-        yield Foreseen(table=location.name, target=location.changelog, kind="changelog", effects=tuple(effects))
+        yield DryRunResult(table=location.name, target=location.changelog, kind="changelog", effects=tuple(effects))

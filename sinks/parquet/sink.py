@@ -13,7 +13,7 @@ from historian.changelog.operations import RESERVED_COLUMNS
 from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
-from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
 from sinks.contract.locations import TableLocation
@@ -46,12 +46,12 @@ class ParquetSink:
         self._connector = ""
         self._held: HeldPlan | None = None
 
-    def recover(self) -> Recovered | None:
+    def recover(self) -> RecoveredStore | None:
         """See :class:`sinks.contract.base.Sink`."""
         held = [self._ledger.read(number) for number in self._ledger.numbers()]
         if not held:
             return None
-        return Recovered(
+        return RecoveredStore(
             connector=held[-1].plan.connector,
             timeline=tuple(entry for one in held for entry in one.changes),
             plans=tuple(one.plan for one in held),

@@ -17,7 +17,7 @@ from historian.changelog.chunks import Chunk, chunk_row, chunks_of
 from historian.changelog.operations import physical_name
 from historian.schema.snapshots import Column, Snapshot
 from sinks.shaping.expressions import seen_columns, seen_schema
-from sinks.shaping.rows import Evaluated, shaped_chunk
+from sinks.shaping.rows import EvaluatedRows, shaped_chunk
 from sinks.shaping.tables import TableShape
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def _terms(shape: TableShape) -> list[SparkColumn]:
     ]
 
 
-def _evaluated(rows: pa.Table, shape: TableShape) -> Evaluated:
+def _evaluated(rows: pa.Table, shape: TableShape) -> EvaluatedRows:
     columns = {name: rows.column(name).combine_chunks() for name in rows.schema.names}
     computed = {column.id: columns[physical_name(column.id)] for column in shape.computed}
-    return Evaluated(keep=columns[_KEEP], computed=computed)
+    return EvaluatedRows(keep=columns[_KEEP], computed=computed)
 
 
 def _some(chunk: Chunk) -> Iterator[Chunk]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["Analysed", "Expressions", "Wrong", "seen_columns", "seen_schema"]
+__all__ = ["AnalysedExpression", "ExpressionProblem", "Expressions", "seen_columns", "seen_schema"]
 
 _TYPES: Mapping[str, ColumnType] = {
     "boolean": ColumnType(name="bit", length=1),
@@ -43,7 +43,7 @@ _ELSEWHERE = re.compile("Current.*|Now|LocalTimestamp|.*Subquery|ListQuery|Exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysed:
+class AnalysedExpression:
     """An expression that Spark understands.
 
     Attributes:
@@ -56,7 +56,7 @@ class Analysed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class ExpressionProblem:
     """Why an expression cannot be used."""
 
     reason: str
@@ -67,14 +67,14 @@ class Expressions:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._known: dict[tuple[str, str], Analysed | Wrong] = {}
+        self._known: dict[tuple[str, str], AnalysedExpression | ExpressionProblem] = {}
 
     def computed(self, snapshot: Snapshot, bindings: Bindings) -> tuple[Column, ...]:
         """The columns that the rules of a table add to *snapshot*; those that cannot be are left out."""
         columns = []
         for at, (name, text) in enumerate(bindings.rules.compute, 1):
             found = self.analysed(text, snapshot, bindings)
-            if isinstance(found, Analysed):
+            if isinstance(found, AnalysedExpression):
                 columns.append(Column(id=COMPUTED_IDS + at, name=name, type=found.type))
         return tuple(columns)
 
@@ -83,7 +83,7 @@ class Expressions:
         found = []
         for where, text in _texts(bindings):
             one = self.analysed(text, snapshot, bindings)
-            if isinstance(one, Wrong):
+            if isinstance(one, ExpressionProblem):
                 found.append((where, one.reason))
             elif where == "where" and one.type != _TYPES["boolean"]:
                 found.append((where, f"expected a boolean, found {one.type}"))
@@ -92,9 +92,9 @@ class Expressions:
     def uses(self, snapshot: Snapshot, bindings: Bindings) -> frozenset[int]:
         """Ids of the columns that the expressions of a table take values of."""
         found = (self.analysed(text, snapshot, bindings) for _, text in _texts(bindings))
-        return frozenset(used for one in found if isinstance(one, Analysed) for used in one.uses)
+        return frozenset(used for one in found if isinstance(one, AnalysedExpression) for used in one.uses)
 
-    def analysed(self, text: str, snapshot: Snapshot, bindings: Bindings) -> Analysed | Wrong:
+    def analysed(self, text: str, snapshot: Snapshot, bindings: Bindings) -> AnalysedExpression | ExpressionProblem:
         """What *text* means for rows under *snapshot*."""
         columns = seen_columns(snapshot, bindings)
         schema = seen_schema(columns)
@@ -103,31 +103,33 @@ class Expressions:
             self._known[key] = self._analyse(text, columns, schema)
         return self._known[key]
 
-    def _analyse(self, text: str, columns: Mapping[str, Column], schema: StructType) -> Analysed | Wrong:
+    def _analyse(
+        self, text: str, columns: Mapping[str, Column], schema: StructType
+    ) -> AnalysedExpression | ExpressionProblem:
         from pyspark.errors import PySparkException
 
         try:
             rows: Any = self._spark.createDataFrame([], schema).selectExpr(f"({text}) AS value")
             plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 what Python's API does not tell
         except PySparkException as error:
-            return Wrong(str(error).strip().splitlines()[0])
+            return ExpressionProblem(str(error).strip().splitlines()[0])
         nodes = [plan.getClass().getSimpleName(), plan.child().getClass().getSimpleName()]
         if nodes[0] != "Project" or nodes[1] not in ("LocalRelation", "LogicalRDD"):
-            return Wrong(f"expected a value for each row by itself, found {nodes[0]} of {nodes[1]}")
+            return ExpressionProblem(f"expected a value for each row by itself, found {nodes[0]} of {nodes[1]}")
         named = plan.projectList().head()
         if not named.deterministic():
-            return Wrong("expected the same value whenever it is computed")
+            return ExpressionProblem("expected the same value whenever it is computed")
         inner = list(_nodes(named))
         for name in (n.getClass().getSimpleName() for n in inner):
             if _ELSEWHERE.fullmatch(name):
-                return Wrong(f"expected a value that depends on the row alone, found {name}")
+                return ExpressionProblem(f"expected a value that depends on the row alone, found {name}")
         kind = _column_type(rows.schema[0].dataType)
         if kind is None:
-            return Wrong(
+            return ExpressionProblem(
                 f"expected one of {', '.join(_TYPES)}, decimal; found {rows.schema[0].dataType.simpleString()}"
             )
         used = {n.name() for n in inner if n.getClass().getSimpleName() == "AttributeReference"}
-        return Analysed(type=kind, uses=frozenset(columns[name].id for name in used))
+        return AnalysedExpression(type=kind, uses=frozenset(columns[name].id for name in used))
 
 
 def seen_columns(snapshot: Snapshot, bindings: Bindings) -> dict[str, Column]:

@@ -22,7 +22,7 @@ from sinks.shaping.tables import NEXT, TableShape, misfits, shape_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Seen", "Shaped", "Shaper", "bound_locations"]
+__all__ = ["Shaped", "ShapedPlan", "Shaper", "bound_locations"]
 
 _RulesOf = Callable[[TableName], Rules]
 _Misfit = tuple[PlannedVersion, str, str]
@@ -56,7 +56,7 @@ def bound_locations(locations: TableLocations, plan: Plan, rules_of: _RulesOf) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ShapedPlan:
     """A plan as the lake sees it.
 
     Attributes:
@@ -119,7 +119,7 @@ class Shaper:
             release=evaluation.close,
         )
 
-    def seen(self, plan: Plan, locations: TableLocations) -> Seen:
+    def seen(self, plan: Plan, locations: TableLocations) -> ShapedPlan:
         """*plan* as the lake sees it; tables that stop are as in the source."""
         tables: dict[int, PlannedTable] = {}
         shapes: dict[int, TableShape] = {}
@@ -140,7 +140,7 @@ class Shaper:
                 shapes[table.table_id] = shape
             except TableStopped as error:
                 stops[table.table_id] = str(error)
-        return Seen(
+        return ShapedPlan(
             plan=replace(plan, tables=tuple(tables.get(table.table_id, table) for table in plan.tables)),
             shapes=shapes,
             stops=stops,

@@ -18,7 +18,7 @@ from sinks.shaping.columns import shaped_values
 from sinks.shaping.rules import PLAIN
 from sinks.shaping.tables import TableShape
 
-__all__ = ["WHOLE_ROWS", "Evaluated", "kept_ops", "shaped_chunk", "shaped_dead_letters"]
+__all__ = ["WHOLE_ROWS", "EvaluatedRows", "kept_ops", "shaped_chunk", "shaped_dead_letters"]
 
 WHOLE_ROWS = (
     f"an expression needs rows whose images have all columns: expected {WHOLE_IMAGES}, or a table without expressions"
@@ -26,7 +26,7 @@ WHOLE_ROWS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class EvaluatedRows:
     """What expressions gave for the rows of one chunk.
 
     Attributes:
@@ -38,7 +38,7 @@ class Evaluated:
     computed: Mapping[int, pa.Array]
 
 
-def shaped_chunk(chunk: Chunk, written: Snapshot, shape: TableShape, evaluated: Evaluated | None = None) -> Chunk:
+def shaped_chunk(chunk: Chunk, written: Snapshot, shape: TableShape, evaluated: EvaluatedRows | None = None) -> Chunk:
     """*chunk* as the lake has it; dead letters of columns that are shaped say nothing of the value.
 
     Args:

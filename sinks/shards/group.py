@@ -10,7 +10,7 @@ from historian import codec
 from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 
-__all__ = ["Group", "Member", "Noted"]
+__all__ = ["Group", "GroupStates", "Member"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class GroupStates:
     """A group after the last plan that changed it, and before it, for a replay of that plan.
 
     Attributes:
@@ -62,13 +62,13 @@ class Noted:
     after: Group
 
     @classmethod
-    def parse(cls, text: str) -> Noted:
+    def parse(cls, text: str) -> GroupStates:
         """What :meth:`text` gave."""
         return _parsed(text)
 
     def text(self) -> str:
         """As :attr:`sinks.contract.locations.TableLocation.shards` keeps it."""
-        return codec.dump_short(Noted, self)
+        return codec.dump_short(GroupStates, self)
 
     def at(self, plan: int) -> Group | None:
         """The group as *plan*, not before the last one that changed it, finds it."""
@@ -76,6 +76,6 @@ class Noted:
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> Noted:
+def _parsed(text: str) -> GroupStates:
     """Asked for several times a plan."""
-    return codec.load(Noted, text)
+    return codec.load(GroupStates, text)

@@ -16,7 +16,7 @@ from historian.schema.snapshots import Snapshot
 from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.shard_edits import ClearShard
 from sinks.shards.chunks import Route
-from sinks.shards.group import Noted
+from sinks.shards.group import GroupStates
 from sinks.shards.reconcile import Reconciler, conflict
 
 __all__ = ["Grouped", "check_shards", "grouped_plan"]
@@ -74,7 +74,7 @@ class Grouped:
 
 def check_shards(location: TableLocation, settings_of: _SettingsOf) -> None:
     """Raises :class:`SinkError` where by now something else is said of shards in *location* than of their one table."""
-    members = Noted.parse(location.shards).after.members.values() if location.shards else ()
+    members = GroupStates.parse(location.shards).after.members.values() if location.shards else ()
     one = settings_of(location.came_as)
     differing = [str(m.name) for m in members if settings_of(m.name) != one]
     if differing:
@@ -127,7 +127,7 @@ def _parted(
     """The shards of *plan* by their group's name, with the group's location, if it has one."""
     owner: dict[int, TableLocation] = {}
     for location in known.values():
-        noted = Noted.parse(location.shards)
+        noted = GroupStates.parse(location.shards)
         groups = (noted.after,) if noted.plan != plan.number else (noted.before, noted.after)
         owner |= {table_id: location for group in groups if group is not None for table_id in group.members}
     by_name = {location.came_as: location for location in known.values()}
@@ -169,7 +169,7 @@ class _Group:
         self._members = members
         self._settings_of = settings_of
         self._into = into
-        self._noted = Noted.parse(location.shards) if location is not None else None
+        self._noted = GroupStates.parse(location.shards) if location is not None else None
         self._before = None if self._noted is None else self._noted.at(plan.number)
         self._one = Reconciler(into, self._before)
         self._number = 0 if self._before is None else self._before.number
@@ -200,7 +200,7 @@ class _Group:
         noted = self._noted
         if noted is not None and noted.plan != self._plan.number and noted.after == after:
             return noted.text()
-        return Noted(plan=self._plan.number, before=self._before, after=after).text()
+        return GroupStates(plan=self._plan.number, before=self._before, after=after).text()
 
     def take(self) -> None:
         """Takes what happens to the shards in the plan."""

@@ -13,7 +13,7 @@ from historian.changelog import conversions, state, validation
 from historian.changelog.merging import batches
 from historian.changelog.merging.strategies import Append, ChangelogStream, Ledger, Snapshot, Strategy, UpsertStream
 from historian.changelog.operations import Op
-from historian.changelog.state import Added
+from historian.changelog.state import AddedColumn
 from historian.changelog.validation import Profile
 from historian.errors import HistorianError
 from historian.positions import parse_position
@@ -115,7 +115,7 @@ def test_projections_are_those_of_arrow(spark: SparkSession) -> None:
 
     half = [r["offset"] for r in ROWS.to_pylist() if r["op"] in (Op.APPEND, Op.CORRECT_TO)][40]
     gtids = pa.array([f"{UUID}:{n // 4 + 1}" for n in range(ROWS.num_rows)])
-    added = {NAMES["w"]: Added(since=2, initial=7.5)}
+    added = {NAMES["w"]: AddedColumn(since=2, initial=7.5)}
     whole, _ = random_changelog(12, 60)
     whole = whole.set_column(1, "op", whole.column("op").cast(pa.int32()))
     cut = [r["offset"] for r in whole.to_pylist() if r["op"] != Op.CORRECT_FROM][-2]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
-    from sinks.delta.lake.recorded import Recorded
+    from sinks.delta.lake.recorded import RecordedSchema
 
 __all__ = ["Key", "Out", "Source", "format_of", "names_of", "read", "recorded", "require", "write"]
 
@@ -70,12 +70,12 @@ def require(rows: DataFrame, names: Iterable[str], path: str) -> None:
         raise SourceError("columns are missing", where=path, expected=", ".join(missing), found=", ".join(rows.columns))
 
 
-def recorded(spark: SparkSession, path: str) -> Recorded:
+def recorded(spark: SparkSession, path: str) -> RecordedSchema:
     """What the lake knows of the changelog at *path*; nothing of one that we did not write."""
-    from sinks.delta.lake.recorded import Recorded, recorded_changelog
+    from sinks.delta.lake.recorded import RecordedSchema, recorded_changelog
 
     found = recorded_changelog(spark, path) if format_of(path) == "delta" else None
-    return found or Recorded(key=(), added={})
+    return found or RecordedSchema(key=(), added={})
 
 
 def write(path: str, out: str, made: Callable[[], DataFrame], *, kind: str = "") -> None:

@@ -16,7 +16,7 @@ from historian.positions import LogPosition
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from historian.store.forgetting import Forgotten
+    from historian.store.forgetting import ForgetResult
 
 __all__ = ["gc"]
 
@@ -55,7 +55,7 @@ def _held(config: PipelineConfig) -> tuple[int, ...]:
         return tuple(held for sink in sinks if (held := sink.held()) is not None)
 
 
-def _text(forgotten: Forgotten, asked: LogPosition) -> str:
+def _text(forgotten: ForgetResult, asked: LogPosition) -> str:
     lines = [
         f"the history begins at {forgotten.position}",
         f"forgotten: {forgotten.entries} statements, {forgotten.edits} edits, {forgotten.plans} plans",

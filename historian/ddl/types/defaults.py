@@ -28,7 +28,7 @@ from historian.ddl.types.numbers import as_decimal, declared_float_text, fixed_t
 from historian.ddl.types.temporal import at_microsecond, in_session, in_utc, session_zone, temporal_text, year_text
 from historian.schema.snapshots import GEOMETRIES, ColumnType, set_text
 
-__all__ = ["Initial", "default_text", "implied_value", "initial_value", "now_text"]
+__all__ = ["InitialValue", "default_text", "implied_value", "initial_value", "now_text"]
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGERS = frozenset(_INTEGER_BITS)
@@ -70,14 +70,14 @@ _IMPLIED = {
 }
 
 
-class Initial(NamedTuple):
+class InitialValue(NamedTuple):
     """What rows from before a column was added read; ``known`` is False where only the server can tell."""
 
     text: str | None
     known: bool = True
 
 
-_UNKNOWN = Initial(None, known=False)
+_UNKNOWN = InitialValue(None, known=False)
 
 
 def now_text(fraction: int) -> str:
@@ -104,12 +104,12 @@ def default_text(default: DefaultSpec | None, kind: ColumnType, context: Stateme
 
 def initial_value(
     default: DefaultSpec | None, kind: ColumnType, context: StatementContext, *, nullable: bool
-) -> Initial:
+) -> InitialValue:
     """What ADD COLUMN gives to the rows that are there."""
     if default is None or (
         default.kind not in _EVALUATED and kind.name in _WITHOUT_DEFAULT and context.flavor == "mysql"
     ):
-        return Initial(None if nullable else implied_value(kind))
+        return InitialValue(None if nullable else implied_value(kind))
     if default.kind == "now":
         return _now(kind, context)
     if default.kind == "expression":
@@ -117,21 +117,21 @@ def initial_value(
     return _literal_initial(default, kind, context)
 
 
-def _expression_initial(literal: DefaultSpec | None, kind: ColumnType, context: StatementContext) -> Initial:
+def _expression_initial(literal: DefaultSpec | None, kind: ColumnType, context: StatementContext) -> InitialValue:
     if literal is None:
         return _UNKNOWN
     if context.flavor == "mysql" and literal.kind == "number" and kind.name in ("enum", "set"):
         label = _by_number(literal, kind)
-        return _UNKNOWN if label is None else Initial(label)
+        return _UNKNOWN if label is None else InitialValue(label)
     return _stored(_literal_initial(literal, kind, context), kind)
 
 
-def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> Initial:
+def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> InitialValue:
     if default.kind == "null":
-        return Initial(None)
+        return InitialValue(None)
     if kind.name == "float" and kind.scale is None:
         number = _number(default)
-        return _UNKNOWN if number is None else Initial(float_text(number, single=False))
+        return _UNKNOWN if number is None else InitialValue(float_text(number, single=False))
     default = _converted(default, kind, context)
     if (
         context.flavor == "mariadb"
@@ -143,7 +143,7 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
     text = _literal_text(default, kind, context)
     if text is not None and kind.name == "timestamp":
         text = in_utc(text, session_zone(context.time_zone))
-    return _UNKNOWN if text is None else Initial(text)
+    return _UNKNOWN if text is None else InitialValue(text)
 
 
 def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> DefaultSpec:
@@ -166,15 +166,15 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     return replace(default, text=text)
 
 
-def _stored(initial: Initial, kind: ColumnType) -> Initial:
+def _stored(initial: InitialValue, kind: ColumnType) -> InitialValue:
     """The value of an expression as a column keeps it: unlike a literal it may be too long or too large outside strict mode."""
     text, length = initial.text, kind.length or 0
     if text is None:
         return initial
     if kind.name in ("char", "varchar"):
-        return Initial(text[:length])
+        return InitialValue(text[:length])
     if kind.name in ("binary", "varbinary"):
-        return Initial(text[: 2 + 2 * length])
+        return InitialValue(text[: 2 + 2 * length])
     return initial if _is_in_range(text, kind) else _UNKNOWN
 
 
@@ -204,15 +204,15 @@ def implied_value(kind: ColumnType) -> str:
     return f"{text}.{'0' * kind.fraction}" if kind.fraction else text
 
 
-def _now(kind: ColumnType, context: StatementContext) -> Initial:
+def _now(kind: ColumnType, context: StatementContext) -> InitialValue:
     if not context.time_us:
         return _UNKNOWN
     if kind.name == "timestamp":
-        return Initial(at_microsecond(context.time_us, timezone.utc, kind.fraction))
+        return InitialValue(at_microsecond(context.time_us, timezone.utc, kind.fraction))
     zone = session_zone(context.time_zone)
     if kind.name != "datetime" or zone is None:
         return _UNKNOWN
-    return Initial(at_microsecond(context.time_us, zone, kind.fraction))
+    return InitialValue(at_microsecond(context.time_us, zone, kind.fraction))
 
 
 def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> str | None:

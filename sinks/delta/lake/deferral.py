@@ -21,7 +21,7 @@ __all__ = [
     "Deferral",
     "Deferrals",
     "DeferredPart",
-    "Turn",
+    "PlanDeferral",
     "followed",
     "late_targets",
     "noted",
@@ -73,7 +73,7 @@ class DeferredPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class PlanDeferral:
     """What a plan does, in this order.
 
     Attributes:
@@ -180,7 +180,7 @@ def turn_of(
     every_us: Callable[[TableLocation], int],
     recorded: Links | None,
     version_of: Callable[[Deferral], PlannedVersion],
-) -> Turn:
+) -> PlanDeferral:
     """What *plan* does.
 
     A plan without any log applies all that waits. Else a table's rows are due when as much time as is said of it has passed
@@ -221,7 +221,7 @@ def turn_of(
     own = [
         _own(part, alone=part.location.changelog in alone, shifted=part.location.changelog in shifted) for part in parts
     ]
-    return Turn(own=tuple(own), before=tuple(before), after=tuple(after))
+    return PlanDeferral(own=tuple(own), before=tuple(before), after=tuple(after))
 
 
 def _own(part: Part, *, alone: bool, shifted: bool) -> Part:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from historian import codec
-from historian.changelog.state import Added
+from historian.changelog.state import AddedColumn
 from historian.errors import SinkError
 from historian.history.timeline import TimelineEntry
 from historian.schema.edits import AddColumn, CreateTable
@@ -22,11 +22,11 @@ from sinks.delta.targets.literals import initial_literal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Recorded", "recorded_changelog"]
+__all__ = ["RecordedSchema", "recorded_changelog"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedSchema:
     """What to project a changelog with.
 
     Attributes:
@@ -35,10 +35,10 @@ class Recorded:
     """
 
     key: tuple[str, ...]
-    added: Mapping[str, Added]
+    added: Mapping[str, AddedColumn]
 
 
-def recorded_changelog(spark: SparkSession, path: str) -> Recorded | None:
+def recorded_changelog(spark: SparkSession, path: str) -> RecordedSchema | None:
     """What the lake has recorded of the changelog at *path*; None where that is no changelog of this project. Reads only.
 
     Raises:
@@ -51,10 +51,12 @@ def recorded_changelog(spark: SparkSession, path: str) -> Recorded | None:
     schema = view.schema()
     key = next(iter(keys)) if len(keys) == 1 else ()
     fields = [schema.by_id(column_id) for column_id in key]
-    return Recorded(key=tuple(field.name for field in fields if field is not None), added=_added(spark, path, schema))
+    return RecordedSchema(
+        key=tuple(field.name for field in fields if field is not None), added=_added(spark, path, schema)
+    )
 
 
-def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Added]:
+def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, AddedColumn]:
     since = {field.column_id: field for field in schema.fields if field.since}
     if not since:
         return {}
@@ -72,7 +74,7 @@ def _added(spark: SparkSession, path: str, schema: DeltaSchema) -> dict[str, Add
             next_step=f"restore {CHANGES} as it was",
         )
     return {
-        field.name: Added(since=field.since, initial=initial_literal(columns[column_id]))
+        field.name: AddedColumn(since=field.since, initial=initial_literal(columns[column_id]))
         for column_id, field in since.items()
         if column_id in columns and columns[column_id].initial is not None
     }

@@ -19,7 +19,7 @@ from historian import codec
 from historian.errors import ChainBroken, SinkError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
-from sinks.contract.base import Recovered
+from sinks.contract.base import RecoveredStore
 from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import ChunkRows
 from sinks.contract.storage import located, reading
@@ -99,13 +99,13 @@ class LakeState:
             by_spark=table_settings.writer == "spark",
         )
 
-    def recover(self) -> Recovered | None:
+    def recover(self) -> RecoveredStore | None:
         """See :class:`sinks.contract.base.Sink`."""
         if not self.load() or self.last is None:
             return None
         entries = (codec.load(TimelineEntry, text) for text in self._read(CHANGES, "entry_json").column(0).to_pylist())
         covered = sorted((e for e in entries if e.number <= self.last.version), key=lambda entry: entry.number)
-        return Recovered(connector=self.connector, timeline=tuple(covered), plans=self.plans())
+        return RecoveredStore(connector=self.connector, timeline=tuple(covered), plans=self.plans())
 
     def claim(self) -> None:
         """Takes the lake for the connector and reads what it holds. Raises :class:`SinkError` where it is another's."""

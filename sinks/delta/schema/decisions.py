@@ -22,11 +22,11 @@ from sinks.shaping.plans import bound_locations
 from sinks.shaping.tables import TableShape, shape_version
 from sinks.shards.plans import grouped_plan
 
-__all__ = ["Evolved", "evolved", "evolved_locations"]
+__all__ = ["EvolvedPart", "evolved", "evolved_locations"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evolved:
+class EvolvedPart:
     """A part as its table's targets take it.
 
     Attributes:
@@ -151,11 +151,11 @@ def _refused(location: TableLocation, version: PlannedVersion, change: Change) -
     )
 
 
-def evolved(part: Part, *, soft: bool) -> Evolved:
+def evolved(part: Part, *, soft: bool) -> EvolvedPart:
     """*part* by what was decided about its table; *soft*: the mirror keeps deleted rows."""
     made = Decisions.parse(part.location.evolved)
     if not any(decision.action not in STOPS for decision in made.made):
-        return Evolved(part=part, mirrored=part, images=part.written, labels={})
+        return EvolvedPart(part=part, mirrored=part, images=part.written, labels={})
     log = replace(
         part,
         base=None if part.base is None else made.shown(part.base, part.base_version),
@@ -178,7 +178,7 @@ def evolved(part: Part, *, soft: bool) -> Evolved:
     first = min(version.version for version in part.versions)
     differs = not soft and made.is_one_of("truncate", "keep", before=first)
     last = max(version.version for version in part.versions)
-    return Evolved(
+    return EvolvedPart(
         part=log,
         mirrored=mirrored,
         images=images,

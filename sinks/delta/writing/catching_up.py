@@ -12,7 +12,16 @@ from historian.names import TableName
 from historian.plans.plans import Plan, PlannedVersion
 from sinks.contract.locations import TableLocation, TableLocations
 from sinks.contract.parts import ChunkRows, Part
-from sinks.delta.lake.deferral import Deferral, Deferrals, DeferredPart, Turn, late_targets, noted, turn_of, waiting
+from sinks.delta.lake.deferral import (
+    Deferral,
+    Deferrals,
+    DeferredPart,
+    PlanDeferral,
+    late_targets,
+    noted,
+    turn_of,
+    waiting,
+)
 from sinks.delta.lake.deferred_rows import DeferredChunks, DeferredRows, rows_between
 from sinks.delta.lake.state import LakeState
 from sinks.delta.lake.state_rows import Links, RecordedPlan
@@ -68,7 +77,7 @@ class Pacing:
 
     def turn(
         self, plan: Plan, parts: Sequence[Part], locations: TableLocations, stops: Collection[int], rows: ChunkRows
-    ) -> Turn:
+    ) -> PlanDeferral:
         """What *plan* does; the same when it comes again, whatever the settings say by then.
 
         Args:
@@ -79,7 +88,7 @@ class Pacing:
             rows: of the plan.
         """
         if not self._is_needed:
-            return Turn(own=tuple(parts))
+            return PlanDeferral(own=tuple(parts))
         state = self._state
         recorded = state.last_links if state.last is not None and state.last.number == plan.number else None
         self._deferrals = self._before(plan)

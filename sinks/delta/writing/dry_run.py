@@ -9,7 +9,7 @@ from historian.changelog.operations import physical_name
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans.plans import Plan
 from historian.schema.edits import DropTable, RenameTable
-from sinks.contract.base import Foreseen
+from sinks.contract.base import DryRunResult
 from sinks.contract.locations import TableLocations
 from sinks.contract.parts import Part, parts_of
 from sinks.contract.shard_edits import ClearShard
@@ -38,7 +38,7 @@ class DeltaDryRun:
         self._shaper = Shaper(None, settings.rules_of)
         self._schemas: dict[str, DeltaSchema] = {}
 
-    def take(self, plan: Plan) -> Sequence[Foreseen]:
+    def take(self, plan: Plan) -> Sequence[DryRunResult]:
         """See :class:`sinks.contract.base.DryRun`."""
         before = self._locations
         self._locations = evolved_locations(before, plan, self._settings, refuse=False)
@@ -47,7 +47,7 @@ class DeltaDryRun:
         seen = replace(seen, stops={**seen.stops, **grouped.stops})
         self._locations = stopped_locations(self._locations, seen.stops, plan.number)
         found = [
-            Foreseen(table=location.name, target="", kind="table", stopped=location.stopped)
+            DryRunResult(table=location.name, target="", kind="table", stopped=location.stopped)
             for table_id, location in self._locations.items()
             if location.stopped and (table_id not in before or table_id in seen.stops)
         ]
@@ -60,10 +60,10 @@ class DeltaDryRun:
                 table_id = part.location.table_id
                 location = replace(self._locations[table_id], stopped=str(error), stopped_in=plan.number)
                 self._locations = {**self._locations, table_id: location}
-                found.append(Foreseen(table=location.name, target="", kind="table", stopped=str(error)))
+                found.append(DryRunResult(table=location.name, target="", kind="table", stopped=str(error)))
         return found
 
-    def _part(self, part: Part) -> Iterator[Foreseen]:
+    def _part(self, part: Part) -> Iterator[DryRunResult]:
         """Nothing is kept of a part that stops its table."""
         check(part)
         location = part.location
@@ -94,7 +94,7 @@ class DeltaDryRun:
         self._schemas.update(schemas)
         yield from found
 
-    def _foreseen(self, part: Part, directory: str, schema: DeltaSchema | None) -> Foreseen:
+    def _foreseen(self, part: Part, directory: str, schema: DeltaSchema | None) -> DryRunResult:
         kind = part.location.kind(directory)
         held = self._schemas.get(directory)
         effects = []
@@ -112,7 +112,7 @@ class DeltaDryRun:
             effects += _expressions(self._settings.for_table(part.location.came_as).rules)
         elif schema is not None and held is not None:
             effects += _changes(held, schema, part, kind)
-        return Foreseen(table=part.location.name, target=directory, kind=kind, effects=tuple(effects))
+        return DryRunResult(table=part.location.name, target=directory, kind=kind, effects=tuple(effects))
 
 
 def _expressions(rules: Rules) -> Iterator[str]:

@@ -41,7 +41,7 @@ from sinks.delta.rewrite.files import (
 )
 from sinks.delta.rewrite.large import write_by_key
 from sinks.delta.rewrite.staged import NetFiles
-from sinks.delta.schema.decisions import Evolved, evolved
+from sinks.delta.schema.decisions import EvolvedPart, evolved
 from sinks.delta.schema.stops import check, inherited_stop
 from sinks.delta.settings import DeltaSettings, TableSettings
 from sinks.delta.targets.changelog import ChangelogPart, prepare_changelog
@@ -63,7 +63,7 @@ class _Prepared:
     """A part whose targets are ready for it; a target that holds the part already is None."""
 
     part: Part
-    shown: Evolved
+    shown: EvolvedPart
     changelog: ChangelogPart | None
     retractions: Sequence[DataFile]
     settings: TableSettings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from historian.errors import ChainBroken, PositionExpired, TableStopped
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
-from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
 from sinks.contract.locations import TableLocations, ended
@@ -66,7 +66,7 @@ class DeltaSink:
         self._shaper = Shaper(spark, settings.rules_of)
         self._pacing: Pacing | None = None
 
-    def recover(self) -> Recovered | None:
+    def recover(self) -> RecoveredStore | None:
         """See :class:`sinks.contract.base.Sink`."""
         return self._lake("").recover()
 

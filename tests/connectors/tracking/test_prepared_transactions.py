@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.readers.base import Bound, MappedColumn, TableMapped, XaCommitted
-from connectors.tracking.prepared_transactions import Commit, Found, PreparedSchemas, Settled, attached
+from connectors.tracking.prepared_transactions import Commit, CommittedXa, LocatedXa, PreparedSchemas, attached
 from historian.history.history import History
 from historian.names import TableName
 from historian.plans.plans import LogRange, PreparedRows, PreparedTable, RolledBack
@@ -30,7 +30,7 @@ def _history(*edits: Edit) -> History:
     return History.of([first, *entries], resolved=position(f"{A}:1-99", 99_000))
 
 
-def _settled(history: History, xa: PreparedXa | None = XA, *, found: Found | None = None) -> Settled | None:
+def _settled(history: History, xa: PreparedXa | None = XA, *, found: LocatedXa | None = None) -> CommittedXa | None:
     """What the COMMIT brings behind all of *history*; a transaction that was looked up was found before its first entry."""
     schemas = PreparedSchemas(
         history,
@@ -43,12 +43,12 @@ def _settled(history: History, xa: PreparedXa | None = XA, *, found: Found | Non
     return schemas.settle(XaCommitted(place=COMMIT, xid=XID, xa=xa), history.catalog)
 
 
-def _tables(settled: Settled | None) -> tuple[PreparedTable, ...]:
+def _tables(settled: CommittedXa | None) -> tuple[PreparedTable, ...]:
     assert settled is not None
     return settled.commit.rows.tables
 
 
-def _reasons(settled: Settled | None) -> list[tuple[TableName, str, int]]:
+def _reasons(settled: CommittedXa | None) -> list[tuple[TableName, str, int]]:
     assert settled is not None
     return [(stop.table, stop.reason, stop.table_id) for stop in settled.stops]
 
@@ -109,13 +109,13 @@ def _mapped(*types: int) -> TableMapped:
 def test_a_transaction_that_was_looked_up_is_read_where_nothing_touched_its_tables() -> None:
     history = _history()
     unknown = replace(XA, version=0)
-    settled = _settled(history, None, found=Found(xa=unknown, maps=(_mapped(3),), touched=()))
+    settled = _settled(history, None, found=LocatedXa(xa=unknown, maps=(_mapped(3),), touched=()))
     assert _tables(settled) == (PreparedTable(table_id=1, name=table("t")),)
     assert settled is not None
     assert settled.commit.rows.xa == unknown
     for found in (
-        Found(xa=unknown, maps=(_mapped(3),), touched=(table("t"),)),
-        Found(xa=unknown, maps=(_mapped(3, 3),), touched=()),
+        LocatedXa(xa=unknown, maps=(_mapped(3),), touched=(table("t"),)),
+        LocatedXa(xa=unknown, maps=(_mapped(3, 3),), touched=()),
     ):
         stopped = _settled(history, None, found=found)
         assert (_tables(stopped), [name for name, _, _ in _reasons(stopped)]) == ((), [table("t")])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historian.changelog.operations import Op
-from historian.changelog.state import Added, project_changelog
+from historian.changelog.state import AddedColumn, project_changelog
 from historian.changelog.validation import Profile
 from historian.errors import HistorianError, PositionUnknown
 from historian.positions import parse_position
@@ -87,7 +87,7 @@ def test_positions_of_other_kinds() -> None:
 def test_rows_from_before_a_column_read_what_it_was_added_with() -> None:
     log = _log((A, "a", None), (A, "b", None)).set_column(4, "schema_version", pa.array([3, 4], pa.int64()))
 
-    state = project_changelog(log, KEY, added={"v": Added(since=4, initial=b"new")})
+    state = project_changelog(log, KEY, added={"v": AddedColumn(since=4, initial=b"new")})
 
     assert [("a", b"new"), ("b", None)] == _held(state)
 

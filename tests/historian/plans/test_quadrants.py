@@ -17,7 +17,7 @@ from historian.changelog.projection import project
 from historian.errors import PositionUnknown, TableStopped, UnknownTable, ValueUnrepresentable
 from historian.history.history import History
 from historian.history.versions import Version
-from historian.plans.quadrants import Fate, Reconciled, reconcile
+from historian.plans.quadrants import ReconciledRows, RowFate, reconcile
 from historian.plans.segments import cuts, retracts
 from historian.schema.edits import (
     AddColumn,
@@ -68,7 +68,7 @@ def outcome(chain: tuple[Version, ...], written: int, in_force: int, *rows: tupl
     """The data of the rows that go on, else their fate."""
     held = next(v.snapshot for v in reversed(chain) if v.number <= written and v.snapshot is not None)
     result = reconcile(chunk(held, *rows), chain, written=written, in_force=in_force)
-    assert (result.rows is None) == (result.fate is not Fate.KEEP) == (result.reason != "")
+    assert (result.rows is None) == (result.fate is not RowFate.KEEP) == (result.reason != "")
     if result.rows is None:
         return result.fate
     return [tuple(row.values())[len(CHUNK_COLUMNS) :] for row in result.rows.to_pylist()]
@@ -87,12 +87,12 @@ GONE = DropTable(table=T, table_id=1)
         (ADD, [(1, 2, 7)], (1, 2, 7), [(1, 2)]),
         (DROP, [(1,)], (1,), [(1, None)]),
         (WIDEN, [(1, 2)], (1, 2), [(1, 2)]),
-        (WIDEN, [(1, 2)], (1, 2**40), Fate.WAIT),
-        (ADD, [(1, 2, 7)], (1, 2, 8), Fate.WAIT),
-        (ADD, [(1, 2, 7)], (1, 2, None), Fate.WAIT),
+        (WIDEN, [(1, 2)], (1, 2**40), RowFate.WAIT),
+        (ADD, [(1, 2, 7)], (1, 2, 8), RowFate.WAIT),
+        (ADD, [(1, 2, 7)], (1, 2, None), RowFate.WAIT),
         (AddColumn(table=T, column=replace(ADDED, initial=None), after=2), [(1, 2, None)], (1, 2, None), [(1, 2)]),
-        (AddColumn(table=T, column=replace(ADDED, initial=None), after=2), [(1, 2, None)], (1, 2, 0), Fate.WAIT),
-        (TRUNCATE, Fate.SKIP, (1, 2), Fate.WAIT),
+        (AddColumn(table=T, column=replace(ADDED, initial=None), after=2), [(1, 2, None)], (1, 2, 0), RowFate.WAIT),
+        (TRUNCATE, RowFate.SKIP, (1, 2), RowFate.WAIT),
         (RenameColumn(table=T, column_id=2, old="b", new="x"), [(1, 2)], (1, 2), [(1, 2)]),
     ],
 )
@@ -110,7 +110,7 @@ def test_the_four_quadrants(
 def test_rows_of_a_dropped_table_are_skipped_and_none_are_written_after_it() -> None:
     chain = versions(GONE)
 
-    assert Fate.SKIP is outcome(chain, 1, 2, (1, 2))
+    assert RowFate.SKIP is outcome(chain, 1, 2, (1, 2))
     with pytest.raises(UnknownTable):
         outcome(chain, 2, 2, (1, 2))
 
@@ -118,7 +118,7 @@ def test_rows_of_a_dropped_table_are_skipped_and_none_are_written_after_it() -> 
 def test_rows_of_a_table_yet_to_be_created_wait_and_earlier_ones_cannot_be() -> None:
     chain = versions(ADD)[1:]
 
-    assert Fate.WAIT is outcome(chain, 2, 1, (1, 2, 7))
+    assert RowFate.WAIT is outcome(chain, 2, 1, (1, 2, 7))
     with pytest.raises(UnknownTable):
         reconcile(chunk(chain[0].snapshot or create(1, "t").snapshot), chain, written=1, in_force=2)
 
@@ -131,7 +131,7 @@ def test_a_version_holds_until_the_next() -> None:
 
 
 def test_one_value_that_would_be_lost_holds_all_rows_back() -> None:
-    assert Fate.WAIT is outcome(versions(ADD), 2, 1, (1, 2, 7), (1, 2, 8))
+    assert RowFate.WAIT is outcome(versions(ADD), 2, 1, (1, 2, 7), (1, 2, 8))
 
 
 def test_no_rows_go_on() -> None:
@@ -154,7 +154,7 @@ def test_a_column_dropped_and_added_again_is_another_one() -> None:
 def test_a_changed_key_holds_new_rows_back_and_stops_at_old_ones() -> None:
     chain = versions(SetPrimaryKey(table=T, columns=(2,)))
 
-    assert Fate.WAIT is outcome(chain, 2, 1, (1, 2))
+    assert RowFate.WAIT is outcome(chain, 2, 1, (1, 2))
     with pytest.raises(TableStopped, match="another key"):
         outcome(chain, 1, 2, (1, 2))
 
@@ -163,7 +163,7 @@ def test_a_narrower_type_takes_old_values_that_fit_and_new_ones_wait() -> None:
     chain = versions(WIDEN, ChangeType(table=T, column_id=2, old=BIGINT, new=INT))
 
     assert [(1, 2)] == outcome(chain, 2, 3, (1, 2))
-    assert Fate.WAIT is outcome(chain, 3, 2, (1, 2))
+    assert RowFate.WAIT is outcome(chain, 3, 2, (1, 2))
     with pytest.raises(ValueUnrepresentable, match=r"shop\.t\.b"):
         outcome(chain, 2, 3, (1, 2**40))
 
@@ -196,7 +196,7 @@ def test_rows_of_servers_at_two_states_of_an_added_column(
             if in_force == 2:
                 assert [(1, 2, seen)] == found
             else:
-                assert (found == [(1, 2)]) if seen == 7 else (found is Fate.WAIT)
+                assert (found == [(1, 2)]) if seen == 7 else (found is RowFate.WAIT)
 
 
 @pytest.mark.parametrize("path,pair", DROPS)
@@ -243,17 +243,17 @@ def test_rows_that_go_on_lose_nothing(seed: int) -> None:
 
 
 def _check(
-    result: Reconciled, rows: pa.RecordBatch, held: Version, now: Version | None, chain: tuple[Version, ...]
+    result: ReconciledRows, rows: pa.RecordBatch, held: Version, now: Version | None, chain: tuple[Version, ...]
 ) -> None:
     assert held.snapshot is not None
     if now is None:
-        assert result.fate is Fate.WAIT
+        assert result.fate is RowFate.WAIT
         return
     low, high = sorted((held.number, now.number))
     between = [edit for v in chain if low < v.number <= high for edit in v.edits]
     later = now.number >= held.number
     emptied = any(retracts(edit) for edit in between)
-    assert (result.fate is Fate.SKIP) == (later and emptied)
+    assert (result.fate is RowFate.SKIP) == (later and emptied)
     if result.rows is None:
         assert later or emptied or _differ(held, now, between)
         return

@@ -15,7 +15,7 @@ from historian.changelog.operations import Op
 from historian.secret import Secret
 from lakes.sink_lab import INT, Lab, text
 from sinks.shaping.bindings import Bindings
-from sinks.shaping.rows import Evaluated, shaped_chunk
+from sinks.shaping.rows import EvaluatedRows, shaped_chunk
 from sinks.shaping.rules import Rules
 from sinks.shaping.tables import TableShape
 
@@ -42,7 +42,7 @@ def kept(rows: Sequence[tuple[str, bool]]) -> list[str]:
     arrays = [pa.array([codes[sign] for sign, _ in rows], pa.uint8()), *chunk.rows.columns[1:]]
     chunk = replace(chunk, rows=pa.RecordBatch.from_arrays(arrays, schema=chunk.rows.schema))
     keep = pa.array([wanted for _, wanted in rows])
-    found = shaped_chunk(chunk, written, shape(Rules(where="x"), "id"), Evaluated(keep=keep, computed={}))
+    found = shaped_chunk(chunk, written, shape(Rules(where="x"), "id"), EvaluatedRows(keep=keep, computed={}))
     return [
         f"{Op(op).sign}{number}"
         for op, number in zip(*(found.rows.column(n).to_pylist() for n in ("op", "h1")), strict=True)
@@ -136,7 +136,7 @@ def test_the_letter_of_a_row_that_is_filtered_goes_with_it() -> None:
     rows = chunk.rows.replace_schema_metadata({"letters": said})
     chunk = replace(chunk, rows=rows)
 
-    evaluated = Evaluated(keep=pa.array([False, True]), computed={})
+    evaluated = EvaluatedRows(keep=pa.array([False, True]), computed={})
     found = shaped_chunk(chunk, written, shape(Rules(where="id = 2"), "id", "d"), evaluated)
 
     assert [(x["text"], x["reason"], x["ordinal"]) for x in json.loads(dead_letters(found))] == [

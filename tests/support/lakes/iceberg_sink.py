@@ -25,7 +25,7 @@ from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepres
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from iceberg_changelog import MADE_WITH, NAMESPACE, Changelog, write_chunks
-from sinks.contract.base import Recovered, TargetStatus
+from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
 from sinks.contract.locations import TableLocation
@@ -67,12 +67,12 @@ class IcebergSink:
         self._connector: str | None = None
         self._held: HeldPlan | None = None
 
-    def recover(self) -> Recovered | None:
+    def recover(self) -> RecoveredStore | None:
         """See :class:`sinks.contract.base.Sink`."""
         held = self._read()
         if not held:
             return None
-        return Recovered(
+        return RecoveredStore(
             connector=held[-1].plan.connector,
             timeline=tuple(entry for one in held for entry in one.changes),
             plans=tuple(one.plan for one in held),

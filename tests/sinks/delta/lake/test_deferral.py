@@ -15,7 +15,7 @@ from lakes.sink_lab import INT, START_US, Lab, text
 from sinks.contract.locations import TableLocations
 from sinks.contract.parts import STEPS, count_rows, parts_of
 from sinks.delta import DeltaSettings
-from sinks.delta.lake.deferral import Deferral, Turn, noted, turn_of, waiting
+from sinks.delta.lake.deferral import Deferral, PlanDeferral, noted, turn_of, waiting
 from sinks.delta.lake.state_rows import RecordedPlan
 from sinks.delta.schema.decisions import evolved_locations
 
@@ -31,7 +31,7 @@ class Pace:
         self.recorded: list[RecordedPlan] = []
         self._versions: dict[int, PlannedVersion] = {}
 
-    def cut(self, change: Callable[[Plan], Plan] = lambda plan: plan) -> Turn:
+    def cut(self, change: Callable[[Plan], Plan] = lambda plan: plan) -> PlanDeferral:
         plan = change(self.lab.cut())
         with self.lab.delivered(plan) as chunks:
             rows, stops, partial = count_rows(chunks)
@@ -39,7 +39,7 @@ class Pace:
         deferrals = noted({}, self.locations, self.recorded)
         self._versions |= {table.table_id: table.versions[0] for table in plan.tables}
 
-        def turn(recorded: Mapping[str, int] | None, every: int | None = None) -> Turn:
+        def turn(recorded: Mapping[str, int] | None, every: int | None = None) -> PlanDeferral:
             return turn_of(
                 plan,
                 parts_of(plan, self.locations, rows, partial),
@@ -60,7 +60,7 @@ class Pace:
         )
         return decided
 
-    def rows(self, *names: str) -> Turn:
+    def rows(self, *names: str) -> PlanDeferral:
         for name in names:
             self.lab.insert(f"shop.{name}", {"id": self.lab.clock + 100})
         return self.cut()
@@ -80,7 +80,7 @@ def pace(tmp_path: Path) -> Pace:
     return pace
 
 
-def _targets(turn: Turn) -> dict[str, Any]:
+def _targets(turn: PlanDeferral) -> dict[str, Any]:
     """Directory to the index of the part that it ends with."""
     return {directory: (link - 3) % STEPS // 3 for directory, link in turn.links().items()}
 

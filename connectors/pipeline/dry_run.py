@@ -17,25 +17,25 @@ from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.edits import CreateTable, Edit, SetDatabase
 from historian.schema.snapshots import Catalog
-from sinks.contract.base import DryRun, Foreseen
+from sinks.contract.base import DryRun, DryRunResult
 
 if TYPE_CHECKING:
     from connectors.config import SinkConfig
 
-__all__ = ["Rehearsal", "SinkForeseen"]
+__all__ = ["PipelineDryRun", "SinkDryRun"]
 
 _FILE = "statements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkForeseen:
+class SinkDryRun:
     """What one sink would do; ``sink`` is its number in the configuration, from 1, with its place."""
 
     sink: str
-    foreseen: tuple[Foreseen, ...]
+    foreseen: tuple[DryRunResult, ...]
 
 
-class Rehearsal:
+class PipelineDryRun:
     """Takes statements one by one. Each is a plan of its own; the sinks hold the tables of *start* before the first.
 
     Args:
@@ -58,16 +58,16 @@ class Rehearsal:
         edits += [CreateTable(snapshot=snapshot) for _, snapshot in sorted(start.tables.items())]
         self.at_start = self._take("", tuple(edits), None)
 
-    def take(self, step: AppliedStatement) -> tuple[SinkForeseen, ...]:
+    def take(self, step: AppliedStatement) -> tuple[SinkDryRun, ...]:
         """What the sinks would do behind *step*; the connector's own stops come first, under the sink "connector"."""
         resolution = step.resolution
         found = self._take(step.statement.sql, resolution.edits, step.after)
         if resolution.kind != "rows":
             return found
         stops = [stop for name in resolution.tables if (stop := self._stop(name, resolution.reason, step.after))]
-        return (SinkForeseen(sink="connector", foreseen=tuple(stops)), *found) if stops else found
+        return (SinkDryRun(sink="connector", foreseen=tuple(stops)), *found) if stops else found
 
-    def _take(self, sql: str, edits: tuple[Edit, ...], after: Catalog | None) -> tuple[SinkForeseen, ...]:
+    def _take(self, sql: str, edits: tuple[Edit, ...], after: Catalog | None) -> tuple[SinkDryRun, ...]:
         if not edits:
             return ()
         number = self._history.last_number + 1
@@ -86,11 +86,11 @@ class Rehearsal:
         )
         plan = self._plan(number)
         own = tuple(stop for table in plan.tables if (stop := self._left(table)) is not None)
-        found = [SinkForeseen(sink="connector", foreseen=own)] if own else []
+        found = [SinkDryRun(sink="connector", foreseen=own)] if own else []
         for name, sink in self._sinks:
             foreseen = tuple(sink.take(plan))
             if foreseen:
-                found.append(SinkForeseen(sink=name, foreseen=foreseen))
+                found.append(SinkDryRun(sink=name, foreseen=foreseen))
         return tuple(found)
 
     def _plan(self, number: int) -> Plan:
@@ -119,21 +119,21 @@ class Rehearsal:
     def _position(self, number: int) -> LogPosition:
         return LogPosition(flavor=self._flavor, gtids="", file=_FILE, offset=number)
 
-    def _left(self, table: PlannedTable) -> Foreseen | None:
+    def _left(self, table: PlannedTable) -> DryRunResult | None:
         """A table that leaves what is captured."""
         if table.quarantine is None:
             return None
         self._stopped.add(table.table_id)
         snapshot = next((v.snapshot for v in reversed(table.versions) if v.snapshot is not None), None)
         name = "" if snapshot is None else str(snapshot.name)
-        return Foreseen(table=name, target="", kind="table", stopped=table.quarantine.reason)
+        return DryRunResult(table=name, target="", kind="table", stopped=table.quarantine.reason)
 
-    def _stop(self, name: TableName, reason: str, catalog: Catalog) -> Foreseen | None:
+    def _stop(self, name: TableName, reason: str, catalog: Catalog) -> DryRunResult | None:
         snapshot = catalog.tables.get(name)
         if snapshot is None or not self._captured(name) or snapshot.table_id in self._stopped:
             return None
         self._stopped.add(snapshot.table_id)
-        return Foreseen(table=str(name), target="", kind="table", stopped=f"{reason}; its schema stays known")
+        return DryRunResult(table=str(name), target="", kind="table", stopped=f"{reason}; its schema stays known")
 
 
 def _place(settings: SinkConfig, number: int) -> str:

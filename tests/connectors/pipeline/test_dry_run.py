@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from connectors.config import load_config
-from connectors.pipeline.rehearsal import Rehearsal
+from connectors.pipeline.dry_run import PipelineDryRun
 from connectors.tracking.schema_file import applied, fresh_server
-from sinks.contract.base import Foreseen
+from sinks.contract.base import DryRunResult
 
 KEYED = "CREATE TABLE k (id INT PRIMARY KEY, v INT)"
 KEYLESS = "CREATE TABLE n (v INT)"
 
 
-def _foreseen(directory: Path, start: str, statements: str, sink: str = "") -> list[list[Foreseen]]:
+def _foreseen(directory: Path, start: str, statements: str, sink: str = "") -> list[list[DryRunResult]]:
     file = directory / "c.yaml"
     file.write_text(
         "name: c\nsource: {type: mysql, host: h, user: u, tables: ['shop.*']}\n"
@@ -22,9 +22,9 @@ def _foreseen(directory: Path, start: str, statements: str, sink: str = "") -> l
     catalog, context = fresh_server("mysql", database="shop")
     for step in applied(start, catalog=catalog, context=context, where="start"):
         catalog = step.after
-    rehearsal = Rehearsal(load_config(file), catalog)
-    told = [rehearsal.at_start]
-    told += [rehearsal.take(step) for step in applied(statements, catalog=catalog, context=context, where="file")]
+    dry_run = PipelineDryRun(load_config(file), catalog)
+    told = [dry_run.at_start]
+    told += [dry_run.take(step) for step in applied(statements, catalog=catalog, context=context, where="file")]
     return [[one for sink_told in each for one in sink_told.foreseen] for each in told]
 
 
