@@ -13,7 +13,7 @@ def made(columns: str, context: StatementContext = MYSQL) -> list[str]:
 
 def test_a_character_set_may_stand_behind_mariadbs_word_for_compressed_columns() -> None:
     columns = "a VARCHAR(9) COMPRESSED CHARACTER SET latin1 NOT NULL, b TEXT COMPRESSED=zlib, c BLOB /*M!100301 COMPRESSED*/ DEFAULT ''"
-    assert made(columns, MARIADB)[:2] == ["a varchar(9) latin1_swedish_ci not null", "b text utf8mb4_bin"]
+    assert made(columns, MARIADB)[:2] == ["a varchar(9) latin1_swedish_ci not null default ''", "b text utf8mb4_bin"]
 
 
 def test_columns_with_attributes_in_any_order() -> None:
