@@ -150,17 +150,21 @@ def test_a_run_has_one_dump_through_a_failover_and_back(
                 assert written.wait(LONGEST_S)
                 waiting.append((_settled(old, 0), _settled(new, 1)))
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
+            if not ended.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)
 
     threads = [threading.Thread(target=each) for each in (count, move)]
     for thread in threads:
         thread.start()
-    run(load_config(file), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
-    left = [_settled(each, 0) for each in servers]
-    ended.set()
-    for thread in threads:
-        thread.join()
-    address.close()
+    try:
+        run(load_config(file), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+        left = [_settled(each, 0) for each in servers]
+    finally:
+        ended.set()
+        written.set()
+        for thread in threads:
+            thread.join()
+        address.close()
 
     rows = spark.read.format("delta").load(str(tmp_path / "lake" / "shop_t_changes"))
     assert [(0, 1), (0, 1)] == waiting
