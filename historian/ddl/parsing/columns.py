@@ -267,10 +267,11 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         is_null = not text and "EMPTY_STRING_IS_NULL" in cursor.context.sql_mode
         return DefaultSpec(kind="null") if is_null else DefaultSpec(kind="string", text=text)
     if key == "{" and cursor.following() in ("D", "T", "TS"):
+        is_time = cursor.following() == "T"
         cursor.at += 2
         literal = _literal(cursor)
         cursor.expect("}")
-        return literal
+        return replace(literal, is_time=is_time) if literal is not None else None
     if key == NUMBER or (key in _SIGNS and cursor.following() == NUMBER):
         sign = "-" if cursor.accept("-") else ""
         cursor.accept("+")
@@ -287,7 +288,9 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
     if cursor.following() in (STRING, BYTES) and (key in ("N", "DATE", "TIME", "TIMESTAMP") or key.startswith("_")):
         cursor.at += 1
         literal = _literal(cursor)
-        return _introduced(literal, key[1:].lower(), cursor) if literal is not None and key.startswith("_") else literal
+        if literal is not None and key.startswith("_"):
+            return _introduced(literal, key[1:].lower(), cursor)
+        return replace(literal, is_time=True) if literal is not None and key == "TIME" else literal
     return None
 
 

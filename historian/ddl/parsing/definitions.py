@@ -60,6 +60,7 @@ class DefaultSpec:
         fraction: digits of "now".
         literal: for an expression that is nothing but a literal in parentheses: that literal.
         introduced: whether a character set stood before it, so that its bytes count and not its characters; ``raw``: these bytes.
+        is_time: whether it is a literal of TIME, which the server adds to the day of the statement where a column is of moments.
     """
 
     kind: Literal["null", "string", "number", "bytes", "now", "expression"]
@@ -68,6 +69,7 @@ class DefaultSpec:
     literal: DefaultSpec | None = None
     introduced: bool = False
     raw: bytes = b""
+    is_time: bool = False
 
 
 KeyKind = Literal["primary", "unique", "index", "foreign"]

@@ -33,6 +33,7 @@ __all__ = ["InitialValue", "default_text", "implied_value", "initial_value", "no
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGERS = frozenset(_INTEGER_BITS)
 _TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
+_MOMENTS = frozenset(("date", "datetime", "timestamp"))
 _WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
 """Character sets in which the bytes of ASCII are others."""
 _ADDRESSES = frozenset(("inet4", "inet6", "uuid"))
@@ -97,6 +98,8 @@ def default_text(default: DefaultSpec | None, kind: ColumnType, context: Stateme
         return default.text, True
     if context.flavor == "mysql" and kind.name in _WITHOUT_DEFAULT:
         return None, False  # only a warning, outside of strict mode
+    if _is_of_today(default, kind):
+        return f"TIME'{default.text}'", True
     default = _converted(default, kind, context)
     text = _literal_text(default, kind, context)
     return (default.text if text is None else text), False
@@ -129,6 +132,8 @@ def _expression_initial(literal: DefaultSpec | None, kind: ColumnType, context: 
 def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> InitialValue:
     if default.kind == "null":
         return InitialValue(None)
+    if _is_of_today(default, kind):
+        return _UNKNOWN
     if kind.name == "float" and kind.scale is None:
         number = _number(default)
         return _UNKNOWN if number is None else InitialValue(float_text(number, single=False))
@@ -144,6 +149,11 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
     if text is not None and kind.name == "timestamp":
         text = in_utc(text, session_zone(context.time_zone))
     return _UNKNOWN if text is None else InitialValue(text)
+
+
+def _is_of_today(default: DefaultSpec, kind: ColumnType) -> bool:
+    """Whether the server adds a literal of TIME to the day of the statement, in a time zone that not all statements tell."""
+    return default.is_time and kind.name in _MOMENTS
 
 
 def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> DefaultSpec:

@@ -158,9 +158,11 @@ def _by_name(name: TableName, shards: Mapping[TableName, Rows], rows: Counter) -
 
 
 def _shown(value: Any, shape: int | str | None) -> Any:
+    if value is None:
+        return None
     if isinstance(shape, str):
         return shape
-    return value[:shape] if isinstance(shape, int) and value is not None else value
+    return value[:shape] if isinstance(shape, int) else value
 
 
 def _folded(name: TableName, folded: tuple[Snapshot, pa.Table], rows: Rows) -> Iterator[str]:

@@ -523,3 +523,14 @@ def test_a_literal_in_parentheses_is_one_where_a_default_is_set() -> None:
         assert altered(f"ALTER a SET DEFAULT {text}", "CREATE TABLE t (a VARBINARY(9))") == [
             "a varbinary(9) default '0x78'"
         ]
+
+
+@pytest.mark.parametrize("literal", ["TIME'01:02:03'", "{t '01:02:03'}"])
+def test_a_literal_of_time_as_a_moment_is_of_a_day_that_only_the_server_knows(literal: str) -> None:
+    sql = f"ALTER TABLE t ADD x DATETIME DEFAULT {literal}, ADD y DATE DEFAULT {literal}, ADD z TIME DEFAULT {literal}"
+    found = after(ABCD, sql, context=MARIADB).tables[TableName("shop", "t")]
+    assert [(c.initial_known, c.initial, c.default_is_expression) for c in found.columns[-3:]] == [
+        (False, None, True),
+        (False, None, True),
+        (True, "01:02:03", False),
+    ]
