@@ -42,6 +42,23 @@ def test_a_view_is_no_table_and_its_name_can_be_one_later(oracle: SourceOracle) 
         assert {} == oracle.differences("named"), statement
 
 
+def test_a_sequence_that_alter_table_renames_is_no_table_under_its_new_name(mariadb118: Server, tmp_path: Path) -> None:
+    mariadb118.clear()
+    run(mariadb118, "CREATE DATABASE named", "CREATE TABLE named.t (id INT PRIMARY KEY)")
+    oracle = SourceOracle(mariadb118, tmp_path)
+    for statement in (
+        "CREATE SEQUENCE s",
+        "ALTER TABLE s RENAME TO r",
+        "INSERT INTO t VALUES (NEXT VALUE FOR r)",
+        "CREATE TABLE s (id INT PRIMARY KEY)",
+        "INSERT INTO s VALUES (5)",
+    ):
+        run(mariadb118, statement, database="named")
+        oracle.run()
+        assert {} == oracle.stopped, statement
+        assert {} == oracle.differences("named"), statement
+
+
 def test_views_that_were_there_at_the_start_are_known(server: Server, tmp_path: Path) -> None:
     server.clear()
     run(

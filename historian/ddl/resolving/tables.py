@@ -78,6 +78,10 @@ def alter_table(statement: AlterTable, catalog: Catalog, context: StatementConte
     if not tracked((table,)):
         return IRRELEVANT
     others = [action.table for action in statement.actions if isinstance(action, RenameTo)]
+    kind = catalog.unknown.get(table)
+    if kind in NO_TABLES:  # MariaDB renames a sequence like this
+        renamed = [(ForgetTable(table=table, reason=""), ForgetTable(table=new, reason=kind)) for new in others]
+        return Resolution(kind="ddl", edits=tuple(edit for pair in renamed for edit in pair))
     of_rows = [action for action in statement.actions if isinstance(action, ChangesRows)]
     for action in of_rows:
         others.extend(named((*action.others, *filter(None, (action.creates, action.drops))), catalog, context))
