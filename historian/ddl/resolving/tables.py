@@ -78,16 +78,13 @@ def alter_table(statement: AlterTable, catalog: Catalog, context: StatementConte
     if not tracked((table,)):
         return IRRELEVANT
     others = [action.table for action in statement.actions if isinstance(action, RenameTo)]
-    kind = catalog.unknown.get(table)
-    if kind in NO_TABLES:  # MariaDB renames a sequence like this
-        renamed = [(ForgetTable(table=table, reason=""), ForgetTable(table=new, reason=kind)) for new in others]
-        return Resolution(kind="ddl", edits=tuple(edit for pair in renamed for edit in pair))
+    of_no_table = _renamed_no_table(table, others, catalog)
     of_rows = [action for action in statement.actions if isinstance(action, ChangesRows)]
     for action in of_rows:
         others.extend(named((*action.others, *filter(None, (action.creates, action.drops))), catalog, context))
-    of_merge_table = altered_merge_table(table, statement.actions, catalog, context)
-    if of_merge_table is not None:
-        return of_merge_table
+    of_no_table = of_no_table or altered_merge_table(table, statement.actions, catalog, context)
+    if of_no_table is not None:
+        return of_no_table
     old = catalog.tables.get(table)
     if not statement.actions or (old is None and statement.if_exists and table not in catalog.unknown):
         return NOTHING
@@ -110,6 +107,15 @@ def alter_table(statement: AlterTable, catalog: Catalog, context: StatementConte
         reason = f"NULL in {filled} becomes a value of the server's without row events"
         return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason, filled=True)
     return Resolution(kind="ddl", edits=edits)
+
+
+def _renamed_no_table(table: TableName, names: list[TableName], catalog: Catalog) -> Resolution | None:
+    """What ALTER TABLE does to a sequence, which MariaDB renames like this; None of a table."""
+    kind = catalog.unknown.get(table)
+    if kind not in NO_TABLES:
+        return None
+    renamed = [(ForgetTable(table=table, reason=""), ForgetTable(table=new, reason=kind)) for new in names]
+    return Resolution(kind="ddl", edits=tuple(edit for pair in renamed for edit in pair))
 
 
 def _filled(old: Snapshot, new: Snapshot, context: StatementContext, *, lax: bool) -> str:
