@@ -18,6 +18,9 @@ __all__ = ["SOURCE_TYPES", "BinlogFilesDocument", "ServerDocument", "TlsDocument
 SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
 
 
+_STARTS = ("initial", "earliest", "latest")
+
+
 def _patterns(patterns: list[str]) -> list[str]:
     TableFilter(tuple(patterns))
     return patterns
@@ -25,7 +28,7 @@ def _patterns(patterns: list[str]) -> list[str]:
 
 def _start(text: str, info: ValidationInfo) -> str:
     """A start in the form that its kind prints, so that one meaning has one text."""
-    if text in ("earliest", "latest"):
+    if text in _STARTS:
         return text
     flavor: str = info.data.get("flavor") or info.data.get("type") or "mysql"
     try:

@@ -8,12 +8,15 @@ too; executors take the others.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectors.backfill.forwarding import forwarded_chunks
+from connectors.backfill.questions import KeyQuestions
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
 from historian.plans.plans import LogRange, Plan, PlannedTable
@@ -38,11 +41,17 @@ class PlannedLog:
 
     plan: Plan
     kept: tuple[tuple[LogBytes, ...] | None, ...]
+    copied: Callable[[], Iterable[Chunk]] | None = None
 
     @classmethod
-    def of(cls, plan: Plan, reader: Reader) -> PlannedLog:
-        """*plan*, whose log *reader* scanned last."""
-        return cls(plan=plan, kept=tuple(reader.cached(planned) for planned in plan.ranges))
+    def of(cls, plan: Plan, reader: Reader, copied: Callable[[], Iterable[Chunk]] | None = None) -> PlannedLog:
+        """*plan*, whose log *reader* scanned last; *copied* gives the rows that it copies from the source."""
+        return cls(plan=plan, kept=tuple(reader.cached(planned) for planned in plan.ranges), copied=copied)
+
+    @property
+    def copies(self) -> bool:
+        """Whether tables are copied with it, or will be."""
+        return any(table.copy is not None for table in self.plan.tables)
 
 
 @contextmanager
@@ -65,8 +74,8 @@ def decoded(
     ]
     if executors is None:
         size = sum(each.planned.end - each.planned.start for each in reads)
-        executors = not _is_local(spark) and size > _DRIVERS_BYTES
-    with _on_executors(reads, spark) if executors else _in_driver(reads, spark) as chunks:
+        executors = not _is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
+    with _on_executors(reads, spark) if executors else _in_driver(reads, spark, planned.copied) as chunks:
         yield chunks
 
 
@@ -84,15 +93,22 @@ class _Range:
         """Its chunks, read by a reader of their own."""
         # Copied as it pickles: without its connections.
         with closing(copy.copy(self.reader)) as reader:
-            yield from reader.read(
+            chunks = reader.read(
                 self.planned, self.tables, sequence=self.index << SEQUENCE_BITS, stops=True, log=self.log
             )
+            if any(table.copy is not None for table in self.tables) and isinstance(reader, BinlogServerReader):
+                with closing(KeyQuestions(reader.address)) as ask:
+                    yield from forwarded_chunks(chunks, self.tables, reader.flavor, ask)
+            else:
+                yield from chunks
 
 
 @contextmanager
-def _in_driver(reads: Sequence[_Range], spark: SparkSession) -> Iterator[Chunks]:
+def _in_driver(
+    reads: Sequence[_Range], spark: SparkSession, copied: Callable[[], Iterable[Chunk]] | None
+) -> Iterator[Chunks]:
     with closing(LocalChunks(threads=spark.sparkContext.defaultParallelism if _is_local(spark) else 1)) as chunks:
-        chunks.fill([each.chunks for each in reads])
+        chunks.fill([*(each.chunks for each in reads), *([] if copied is None else [copied])])
         yield chunks
 
 

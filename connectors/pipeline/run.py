@@ -20,16 +20,20 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from connectors.backfill.copying import Copier
+from connectors.backfill.limits import CopyLimits
+from connectors.backfill.spool import chunk_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
-from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
+from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig, ServerSource
 from connectors.pipeline.decoding import PlannedLog, decoded
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
-from connectors.tracking.sources import make_tracker
+from connectors.tracking.sources import make_tracker, server_address
+from historian.changelog.chunks import Chunk
 from historian.changelog.operations import column_id
 from historian.errors import HistorianError, SinkError
 from historian.history.timeline import TimelineEntry
@@ -264,6 +268,8 @@ class Pipeline:
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
+                if isinstance(config.source, ServerSource):
+                    tracker.copier = Copier(server_address(config.source), CopyLimits())
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
@@ -289,7 +295,7 @@ class Pipeline:
             begun_s = time.monotonic()
             plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
             if plan is not None:
-                yield PlannedLog.of(plan, tracker.reader)
+                yield PlannedLog.of(plan, tracker.reader, partial(self._copied, plan.number))
                 number = plan.number
                 # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
                 late = None if plan.tables else self._late_plan(number)
@@ -316,8 +322,15 @@ class Pipeline:
             if tracker.captured(name)
         ]
 
+    def _copied(self, number: int) -> Iterator[Chunk]:
+        """The rows that a plan copies from the source."""
+        return map(chunk_of, self._store.copied_chunks(number))
+
     def _is_enough(self, plan: Plan) -> bool:
-        """Whether as much log stands behind *plan* as a plan is made of before its time."""
+        """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied."""
+        copier = self._tracker.copier
+        if copier is not None and copier.waits and copier.is_free:
+            return True
         return self._tracker.reader.waiting_bytes(plan.end) >= self._config.run.batch_bytes
 
     def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:

@@ -34,7 +34,7 @@ def first_entry(
 
     Args:
         reader: of the log.
-        start: "earliest", "latest", or a position.
+        start: "earliest", "latest", "initial" (the latest, whose tables' rows are copied), or a position.
         capture: reads a server's present schemas; None for a log without a server.
         schema: tables given by hand; they win over a capture.
 
@@ -63,7 +63,7 @@ def first_entry(
 def _origin(reader: Reader, start: str) -> LogPosition:
     if start == "earliest":
         return reader.start()
-    if start == "latest":
+    if start in ("latest", "initial"):
         return reader.end()
     return reader.locate(parse_position(start, reader.flavor))
 

@@ -8,7 +8,8 @@ out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
     from connectors.readers.base import Bound, Reader
+    from connectors.tracking.copier import Copier
     from historian.history.versions import Version
     from historian.store import Store
 
@@ -97,6 +99,7 @@ class Tracker:
         self._stop: LogPosition | None = None
         self.on_unlogged: Callable[[TableName, Place, str], None] | None = None
         self.continuity = Continuity(store, reader)
+        self.copier: Copier | None = None
 
     @property
     def history(self) -> History:
@@ -146,8 +149,13 @@ class Tracker:
         start = self.end_of(number)
         stop = self._stop if until is None else parse_position(until, self.reader.flavor)
         if stop is not None and covers(start, stop):
-            return None
-        plan = self._make(number, start, limit_bytes, stop)
+            copying = self._copying_plan(number, start)
+            if copying is not None or until is not None or self.copier is None or not self.copier.waits:
+                return copying
+            # A statement is on a table that is copied: what is left of it can be read behind that one alone.
+            self.stop_at_present_end()
+            stop = self._stop
+        plan = self._make(number, start, limit_bytes, stop) or self._copying_plan(number, start)
         if plan is None and self._head is not None:
             self._head.look(self.history, self.reader)
         return plan
@@ -276,8 +284,34 @@ class Tracker:
             version=walk.number,
         )
         plan = replace(plan, captured=filter_text(self.captured))
+        if self.copier is None:
+            return self._stored(plan)
+        with closing(self.copier.with_copies(self, plan, self._begun(number))) as copying:
+            return self._stored(copying.plan, copying.copied)
+
+    def _copying_plan(self, number: int, start: LogPosition) -> Plan | None:
+        """A plan without any log, which copies rows as of *start*; None where there is nothing to copy, or not now."""
+        if self.copier is None or not self.copier.is_free:
+            return None
+        last = self.stored(number) if number else None
+        version = self.history.first_number if last is None else last.version
+        plan = replace(
+            self.plan_behind(last, start=start, end=start, tables=(), version=version),
+            captured=filter_text(self.captured),
+        )
+        with closing(self.copier.with_copies(self, plan, self._begun(number))) as copying:
+            return self._stored(copying.plan, copying.copied) if copying.is_news else None
+
+    def _begun(self, number: int) -> tuple[int, ...]:
+        """Ids of the tables whose rows are copied from the plan behind plan *number* on."""
+        if number or self._start != "initial":
+            return ()
+        tables = self.history.catalog_at(self.history.first_number).tables
+        return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
+
+    def _stored(self, plan: Plan, copied: Iterable[bytes] = ()) -> Plan:
         check_forms(plan, self.store.forms())
-        self.store.append_plan(plan)
+        self.store.append_plan(plan, copied)
         return plan
 
     def plan_behind(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from historian.errors import PlanOutdated
 from historian.names import TableName
+from historian.plans.copies import TableCopy
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.edits import Edit
@@ -132,6 +133,7 @@ class PlannedTable:
             followed; 0: they begin anew, beside those that were. None: an ordinary plan. For other readers than sinks
             such rows are no news.
         seed: of targets that begin anew, the plan up to which they first take what those that were held; 0: nothing.
+        copy: how far its rows are copied from the source; None: all of them are, or were never to be.
     """
 
     table_id: int
@@ -140,6 +142,7 @@ class PlannedTable:
     proven: LogPosition | None = None
     behind: int | None = None
     seed: int = 0
+    copy: TableCopy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

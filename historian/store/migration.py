@@ -19,7 +19,19 @@ from historian.history.timeline import TimelineEntry
 from historian.store.contents import pack, references, squeezed, unpack
 from historian.store.facts import fact, set_fact
 from historian.store.recording import forget_snapshots
-from historian.store.tables import SCHEMA_FORMAT, body_type, edits, entries, facts, metadata, name_type, plans, progress
+from historian.store.tables import (
+    SCHEMA_FORMAT,
+    body_type,
+    copied_rows,
+    copies,
+    edits,
+    entries,
+    facts,
+    metadata,
+    name_type,
+    plans,
+    progress,
+)
 from historian.store.timelines import TimelineWriter, held_snapshots, put_snapshots
 
 __all__ = ["prepare"]
@@ -103,5 +115,11 @@ def _whole_entries(connection: Connection) -> None:
     old.drop_all(connection)
 
 
-_STEPS: dict[int, Callable[[Connection], None]] = {1: _whole_entries}
+def _copies(connection: Connection) -> None:
+    """From 2: no rows were copied from the source."""
+    metadata.create_all(connection, tables=[copies, copied_rows])
+    set_fact(connection, "schema_format", "3")
+
+
+_STEPS: dict[int, Callable[[Connection], None]] = {1: _whole_entries, 2: _copies}
 """What leads from the format of that number to the next."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -16,6 +16,7 @@ from historian.plans.plans import Plan, PlannedTable, Quarantine
 from historian.plans.type_options import forms_of
 from historian.positions import LogPosition
 from historian.store.contents import loosened, pack, references, squeezed
+from historian.store.copies import record_copies
 from historian.store.facts import fact, set_fact
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import put_snapshots
@@ -56,8 +57,8 @@ def record_resolved(connection: Connection, position: LogPosition) -> None:
         )
 
 
-def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) -> None:
-    """Stores *plan* and which tables stop in it, unless it is there.
+def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = (), *, restoring: bool = False) -> None:
+    """Stores *plan* with the rows that it copies and which tables stop in it, unless it is there.
 
     When *restoring*, plans without tables are missing: no sink got them.
     """
@@ -82,6 +83,7 @@ def append_plan(connection: Connection, plan: Plan, *, restoring: bool = False) 
     put_snapshots(connection, parts)
     _record_forms(connection, forms_of(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
+    record_copies(connection, plan, copied)
     for table in plan.tables:
         if restoring:  # what is in a plan was not stopped then, whatever an earlier plan says
             forget_quarantine(connection, table.table_id, _last_name(table))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
@@ -19,6 +20,7 @@ from historian.plans.plans import Plan, Quarantine
 from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
 from historian.store.contents import loosened, references, unpack
+from historian.store.copies import CopyProgress, copied_chunk, copy_progress
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
@@ -224,13 +226,27 @@ class Store:
             history.resolve(codec.load(LogPosition, resolved))
         return history
 
-    def append_plan(self, plan: Plan) -> None:
+    def append_plan(self, plan: Plan, copied: Iterable[bytes] = ()) -> None:
         """Stores *plan* under its number, once and for all, and which tables stop in it.
+
+        Args:
+            copied: the rows that it copies from the source, chunk by chunk, in place of those of the plan before. May be gone through again.
 
         Raises:
             StoreError: the number is taken by another plan, or leaves a hole.
         """
-        self._transactions.write(lambda connection: append_plan(connection, plan))
+        self._transactions.write(lambda connection: append_plan(connection, plan, copied))
+
+    def copies(self) -> dict[int, CopyProgress]:
+        """How far tables are copied from the source, by table id; those that never were to be are left out."""
+        return self._transactions.read(copy_progress)
+
+    def copied_chunks(self, plan: int) -> Iterator[bytes]:
+        """What :meth:`append_plan` stored with plan *plan*, one after the other; nothing where the next one is there."""
+        number = 0
+        while (body := self._transactions.read(partial(copied_chunk, plan=plan, number=number))) is not None:
+            yield body
+            number += 1
 
     def forms(self) -> dict[str, str]:
         """How values are carried in the plans that were stored, see :func:`historian.plans.type_options.forms_of`."""

@@ -5,13 +5,15 @@ Long values are squeezed (:mod:`historian.store.contents`).
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 from sqlalchemy.dialects import mysql
 
 __all__ = [
     "NEXT_STEP",
     "SCHEMA_FORMAT",
     "body_type",
+    "copied_rows",
+    "copies",
     "counts",
     "edits",
     "entries",
@@ -30,7 +32,7 @@ __all__ = [
 NEXT_STEP = "start the run again; if this comes back, put the store away: `historian run` makes it again from the lake"
 """Of errors that tell of a store which contradicts itself."""
 
-SCHEMA_FORMAT = 2
+SCHEMA_FORMAT = 3
 """Raised when a table's meaning changes, with a step of :mod:`historian.store.migration` that leads there."""
 
 metadata = MetaData()
@@ -131,6 +133,23 @@ counts = Table(
     Column("amount", BigInteger, nullable=False),
 )
 """Values that became NULL, zero dates and others, by plan, so that a plan run again counts once."""
+
+copies = Table(
+    "historian_copies",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("body", body_type, nullable=False),
+)
+"""How far each table is copied from the source (:class:`historian.store.copies.CopyProgress`)."""
+
+copied_rows = Table(
+    "historian_copied_rows",
+    metadata,
+    Column("plan", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb"), nullable=False),
+)
+"""The rows that the last plan copies: a chunk each, as Arrow IPC."""
 
 leases = Table(
     "historian_leases",

@@ -6,12 +6,11 @@ row's end, and DELETE HISTORY as a DELETE. A current row ends at the last moment
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.changelog.filtering import rows_where
 from historian.changelog.operations import Op, physical_name
 from historian.errors import ValueUnrepresentable
 from historian.schema.snapshots import Snapshot
@@ -55,13 +54,4 @@ def current_rows(rows: pa.RecordBatch, logged: Snapshot) -> pa.RecordBatch:
     operations[before[~current[before + 1]]] = Op.RETRACT
     operations[before[~current[before]] + 1] = Op.APPEND
     changed = rows.set_column(0, rows.schema.field("op"), pa.array(operations))
-    return _renumbered(changed.filter(pa.array(current)), np.cumsum(current) - 1, current)
-
-
-def _renumbered(rows: pa.RecordBatch, places: np.ndarray, kept: np.ndarray) -> pa.RecordBatch:
-    """The rows, whose dead letters name them by the places that they have now."""
-    metadata = dict(rows.schema.metadata or {})
-    if b"letters" in metadata:
-        letters = [(int(places[row]), *rest) for row, *rest in json.loads(metadata[b"letters"]) if kept[row]]
-        metadata[b"letters"] = json.dumps(letters).encode()
-    return rows.replace_schema_metadata(metadata or None)
+    return rows_where(changed, current)

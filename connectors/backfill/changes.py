@@ -1,0 +1,118 @@
+"""What the log tells of tables behind a position, up to its present end: rows, or why rows there cannot be brought back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectors.tracking.prepared_transactions import find_prepared
+from connectors.tracking.walk import Walk
+from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import lacking
+from historian.plans.plans import PlannedTable, PlannedVersion
+from historian.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connectors.readers.base import Bound
+    from connectors.tracking.tracker import Tracker
+    from historian.positions import LogPosition
+    from historian.schema.snapshots import Snapshot
+
+__all__ = ["TableChanges", "changes_behind"]
+
+
+@dataclass(slots=True)
+class TableChanges:
+    """Changelog rows of one table in the order of the log; ``void``: why its rows cannot be brought back, "" where they can."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    void: str = ""
+
+    @property
+    def batches(self) -> list[pa.RecordBatch]:
+        """The rows alone."""
+        return [chunk.rows for chunk in self.chunks]
+
+
+def changes_behind(
+    tracker: Tracker,
+    start: LogPosition,
+    number: int,
+    tables: Mapping[int, PlannedVersion],
+    *,
+    until: LogPosition | None = None,
+) -> dict[int, TableChanges]:
+    """The changes of *tables* behind *start*, by table id.
+
+    A table is void where a statement behind *start* is on it, or where the log does not hold its changes whole.
+
+    Args:
+        tracker: of the connector; neither its history nor its store learns of what is read.
+        start: the end of a plan, or of the log that one will hold.
+        number: of the last timeline entry at or before it.
+        tables: id to the version in force at *start*.
+        until: the end of what is read; None: the log's present end.
+
+    Raises:
+        LogPurged: the log behind *start* is gone.
+    """
+    found = {table_id: TableChanges() for table_id in tables}
+    names = {_snapshot(version).name for version in tables.values()}
+    # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
+    with closing(copy.copy(tracker.reader)) as reader, closing(Store.open("sqlite://")) as scratch:
+        walk = Walk(
+            tracker.history,
+            number,
+            scratch,
+            lambda name: name in names,
+            reader.flavor,
+            start,
+            tracker.online_changes,
+            accept_cascades=tracker.accept_cascades,
+            find_prepared=find_prepared(reader, start),
+        )
+        bounds: list[Bound] = []
+        for item in reader.scan(start, until=until):
+            bound = walk.take(item)
+            if bound is not None:
+                bounds.append(bound)
+        for table_id, version in tables.items():
+            found[table_id].void = _void(walk, _snapshot(version))
+        wanted = [
+            PlannedTable(table_id=table_id, versions=(version,))
+            for table_id, version in tables.items()
+            if not found[table_id].void and table_id in walk.touched
+        ]
+        for planned in tracker.ranges_of(walk, start, bounds) if wanted else ():
+            for chunk in reader.read(planned, wanted, stops=True):
+                changes = found[chunk.table_id]
+                if chunk.stopped:
+                    changes.void = chunk.stopped
+                elif lacking(chunk.rows):
+                    changes.void = "the log does not hold whole images of rows that changed meanwhile"
+                changes.chunks.append(chunk)
+    return found
+
+
+def _void(walk: Walk, snapshot: Snapshot) -> str:
+    stop = walk.quarantines.get(snapshot.table_id)
+    if stop is not None:
+        return stop.reason.splitlines()[0]
+    for entry in walk.new_entries:
+        for edit in entry.edits:
+            if snapshot.name in (getattr(edit, "table", None), getattr(edit, "new", None)):
+                return f"a statement changed the table meanwhile: {entry.statement[:120]}"
+    held = walk.catalog.tables.get(snapshot.name)
+    if held is None or held.table_id != snapshot.table_id:
+        return "the table went away meanwhile"
+    return ""
+
+
+def _snapshot(version: PlannedVersion) -> Snapshot:
+    assert version.snapshot is not None  # noqa: S101 - tables that are copied exist
+    return version.snapshot

@@ -1,0 +1,169 @@
+"""Copies the rows of tables into plans, as of the end of each, while the log goes on.
+
+What a plan copies is read before the plan is stored, and stored with it: a plan that comes again has the same rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectors.backfill.limits import CopyLimits, Pace
+from connectors.backfill.selection import read_as_of
+from connectors.backfill.splits import next_pieces
+from connectors.backfill.spool import Spool
+from connectors.readers.binlog.selected.failures import TableChanged
+from historian.plans.copies import TableCopy
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans.segments import planned_tables, retracts
+
+if TYPE_CHECKING:
+    from connectors.readers.binlog.transport.connection import ServerAddress
+    from connectors.tracking.tracker import Tracker
+    from historian.store.copies import CopyProgress
+
+__all__ = ["Copier", "CopyingPlan"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyingPlan:
+    """A plan with what it copies.
+
+    Attributes:
+        copied: its rows; to be closed.
+        is_news: whether a copy begins, comes further or ends with it.
+    """
+
+    plan: Plan
+    copied: Spool
+    is_news: bool
+
+    def close(self) -> None:
+        """Frees the rows."""
+        self.copied.close()
+
+
+class Copier:
+    """Gives plans the rows that they copy; implements :class:`connectors.tracking.copier.Copier`.
+
+    Args:
+        address: of the server, or of a replica with the same log.
+        limits: how much is copied at a time.
+    """
+
+    def __init__(self, address: ServerAddress, limits: CopyLimits) -> None:
+        self._address = address
+        self._limits = limits
+        self._pace = Pace(limits.rows_per_s)
+        self._chunk_rows: dict[int, int] = {}
+        self._waits = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether, as of the last plan, rows are left that can be copied."""
+        return self._waits
+
+    @property
+    def is_free(self) -> bool:
+        """Whether they may be copied now, as the limits say."""
+        return self._pace.is_free()
+
+    def with_copies(self, tracker: Tracker, plan: Plan, begun: Collection[int]) -> CopyingPlan:
+        """*plan* with what it copies; it is not stored yet.
+
+        Args:
+            tracker: whose history and reader have come to the plan's end.
+            plan: behind all that is stored.
+            begun: ids of tables whose copy begins with it.
+
+        Raises:
+            SourceError: rows cannot be read as of a position.
+            ConnectionLost: the server does not answer.
+        """
+        progress = {**tracker.store.copies(), **dict.fromkeys(begun)}
+        waiting = {table_id: held for table_id, held in progress.items() if held is None or not held.is_done}
+        spool = Spool()
+        if not waiting:
+            return CopyingPlan(plan=plan, copied=spool, is_news=False)
+        planned = {table.table_id: table for table in plan.tables}
+        known = {**self._planned(tracker, plan, set(waiting) - set(planned)), **planned}
+        copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
+        open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
+        changed = {i for i, copy in copies.items() if copy.is_done} | set(begun)
+        if self._pace.is_free() and open_tables:
+            for table_id, copy in self._copied(tracker, plan, open_tables, copies, spool).items():
+                copies[table_id] = copy
+                changed.add(table_id)
+        self._waits = any(not copies[table_id].is_done for table_id in open_tables)
+        tables = {
+            **planned,
+            **{i: replace(known[i], copy=copy) for i, copy in copies.items() if i in planned or i in changed},
+        }
+        with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
+        return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed))
+
+    def _planned(self, tracker: Tracker, plan: Plan, tables: Collection[int]) -> dict[int, PlannedTable]:
+        """Tables that have nothing in the plan, as it would have them."""
+        found = planned_tables(
+            tracker.history,
+            base=plan.version,
+            last=plan.version,
+            captured=tracker.captured,
+            touched=tables,
+            quarantines=tracker.store.quarantines(),
+            start=plan.end,
+            sets_aside=tracker.online_changes.sets_aside,
+            type_options=tracker.type_options,
+        )
+        return {table.table_id: table for table in found if table.table_id in tables}
+
+    def _copied(
+        self,
+        tracker: Tracker,
+        plan: Plan,
+        tables: Mapping[int, PlannedTable],
+        copies: Mapping[int, TableCopy],
+        spool: Spool,
+    ) -> dict[int, TableCopy]:
+        wanted = {table_id: (_last(table), copies[table_id].upto) for table_id, table in tables.items()}
+        try:
+            pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
+        except TableChanged as error:
+            _log.info("rows are copied again with the next plan: %s", error)
+            return {}
+        read = read_as_of(self._address, tracker, plan, pieces, self._limits.connections, spool)
+        done: dict[int, TableCopy] = {}
+        for table_id, table in read.items():
+            if table.void:
+                _log.info("%s: its rows are read again with the next plan: %s", tables[table_id].table_id, table.void)
+                continue
+            mine = [piece for piece in pieces if piece.table_id == table_id]
+            upto = mine[-1].range.upto
+            done[table_id] = replace(
+                copies[table_id], key=mine[0].key_ids, upto=upto, is_done=upto is None, rows=table.rows
+            )
+            self._pace.took(table.rows)
+            if table.rows:
+                self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
+        return done
+
+
+def _standing(table: PlannedTable, progress: CopyProgress | None) -> TableCopy:
+    """What a plan says of a table's copy before it copies anything itself."""
+    copy = TableCopy() if progress is None else TableCopy(key=progress.key, behind=progress.upto, upto=progress.upto)
+    for version in table.versions:
+        if version.place is not None and any(retracts(edit) for edit in version.edits):
+            return replace(copy, is_done=True, clears=version.segment)
+    return copy
+
+
+def _goes_on(table: PlannedTable) -> bool:
+    return table.quarantine is None and table.versions[-1].snapshot is not None
+
+
+def _last(table: PlannedTable) -> PlannedVersion:
+    return table.versions[-1]

@@ -1,0 +1,70 @@
+"""Which changes of a plan's log go on while their tables are copied: those of keys that were copied before the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from connectors.backfill.coverage import Ask, covered
+from connectors.backfill.crossing import forwarded
+from connectors.backfill.keys import SplitKey
+from historian.changelog.chunks import Chunk
+from historian.changelog.missing_columns import ABSENT
+from historian.changelog.operations import Op
+from historian.changelog.row_images import Mask
+from historian.plans.copies import TableCopy
+from historian.plans.plans import PlannedTable, PlannedVersion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["forwarded_chunks"]
+
+
+def forwarded_chunks(chunks: Iterable[Chunk], tables: Sequence[PlannedTable], flavor: str, ask: Ask) -> Iterator[Chunk]:
+    """*chunks* without the changes that the copies of their tables hold, or will hold.
+
+    Args:
+        chunks: of one range of a plan's log.
+        tables: of the plan.
+        ask: puts a question to the source; the order of some keys is the server's alone.
+    """
+    copied = {table.table_id: (table, table.copy) for table in tables}
+    for chunk in chunks:
+        table, copy = copied[chunk.table_id]
+        is_cleared = copy is not None and copy.clears is not None and chunk.segment >= copy.clears
+        if copy is None or chunk.stopped or is_cleared:
+            yield chunk
+        elif copy.behind is not None:
+            version = next(each for each in table.versions if each.version == chunk.version)
+            left = _copied_part(chunk, version, copy, flavor, ask)
+            if left.rows.num_rows or left.stopped:
+                yield left
+
+
+def _copied_part(chunk: Chunk, version: PlannedVersion, copy: TableCopy, flavor: str, ask: Ask) -> Chunk:
+    key = None if version.snapshot is None else SplitKey.of(version.snapshot, flavor)
+    if key is None or tuple(column.id for column in key.columns) != copy.key:
+        return replace(
+            chunk, rows=chunk.rows.slice(0, 0), stopped=f"{chunk.table_id}: its key changed while it was copied"
+        )
+    mask = covered(chunk.rows, key, copy.behind, ask)
+    if ABSENT in chunk.rows.schema.names and _loses_images(chunk.rows, mask):
+        reason = (
+            f"{key.table}: a row moved to a key that is copied, and its image in the log is not whole; "
+            "set binlog_row_image=FULL at the source and copy the table again"
+        )
+        return replace(chunk, rows=chunk.rows.slice(0, 0), stopped=reason)
+    return replace(chunk, rows=forwarded(chunk.rows, mask))
+
+
+def _loses_images(rows: pa.RecordBatch, mask: Mask) -> bool:
+    """Whether a row that goes on lacks columns that it has as the row before it, which does not."""
+    ops = rows.column("op").to_numpy()
+    absent = rows.column(ABSENT).is_valid().to_numpy(zero_copy_only=False)
+    before = np.isin(ops[:-1], (Op.RETRACT, Op.CORRECT_FROM)) & ~mask[:-1]
+    after = np.isin(ops[1:], (Op.APPEND, Op.CORRECT_TO)) & mask[1:] & absent[1:]
+    return bool((before & after).any())

@@ -1,0 +1,223 @@
+"""Pieces of tables as of the end of a plan: SELECTed from snapshots that hold it, and brought back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.backfill.changes import TableChanges, changes_behind
+from connectors.backfill.coverage import Ask, asking, within
+from connectors.backfill.literals import prepare_session
+from connectors.backfill.rewind import rewound, rewound_bag
+from connectors.backfill.snapshots import SourceSnapshot, snapshot_behind
+from connectors.backfill.splits import Piece, groups
+from connectors.backfill.spool import Spool
+from connectors.readers.binlog.selected.failures import TableChanged
+from connectors.readers.binlog.selected.reading import select_rows
+from connectors.tracking.ranges import SEQUENCE_BITS
+from historian.changelog.chunks import Chunk, positions
+from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
+from historian.changelog.row_images import Mask
+from historian.plans.key_ranges import KeyRange
+from historian.positions import LogPosition
+
+if TYPE_CHECKING:
+    from connectors.readers.binlog.transport.connection import ServerAddress
+    from connectors.tracking.tracker import Tracker
+    from historian.plans.plans import Plan
+
+__all__ = ["CopiedTable", "read_as_of"]
+
+
+@dataclass(slots=True)
+class CopiedTable:
+    """What came of a table's pieces.
+
+    Attributes:
+        rows: that it has as of the plan's end; ``size_bytes``: of them as Arrow.
+        void: why they are not known; "" where they are.
+    """
+
+    rows: int = 0
+    size_bytes: int = 0
+    void: str = ""
+
+
+def read_as_of(
+    address: ServerAddress, tracker: Tracker, plan: Plan, pieces: Sequence[Piece], connections: int, spool: Spool
+) -> dict[int, CopiedTable]:
+    """Reads *pieces* as of the end of *plan* into *spool*, as chunks of +A that follow those of the plan's log; by table id.
+
+    A void table has nothing in the spool.
+
+    Raises:
+        ConnectionLost: the server does not answer.
+        SourceError: it refuses a SELECT, or cannot say what is visible.
+        LogPurged: the log behind the plan is gone.
+    """
+    found = {piece.table_id: CopiedTable() for piece in pieces}
+    versions = {piece.table_id: piece.version for piece in pieces}
+    numbered = {piece: len(plan.ranges) + number for number, piece in enumerate(pieces)}
+    with closing(Spool()) as selected, closing(address.connect()) as connection:
+        prepare_session(connection)
+        ask = asking(connection)
+        work = partial(_select, address, tracker.reader.flavor, plan, numbered, selected)
+        bags: dict[int, TableChanges] = {}
+        with ThreadPoolExecutor(connections, "copies") as pool:
+            keyed = [piece for piece in pieces if _identity(piece)]
+            for voids in pool.map(work, groups(keyed, connections)):
+                for table_id, reason in voids.items():
+                    found[table_id].void = reason
+        for piece in pieces:
+            if not _identity(piece):
+                bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
+        wanted = {i: version for i, version in versions.items() if not found[i].void and i not in bags}
+        changes = {**bags, **changes_behind(tracker, plan.end, plan.version, wanted)} if wanted else bags
+        for table_id, table in found.items():
+            mine = [piece for piece in pieces if piece.table_id == table_id]
+            table.void = table.void or changes[table_id].void
+            if not table.void:
+                _rewind(
+                    selected.of_table(table_id), changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]]
+                )
+    return found
+
+
+def _select(
+    address: ServerAddress,
+    flavor: str,
+    plan: Plan,
+    numbered: Mapping[Piece, int],
+    selected: Spool,
+    pieces: Sequence[Piece],
+) -> dict[int, str]:
+    """Reads some pieces over one connection; by table id why one could not be read."""
+    voids: dict[int, str] = {}
+    rest = list(pieces)
+    while rest:
+        with snapshot_behind(address, flavor, plan.end) as snapshot:
+            prepare_session(snapshot.connection)
+            while rest:
+                piece = rest.pop(0)
+                try:
+                    _read(snapshot, flavor, plan, piece, numbered[piece], selected)
+                except TableChanged as error:
+                    voids[piece.table_id] = str(error).splitlines()[0]
+                    break  # its connection is closed
+    return voids
+
+
+def _read(snapshot: SourceSnapshot, flavor: str, plan: Plan, piece: Piece, number: int, selected: Spool) -> None:
+    chunks = select_rows(
+        snapshot.connection,
+        piece.version,
+        table_id=piece.table_id,
+        where=piece.where,
+        flavor=flavor,
+        position=plan.end,
+        event_time_us=plan.system_time_us,
+        sequence=number << SEQUENCE_BITS,
+    )
+    for chunk in chunks:
+        selected.add(chunk)
+
+
+def _bag(
+    address: ServerAddress, tracker: Tracker, plan: Plan, piece: Piece, numbered: Mapping[Piece, int], selected: Spool
+) -> TableChanges:
+    """Reads a table whose rows nothing tells apart, and its changes up to the very moment of that."""
+    flavor = tracker.reader.flavor
+    try:
+        with snapshot_behind(address, flavor, plan.end) as snapshot:
+            prepare_session(snapshot.connection)
+            _read(snapshot, flavor, plan, piece, numbered[piece], selected)
+            end, executed = snapshot.end, snapshot.executed
+    except TableChanged as error:
+        return TableChanges(void=str(error).splitlines()[0])
+    until = tracker.reader.locate(LogPosition(flavor=flavor, gtids="", file=end.file, offset=end.offset))
+    changes = changes_behind(tracker, plan.end, plan.version, {piece.table_id: piece.version}, until=until)[
+        piece.table_id
+    ]
+    if executed is not None:
+        seen = (
+            executed.contains_gtid(place) for chunk in changes.chunks for place in positions(chunk).unique().to_pylist()
+        )
+        if not all(seen):
+            changes.void = "rows of a table without a key changed at the very moment of the SELECT"
+    return changes
+
+
+def _rewind(
+    selected: Iterable[Chunk],
+    changes: TableChanges,
+    pieces: Sequence[Piece],
+    plan: Plan,
+    ask: Ask,
+    table: CopiedTable,
+    spool: Spool,
+    number: int,
+) -> None:
+    """Writes the rows of one table as of the plan's end into *spool*."""
+    first, sequence, ordinal = pieces[0], number << SEQUENCE_BITS, 0
+    key, identity = first.key, _identity(first)
+    whole = KeyRange(after=first.range.after, upto=pieces[-1].range.upto)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for chunk in selected:
+            if chunk.stopped:
+                spool.add(chunk)
+            else:
+                yield chunk.rows
+
+    def is_wanted(rows: pa.RecordBatch) -> Mask:
+        return np.ones(rows.num_rows, np.bool_) if key is None else within(rows, key, whole, ask)
+
+    if identity:
+        rows_then = rewound(batches(), changes.batches, identity, is_wanted)
+    else:
+        rows_then = rewound_bag(batches(), changes.batches)
+    for rows in rows_then:
+        if rows.num_rows:
+            spool.add(_copied(rows, first, plan, sequence, ordinal))
+            sequence += 1
+            ordinal += rows.num_rows
+            table.size_bytes += rows.nbytes
+    table.rows = ordinal
+
+
+def _copied(rows: pa.RecordBatch, piece: Piece, plan: Plan, sequence: int, ordinal: int) -> Chunk:
+    """Rows that the plan's end has, whatever they were read from, as a chunk."""
+    count = rows.num_rows
+    columns = (
+        np.full(count, Op.APPEND, np.uint8),
+        np.full(count, plan.system_time_us, np.int64),
+        np.full(count, -1, np.int16),
+        np.full(count, plan.end.offset, np.int64),
+        np.arange(ordinal, ordinal + count, dtype=np.int32),
+    )
+    system = [pa.array(values).cast(field.type) for values, field in zip(columns, CHUNK_COLUMNS, strict=True)]
+    place = str(plan.end.at)
+    return Chunk(
+        table_id=piece.table_id,
+        version=piece.version.version,
+        segment=piece.version.segment,
+        sequence=sequence,
+        file=plan.end.file,
+        first_position=place,
+        last_position=place,
+        sources=(),
+        rows=pa.RecordBatch.from_arrays([*system, *rows.columns[len(system) :]], schema=rows.schema),
+    )
+
+
+def _identity(piece: Piece) -> tuple[str, ...]:
+    """The names of the columns that tell the rows of a table apart; () where none do."""
+    assert piece.version.snapshot is not None  # noqa: S101 - tables that are copied exist
+    return tuple(map(physical_name, piece.key_ids or piece.version.snapshot.primary_key))

@@ -1,0 +1,110 @@
+"""Connections whose SELECTs see all that stands in the log up to a position.
+
+A dump can bring a transaction before it is visible. MySQL counts a transaction as executed once it is visible. MariaDB's
+``gtid_binlog_pos`` runs ahead of that, and a consistent snapshot there says which position of the log it is of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectors.readers.binlog.selected.sessions import selecting_connection
+from connectors.readers.binlog.transport.connection import ServerAddress, answered
+from historian.errors import SourceError
+from historian.positions import FilePosition, Gtids, LogPosition, missing_from, parse_gtids
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["NotVisible", "SourceSnapshot", "snapshot_behind"]
+
+_STEP_S = 0.02
+_NEW_STATUS = (8, 2)
+
+
+class NotVisible(SourceError):
+    """Transactions of the log are not visible to a SELECT, though the log has had them for long."""
+
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSnapshot:
+    """A transaction whose SELECTs all see the source at one moment.
+
+    Attributes:
+        connection: in that transaction.
+        end: the log's end right behind that moment.
+        executed: transactions that the snapshot holds for sure, where it may hold others up to ``end``; None: it holds all up to there.
+    """
+
+    connection: Connection[Any]
+    end: FilePosition
+    executed: Gtids | None
+
+
+@contextmanager
+def snapshot_behind(
+    address: ServerAddress, flavor: str, position: LogPosition, *, timeout_s: float = 60
+) -> Iterator[SourceSnapshot]:
+    """A snapshot that holds at least all that stands in the log up to *position*, of this server's log.
+
+    Raises:
+        NotVisible: there is none after *timeout_s*.
+        SourceError: the server has no GTIDs, which MySQL needs to tell what is visible.
+        ConnectionLost: the server does not answer.
+    """
+    connection = selecting_connection(address, flavor)
+    try:
+        with answered(str(address)):
+            begin = _mariadb if flavor == "mariadb" else _mysql
+            deadline_s = time.monotonic() + timeout_s
+            while (snapshot := begin(connection, position)) is None:
+                if time.monotonic() > deadline_s:
+                    raise NotVisible(
+                        "a SELECT does not see what the log holds",
+                        where=str(address),
+                        expected=f"all up to {position}",
+                        next_step="see which commits hang at the source; `historian run` tries again",
+                    )
+                time.sleep(_STEP_S)
+        yield snapshot
+    finally:
+        with suppress(Exception):
+            connection.close()
+
+
+def _mysql(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_executed, @@version")
+        mode, text, version = cursor.fetchone() or ("", "", "")
+        if str(mode).upper() != "ON":
+            raise SourceError(
+                "rows cannot be copied as of a position: the server does not tell which transactions are visible",
+                where=f"{connection.host}:{connection.port}",
+                expected="gtid_mode=ON",
+                found=f"gtid_mode={mode}",
+                next_step="switch GTIDs on at the source, or copy from a replica that has them, or choose another source.start",
+            )
+        executed = parse_gtids(str(text), "mysql")
+        if missing_from(position.gtid_set, executed) is not None:
+            return None
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        is_new = tuple(int(part) for part in str(version).split(".")[:2]) >= _NEW_STATUS
+        cursor.execute("SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
+        file, offset, *_ = cursor.fetchone() or ("", 0)
+    return SourceSnapshot(connection=connection, end=FilePosition(str(file), int(offset)), executed=executed)
+
+
+def _mariadb(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+    with connection.cursor() as cursor:
+        cursor.execute("ROLLBACK")
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+        status = {str(name).lower(): value for name, value in cursor.fetchall()}
+    end = FilePosition(str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"]))
+    return SourceSnapshot(connection=connection, end=end, executed=None) if end.covers(position.at) else None

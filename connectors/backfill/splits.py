@@ -1,0 +1,92 @@
+"""What a plan reads of which tables: pieces, each a range of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectors.backfill.boundaries import boundaries
+from connectors.backfill.keys import SplitKey
+from connectors.backfill.limits import CopyLimits
+from connectors.backfill.literals import prepare_session
+from connectors.backfill.predicates import where
+from historian.plans.key_ranges import Key, KeyRange
+from historian.plans.plans import PlannedVersion
+
+if TYPE_CHECKING:
+    from connectors.readers.binlog.transport.connection import ServerAddress
+
+__all__ = ["Piece", "next_pieces"]
+
+_LAST_PIECES = 100
+"""So many tables at most end in one plan: each takes a SELECT and a commit or two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Rows of one table that one SELECT gives.
+
+    Attributes:
+        version: of the table, in force where it is read.
+        key: in whose order the table is copied; None: it is one piece.
+        range: of its keys.
+    """
+
+    table_id: int
+    version: PlannedVersion
+    key: SplitKey | None
+    range: KeyRange
+
+    @property
+    def key_ids(self) -> tuple[int, ...]:
+        """The ids of the key's columns; () without a key."""
+        return () if self.key is None else tuple(column.id for column in self.key.columns)
+
+    @property
+    def where(self) -> str:
+        """The condition of its SELECT; "": all rows."""
+        return "" if self.key is None or self.range == KeyRange() else where(self.key, self.range)
+
+
+def next_pieces(
+    address: ServerAddress,
+    flavor: str,
+    tables: Mapping[int, tuple[PlannedVersion, Key | None]],
+    limits: CopyLimits,
+    chunk_rows: Mapping[int, int],
+) -> list[Piece]:
+    """The next pieces of *tables*, those of one behind each other, as many as one plan takes.
+
+    Args:
+        tables: id to the version in force and up to where it is copied; None: not at all.
+        chunk_rows: id to how many rows of it a piece takes, where that is known.
+
+    Raises:
+        ConnectionLost, SourceError: the source cannot be asked, or a table is not what it was.
+    """
+    found: list[Piece] = []
+    full = ended = 0
+    with closing(address.connect()) as connection:
+        prepare_session(connection)
+        for table_id, (version, after) in tables.items():
+            if full >= limits.connections or ended >= _LAST_PIECES:
+                break
+            assert version.snapshot is not None  # noqa: S101 - tables that are copied exist
+            key = SplitKey.of(version.snapshot, flavor)
+            bounds: list[Key | None] = [None]
+            if key is not None:
+                rows = min(chunk_rows.get(table_id, limits.chunk_rows), limits.chunk_rows)
+                bounds = boundaries(connection, key, after, rows=rows, count=limits.connections - full)
+            for begin, upto in zip((after, *bounds), bounds, strict=False):
+                found.append(Piece(table_id=table_id, version=version, key=key, range=KeyRange(after=begin, upto=upto)))
+            full += sum(bound is not None for bound in bounds)
+            ended += bounds[-1] is None
+    return found
+
+
+def groups(pieces: list[Piece], count: int) -> Iterator[list[Piece]]:
+    """*pieces* dealt to *count* connections."""
+    for first in range(min(count, len(pieces))):
+        yield pieces[first::count]

@@ -1,0 +1,84 @@
+"""How far tables are copied from the source, and the rows that the last plan copies.
+
+The rows stand beside their plan until the next one is made, since the source may not be able to give them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from historian import codec
+from historian.plans.key_ranges import Key
+from historian.plans.plans import Plan
+from historian.store.tables import copied_rows, copies
+
+__all__ = ["CopyProgress", "copied_chunk", "copy_progress", "record_copies"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyProgress:
+    """How far a table is copied.
+
+    Attributes:
+        plan: the last plan that said so.
+        key: ids of the columns in whose order it is copied; (): in one go, or not begun.
+        upto: rows with keys up to here are copied; None: none are.
+        is_done: all of them are.
+        rows: copied so far.
+        begun_us: when its first plan was made, UTC microseconds.
+    """
+
+    plan: int
+    key: tuple[int, ...] = ()
+    upto: Key | None = None
+    is_done: bool = False
+    rows: int = 0
+    begun_us: int = 0
+
+
+def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -> None:
+    """Notes what *plan* copies, with its rows in place of those of the plan before. Once a plan."""
+    connection.execute(delete(copied_rows))
+    for number, body in enumerate(chunks):
+        connection.execute(insert(copied_rows).values(plan=plan.number, number=number, body=body))
+    for table in plan.tables:
+        if table.copy is None:
+            continue
+        held = _held(connection, table.table_id)
+        copy = table.copy
+        # Targets that begin anew begin with none of the rows that were copied before.
+        before = CopyProgress(plan=plan.number, begun_us=plan.system_time_us)
+        before = before if held is None or (copy.upto is None and not copy.is_done) else held
+        now = replace(
+            before,
+            plan=plan.number,
+            key=copy.key,
+            upto=copy.upto,
+            is_done=copy.is_done,
+            rows=before.rows + copy.rows,
+        )
+        values = {"table_id": table.table_id, "body": codec.dump(CopyProgress, now)}
+        if held is None:
+            connection.execute(insert(copies).values(**values))
+        else:
+            connection.execute(update(copies).where(copies.c.table_id == table.table_id).values(**values))
+
+
+def copy_progress(connection: Connection) -> dict[int, CopyProgress]:
+    """How far tables are copied, by table id; those that never were to be are left out."""
+    return {int(row.table_id): codec.load(CopyProgress, row.body) for row in connection.execute(select(copies)).all()}
+
+
+def copied_chunk(connection: Connection, plan: int, number: int) -> bytes | None:
+    """The chunk of that number, from 0, among the rows that plan *plan* copies; None where there is none."""
+    query = select(copied_rows.c.body).where(copied_rows.c.plan == plan, copied_rows.c.number == number)
+    body = connection.execute(query).scalar()
+    return None if body is None else bytes(body)
+
+
+def _held(connection: Connection, table_id: int) -> CopyProgress | None:
+    body = connection.execute(select(copies.c.body).where(copies.c.table_id == table_id)).scalar()
+    return None if body is None else codec.load(CopyProgress, body)
