@@ -4,6 +4,7 @@ Reading and writing by a plan do not belong here.
 """
 
 from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
+from historian.plans.key_ranges import Key, KeyRange, KeyValue
 from historian.plans.plans import (
     LogRange,
     Plan,
@@ -29,6 +30,9 @@ __all__ = [
     "EvolutionSettings",
     "Into",
     "IntoSettings",
+    "Key",
+    "KeyRange",
+    "KeyValue",
     "LogRange",
     "Plan",
     "PlannedTable",

@@ -1,0 +1,6 @@
+"""Reads the rows that a table held before the log tells of it, and those that the log does not tell, as of a position.
+
+Following the log (:mod:`connectors.tracking`) and writing (:mod:`connectors.pipeline`) do not belong here.
+
+Open to other rooms: ``boundaries``, ``coverage``, ``crossing``, ``keys``, ``predicates``.
+"""

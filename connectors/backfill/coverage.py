@@ -1,0 +1,85 @@
+"""Which rows of a log lie in a range of keys, in the server's own order.
+
+Numbers, times and bytes are compared here, as servers order them. Text of any collation, and MariaDB's UUID, INET4 and INET6, whose
+order is its own affair, are compared by a server: :data:`Ask` evaluates literals, and reads no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.backfill.comparison import Signs, compared
+from connectors.backfill.keys import SplitKey
+from connectors.readers.binlog.transport.connection import answered
+from historian.changelog.operations import physical_name
+from historian.changelog.row_images import Mask
+from historian.errors import ValueUnrepresentable
+from historian.plans.key_ranges import Key, KeyRange
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["Ask", "asking", "covered", "within"]
+
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+"""Gives the rows of a SELECT, from a session of :func:`connectors.backfill.literals.prepare_session` on the table's server."""
+
+
+def asking(connection: Connection[Any]) -> Ask:
+    """Questions over *connection*. Raises ConnectionLost and SourceError."""
+
+    def ask(question: str) -> Sequence[Sequence[Any]]:
+        with answered("a comparison of keys"), connection.cursor() as cursor:
+            cursor.execute(question)
+            return tuple(cursor.fetchall())
+
+    return ask
+
+
+def covered(rows: pa.RecordBatch, key: SplitKey, upto: Key | None, ask: Ask) -> Mask:
+    """For each row whether its key is *upto* or lies before it; None: the whole table is covered.
+
+    Args:
+        rows: in the columns of the snapshot that *key* is of, in any form that type options give them.
+
+    Raises:
+        ValueUnrepresentable: a row's key is NULL, since its value is none that the column's form can hold.
+    """
+    if upto is None:
+        return np.ones(rows.num_rows, dtype=bool)
+    return _signs(rows, key, upto, ask) <= 0
+
+
+def within(rows: pa.RecordBatch, key: SplitKey, keys: KeyRange, ask: Ask) -> Mask:
+    """For each row whether its key lies in that range; as :func:`covered`."""
+    inside = covered(rows, key, keys.upto, ask)
+    if keys.after is None or not inside.any():
+        return inside
+    inside[inside] = _signs(rows.filter(pa.array(inside)), key, keys.after, ask) > 0
+    return inside
+
+
+def _signs(rows: pa.RecordBatch, key: SplitKey, bound: Key, ask: Ask) -> Signs:
+    """-1, 0 or 1 for each row: its key lies before *bound*, is it, or lies behind it."""
+    signs = np.zeros(rows.num_rows, dtype=np.int8)
+    undecided = np.arange(rows.num_rows)
+    for column, value in zip(key.columns, bound, strict=True):
+        if not len(undecided):
+            break
+        values = rows.column(physical_name(column.id))
+        if len(undecided) < rows.num_rows:
+            values = values.take(pa.array(undecided))
+        if values.null_count:
+            raise ValueUnrepresentable(
+                "a key's value that cannot be represented, so that its place in the key's order is not known",
+                where=f"{key.table}.{column.name}",
+                found=str(column.type),
+                next_step="choose a form of the column that holds it (docs/reference/types.md)",
+            )
+        signs[undecided] = compared(values, column.type, value, ask)
+        undecided = undecided[signs[undecided] == 0]
+    return signs

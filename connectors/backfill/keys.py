@@ -1,0 +1,114 @@
+"""The key by whose order a table is gone through, chunk by chunk."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from connectors.backfill.literals import quoted
+from historian.names import TableName
+from historian.schema.snapshots import Column, ColumnType, Snapshot
+
+__all__ = ["SplitKey", "obstacle"]
+
+_INTEGERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
+_TEXTS = frozenset(("char", "varchar"))
+_BYTES = frozenset(("binary", "varbinary"))
+_ORDERED = frozenset(
+    (*_INTEGERS, *_TEXTS, *_BYTES, "bit", "year", "decimal", "date", "datetime", "timestamp", "time", "enum")
+) | {"uuid", "inet4", "inet6"}
+_OBSTACLES = {
+    **dict.fromkeys(("float", "double"), "no literal is surely the number that the server holds"),
+    **dict.fromkeys(
+        ("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"),
+        "an index holds only the beginning of its values",
+    ),
+    "set": "no server searches an index by the order of its numbers",
+}
+_UNPADDED = re.compile("nopad|_0900_")
+"""MariaDB's collations that tell ``'a'`` from ``'a '``; it has MySQL's under their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitKey:
+    """Columns in whose order a table's rows are copied, and the index that has them in that order.
+
+    The order need not tell all rows apart: rows of equal keys (``'ß'`` and ``'ss'`` behind a binary column's) are of one chunk.
+
+    Attributes:
+        table: the table's name in the snapshot that the key is of.
+        index: the index's name.
+        columns: in key order, as in that snapshot.
+        is_primary: it is the primary key. Another one may change in a row that keeps its primary key, which the log tells as
+            -C and +C (:mod:`connectors.backfill.crossing`).
+    """
+
+    table: TableName
+    index: str
+    columns: tuple[Column, ...]
+    is_primary: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, flavor: str) -> SplitKey | None:
+        """The primary key, else the first unique key over whole columns which cannot be NULL; None: the table is one chunk.
+
+        A key with a column that :func:`obstacle` names is passed over.
+
+        Args:
+            flavor: mysql or mariadb: the source's.
+        """
+        candidates = [("PRIMARY", snapshot.primary_key)] if snapshot.primary_key else []
+        candidates += [(key.name, key.columns) for key in snapshot.unique_keys if not any(key.prefixes)]
+        columns = {column.id: column for column in snapshot.columns}
+        for index, ids in candidates:
+            found = [columns[column_id] for column_id in ids if column_id in columns]
+            if len(found) == len(ids) and all(_serves(column, index, flavor) for column in found):
+                return cls(table=snapshot.name, index=index, columns=tuple(found), is_primary=index == "PRIMARY")
+        return None
+
+    @property
+    def source(self) -> str:
+        """The table with the index's hint, for FROM; its alias is ``t``."""
+        return f"{quoted(self.table.database)}.{quoted(self.table.table)} AS t FORCE INDEX ({quoted(self.index)})"
+
+    @property
+    def order(self) -> str:
+        """What stands behind ORDER BY."""
+        return ", ".join(f"t.{quoted(column.name)}" for column in self.columns)
+
+    def keeps_order(self, earlier: SplitKey) -> bool:
+        """Whether ranges of *earlier*, a key of the same table before some statements, mean the same under this one.
+
+        True where it is over the same columns, and their types are the same or hold more of the same order: wider integers,
+        decimals and VARCHARs, labels added at an ENUM's end. What a statement did to values is not looked at.
+        """
+        pairs = list(zip(earlier.columns, self.columns, strict=False))
+        same = len(earlier.columns) == len(self.columns) and all(old.id == new.id for old, new in pairs)
+        return same and all(_keeps_order(old.type, new.type) for old, new in pairs)
+
+
+def obstacle(kind: ColumnType, flavor: str) -> str | None:
+    """Why a table of such a server cannot be gone through in the order of a column of that type; None where it can."""
+    if kind.name not in _ORDERED:
+        return _OBSTACLES.get(kind.name, "its values have no order")
+    if kind.name == "char" and flavor == "mariadb" and _UNPADDED.search(kind.collation or ""):
+        return "MariaDB's indexes order CHAR with blanks at the end, its comparisons without"
+    if kind.name == "enum" and ("" in kind.members or len(set(kind.members)) < len(kind.members)):
+        return "two of its numbers read as the same label"
+    return None
+
+
+def _serves(column: Column, index: str, flavor: str) -> bool:
+    return (index == "PRIMARY" or not column.nullable) and obstacle(column.type, flavor) is None
+
+
+def _keeps_order(old: ColumnType, new: ColumnType) -> bool:
+    if old.name in _INTEGERS:
+        return new.name in _INTEGERS
+    if old.name == "enum":
+        return new.name == "enum" and new.members[: len(old.members)] == old.members
+    if old.name in _TEXTS:
+        return (old.name, old.charset, old.collation) == (new.name, new.charset, new.collation)
+    if old.name == "binary":
+        return (old.name, old.length) == (new.name, new.length)
+    return old.name == new.name

@@ -1,0 +1,89 @@
+"""Values of keys in SQL: how they are read, and literals that mean just the stored value.
+
+A session that uses them has been set up by :func:`prepare_session`: TIMESTAMP is read and written in UTC, and dates that the
+calendar does not have may stand in literals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from historian.plans.key_ranges import KeyValue
+from historian.schema.snapshots import Column, ColumnType
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["collated", "key_expression", "key_value", "literal", "prepare_session", "quoted"]
+
+SESSION = "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"
+
+_NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "enum"))
+_STORED = frozenset(("char", "varchar", "binary", "varbinary"))
+_TYPED = {"date": "DATE", "datetime": "TIMESTAMP", "timestamp": "TIMESTAMP", "time": "TIME"}
+
+
+def prepare_session(connection: Connection[Any]) -> None:
+    """Sets time zone and SQL mode of a session as statements with keys need them."""
+    with connection.cursor() as cursor:
+        cursor.execute(SESSION)
+
+
+def quoted(name: str) -> str:
+    """A name in backticks.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def key_expression(column: Column, alias: str = "t") -> str:
+    """The expression that selects a key column so that :func:`key_value` understands it."""
+    name = f"{alias}.{quoted(column.name)}"
+    if column.type.name in _STORED:
+        return f"HEX({name})"
+    if column.type.name in ("bit", "enum"):
+        return f"{name} + 0"
+    return name if column.type.name in _NUMBERS else f"CAST({name} AS CHAR)"
+
+
+def key_value(column: Column, selected: Any) -> KeyValue:
+    """The key's value that was selected by :func:`key_expression`."""
+    return int(selected) if column.type.name in _NUMBERS else str(selected)
+
+
+def literal(kind: ColumnType, value: KeyValue) -> str:
+    """SQL that means *value* beside a column of that type, which brings its collation.
+
+    Of ENUM it is the number, by whose order no index is searched (:mod:`connectors.backfill.predicates`).
+    """
+    if kind.name in _NUMBERS:
+        number = int(value)
+        # Beside a YEAR the server takes small numbers for years of two digits.
+        return f"'{number:04}'" if kind.name == "year" else str(number)
+    text = str(value)
+    if kind.name in _STORED:
+        bytes.fromhex(text)
+        return f"_{kind.charset} x'{text}'" if kind.charset else f"x'{text}'"
+    if kind.name in _TYPED:
+        return f"{_TYPED[kind.name]}'{_plain(text, ' -:.')}'"
+    if kind.name == "decimal":
+        return _plain(text, "-.")
+    return f"CAST('{_plain(text, '-:.', hexadecimal=True)}' AS {kind.name.upper()})"
+
+
+def collated(kind: ColumnType, text: str) -> str:
+    """SQL that means the characters *text* in the character set and collation of a column of that type."""
+    characters = f"_utf8mb4 x'{text.encode().hex()}'"
+    if kind.charset != "utf8mb4":
+        characters = f"CONVERT({characters} USING {kind.charset})"
+    return f"{characters} COLLATE {kind.collation}"
+
+
+def _plain(text: str, marks: str, *, hexadecimal: bool = False) -> str:
+    """*text*, which holds digits and those marks alone."""
+    allowed = "0123456789" + marks + ("abcdefABCDEF" if hexadecimal else "")
+    if not text or not set(text) <= set(allowed):
+        raise ValueError(f"not a key's value: {text!r}")
+    return text

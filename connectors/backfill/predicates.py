@@ -1,0 +1,69 @@
+"""Ranges of keys as conditions of WHERE."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+
+from connectors.backfill.keys import SplitKey
+from connectors.backfill.literals import literal, quoted
+from historian.plans.key_ranges import KeyRange, KeyValue
+from historian.schema.snapshots import Column
+
+__all__ = ["where"]
+
+_OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+def where(key: SplitKey, keys: KeyRange) -> str:
+    """The condition that holds for the rows of the range, each of the table's in just one of ranges that follow each other.
+
+    Each bound stands there twice: expanded by columns, and for the first column alone, which leads the optimizer to the index.
+    The session is to be one of :func:`connectors.backfill.literals.prepare_session`. Columns are named without their table.
+
+    >>> from historian.names import TableName
+    >>> from historian.schema.snapshots import ColumnType
+    >>> columns = tuple(Column(id=n, name=name, type=ColumnType(name="int")) for n, name in ((1, "a"), (2, "b")))
+    >>> key = SplitKey(table=TableName("d", "t"), index="PRIMARY", columns=columns, is_primary=True)
+    >>> where(key, KeyRange(after=(1, 2)))
+    '(`a` > 1 OR (`a` = 1 AND `b` > 2)) AND `a` >= 1'
+    """
+    parts = []
+    if keys.after is not None:
+        parts += _bound(key.columns, keys.after, above=True)
+    if keys.upto is not None:
+        parts += _bound(key.columns, keys.upto, above=False)
+    return " AND ".join(parts) or "1"
+
+
+def _bound(columns: tuple[Column, ...], values: tuple[KeyValue, ...], *, above: bool) -> list[str]:
+    if len(columns) != len(values):
+        raise ValueError(f"a key of {len(columns)} columns, and {len(values)} values")
+    pairs = list(zip(columns, values, strict=True))
+    beyond = ">" if above else "<"
+    condition = _compared(*pairs[-1], beyond if above else "<=")
+    for column, value in reversed(pairs[:-1]):
+        equal = _compared(column, value, "=")
+        condition = f"({_compared(column, value, beyond)} OR ({equal} AND {condition}))"
+    return [condition] if len(pairs) == 1 else [condition, _compared(*pairs[0], f"{beyond}=")]
+
+
+def _compared(column: Column, value: KeyValue, sign: str) -> str:
+    if column.type.name == "enum":
+        return _members(column, int(value), sign)
+    return f"{quoted(column.name)} {sign} {literal(column.type, value)}"
+
+
+def _members(column: Column, number: int, sign: str) -> str:
+    """Servers search an index for single numbers of an ENUM, not for those above or below one."""
+    holds = _OPERATORS[sign]
+    found = [str(other) for other in range(len(column.type.members) + 1) if holds(other, number)]
+    # MySQL sorts the rows of a single number: it does not see that they are in the index's order already.
+    found = found * 2 if len(found) == 1 else found
+    return f"{quoted(column.name)} IN ({', '.join(found)})" if found else "0"

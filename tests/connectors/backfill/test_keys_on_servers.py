@@ -1,0 +1,116 @@
+"""Keys of every type and collation on real servers: chunks hold each row once, and rows of the log lie where the server has them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from connectors.backfill.boundaries import boundaries
+from connectors.backfill.coverage import asking, covered, within
+from connectors.backfill.keys import SplitKey
+from connectors.backfill.literals import prepare_session
+from connectors.backfill.predicates import where
+from connectors.tracking.capture import capture_catalog
+from databases.key_cases import KeyCase, key_cases
+from historian.changelog.operations import physical_name
+from historian.codec import dump_short, load
+from historian.names import TableName
+from historian.plans.key_ranges import Key, KeyRange
+from logs.decoder_lab import decode, log_end, planned
+
+if TYPE_CHECKING:
+    from databases.servers import Server
+
+ROWS = 7
+COUNT = 3
+
+
+class _Lab:
+    """The cases as tables of a server, with their rows as its log tells them."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.connection = server.connect(database="split_keys")
+        prepare_session(self.connection)
+        self.ask = asking(self.connection)
+
+    def rows(self, statement: str) -> tuple[tuple[Any, ...], ...]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement)
+            return tuple(cursor.fetchall())
+
+    def numbers(self, statement: str) -> list[int]:
+        return [number for (number,) in self.rows(statement)]
+
+    def make(self, name: str, case: KeyCase) -> None:
+        key = f"UNIQUE KEY u ({', '.join(case.names)})" if case.unique else f"PRIMARY KEY ({', '.join(case.names)})"
+        self.rows(f"CREATE TABLE {name} (n INT NOT NULL, {', '.join(case.columns)}, {key})")
+        values = ", ".join(f"({number}, {', '.join(row)})" for number, row in enumerate(case.rows))
+        self.rows(f"INSERT IGNORE INTO {name} VALUES {values}")
+
+    def chunks(self, key: SplitKey) -> list[KeyRange]:
+        """Ranges of the whole table, as a plan would have them."""
+        found: list[KeyRange] = []
+        after: Key | None = None
+        while True:
+            for upto in boundaries(self.connection, key, after, rows=ROWS, count=COUNT):
+                text = dump_short(KeyRange, KeyRange(after=after, upto=upto))
+                found.append(load(KeyRange, text))
+                after = found[-1].upto
+            if after is None:
+                return found
+
+
+def _wrong(lab: _Lab, key: SplitKey, logged: pa.RecordBatch) -> list[str]:
+    name = f"`{key.table.table}`"
+    in_order = lab.numbers(f"SELECT n FROM {name} AS t ORDER BY {key.order}")
+    chunks = lab.chunks(key)
+    held = [lab.numbers(f"SELECT n FROM {key.source} WHERE {where(key, each)} ORDER BY {key.order}") for each in chunks]
+    wrong = []
+    if [number for numbers in held for number in numbers] != in_order:
+        wrong.append(f"chunks hold {held}, the table {in_order}")
+    if max(map(len, held)) > 2 * ROWS or len(chunks) > 2 + 2 * len(in_order) // ROWS:
+        wrong.append(f"chunks of {list(map(len, held))} rows")
+    if sorted(logged.column("n").to_pylist()) != sorted(in_order):
+        wrong.append("the log has other rows")
+    for keys, numbers in zip(chunks, held, strict=True):
+        here = logged.filter(pa.array(within(logged, key, keys, lab.ask))).column("n").to_pylist()
+        below = logged.filter(pa.array(covered(logged, key, keys.upto, lab.ask))).column("n").to_pylist()
+        if sorted(here) != sorted(numbers):
+            wrong.append(f"{keys} holds {numbers}, of the log {here}")
+        upto = KeyRange(upto=keys.upto)
+        if sorted(below) != sorted(lab.numbers(f"SELECT n FROM {name} WHERE {where(key, upto)}")):
+            wrong.append(f"rows up to {keys.upto}")
+    return wrong
+
+
+def test_each_row_is_in_one_chunk_and_rows_of_the_log_are_where_the_server_has_them(server: Server) -> None:
+    server.sql("CREATE DATABASE split_keys")
+    lab = _Lab(server)
+    since = log_end(server)
+    cases = {f"t{number}": case for number, case in enumerate(key_cases(server.name))}
+    with closing(lab.connection):
+        for name, case in cases.items():
+            lab.make(name, case)
+        catalog = capture_catalog(lab.connection, 1, 1)
+        snapshots = [catalog.tables[TableName("split_keys", name)] for name in cases]
+        logged = {}
+        for chunk in decode(server, planned(*snapshots), since):
+            snapshot = snapshots[chunk.table_id - 1]
+            rows = chunk.rows.append_column("n", chunk.rows.column(physical_name(snapshot.columns[0].id)))
+            logged.setdefault(snapshot.name, []).append(rows)
+        wrong = {}
+        for snapshot, case in zip(snapshots, cases.values(), strict=True):
+            key = SplitKey.of(snapshot, server.flavor)
+            if key is None:
+                kind = snapshot.columns[1].type
+                wrong[str(case.columns)] = [] if kind.name == "char" and "nopad" in str(kind.collation) else ["no key"]
+                continue
+            assert case.unique != key.is_primary
+            batches = pa.Table.from_batches(logged[snapshot.name]).combine_chunks().to_batches()
+            (batch,) = batches
+            wrong[str(case.columns)] = _wrong(lab, key, batch)
+
+    assert {} == {columns: found for columns, found in wrong.items() if found}
