@@ -40,10 +40,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what needs a server or Spark, so that ``-m "not server and not spark"`` leaves the quick tests."""
     for item in items:
         needs = set(getattr(item, "fixturenames", ()))
-        if needs & SERVER_FIXTURES:
+        if needs & SERVER_FIXTURES or _asks_for_a_server(item):
             item.add_marker("server")
         if "spark" in needs:
             item.add_marker("spark")
+
+
+def _asks_for_a_server(item: pytest.Item) -> bool:
+    """Whether a test takes a server by its name, as a parameter of its own or of a fixture says."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    taken = {value for value in parameters.values() if isinstance(value, str)}
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return bool(taken & BUILDS.keys()) or (code is not None and "getfixturevalue" in code.co_names)
 
 
 class _Servers(dict[str, Server]):

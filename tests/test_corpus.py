@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from corpus.mysqltest import statements_of
-from corpus.run import is_wanted
+from corpus.run import LOCK_WAIT, Corpus, is_wanted
+from corpus.suites import SUITES, Suite
+from databases.servers import Server
+from models import followed_ddl
 
 
 def test_statements_end_at_the_delimiter_that_holds() -> None:
@@ -87,6 +94,8 @@ def test_included_scripts_see_and_set_variables() -> None:
         ("SELECT 1", False),
         ("SET GLOBAL read_only = 1", False),
         ("SET sql_log_bin = 0", False),
+        ("SET default_storage_engine = InnoDB", True),
+        ("SET @@session.default_storage_engine = 'MERGE'", False),
         ("SET SESSION binlog_format = STATEMENT", False),
         ("CREATE USER u", False),
         ("DROP DATABASE mysql", False),
@@ -97,3 +106,30 @@ def test_included_scripts_see_and_set_variables() -> None:
 )
 def test_only_what_stays_in_a_session_goes_to_the_server(sql: str, wanted: bool) -> None:
     assert is_wanted(sql) is wanted
+
+
+def test_a_statement_that_does_not_end_keeps_no_later_script_waiting(
+    fresh_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_ddl, "_ANSWER_S", 2)
+    spins = "CREATE FUNCTION spin(x INT) RETURNS INT DETERMINISTIC NO SQL BEGIN WHILE x > 0 DO SET x = x + 1 - 1; END WHILE; RETURN x; END"
+    scripts = {
+        "first.test": f"delimiter |;\n{spins}|\ndelimiter ;|\nCREATE TABLE t1 (a INT);\nINSERT INTO t1 VALUES (spin(1));\n",
+        "second.test": "CREATE TABLE t1 (b INT);\n",
+        "long.test": "CREATE TABLE t1 (b INT);\nDROP TABLE t1;\n",
+    }
+    suite = replace(SUITES["mysql"], package="written")
+    monkeypatch.setattr(Suite, "directory", tmp_path)
+    corpus = Corpus(fresh_server("mysql8", "log_bin_trust_function_creators=ON", LOCK_WAIT), suite)
+    for name, text in scripts.items():
+        (tmp_path / name).write_text(text)
+        corpus.script_s = -1 if name == "long.test" else 120
+        corpus.run(tmp_path / name)
+
+    assert corpus.lost == [
+        "first.test: no answer in time, at INSERT INTO t1 VALUES (spin(1))",
+        "long.test: cut off after -1 s, at CREATE TABLE t1 (b INT)",
+    ]
+    assert corpus.counts["scripts"] == 3
+    assert corpus.counts["accepted"] == 3
+    assert corpus.findings == []

@@ -25,7 +25,18 @@ from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.edits import ForgetTable
 from historian.schema.generated_columns import with_sources
-from historian.schema.snapshots import SEQUENCE, VIEW, Catalog, Column, ColumnType, Database, Snapshot, UniqueKey
+from historian.schema.merge_tables import merge_reason
+from historian.schema.snapshots import (
+    NO_ROWS,
+    SEQUENCE,
+    VIEW,
+    Catalog,
+    Column,
+    ColumnType,
+    Database,
+    Snapshot,
+    UniqueKey,
+)
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -34,8 +45,10 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "capture_catalog"]
 
 _HIDDEN = ", ".join(f"'{name}'" for name in sorted(SYSTEM_DATABASES))
+_WITHOUT_ROWS = "engine = 'BLACKHOLE' AND @@GLOBAL.default_storage_engine <> 'BLACKHOLE'"
+"""Where all tables are of that engine the server passes on a log whose rows another one holds."""
 _QUERIES = tuple(
-    question.replace("HIDDEN", _HIDDEN)
+    question.replace("HIDDEN", _HIDDEN).replace("WITHOUT_ROWS", _WITHOUT_ROWS)
     for question in (
         """SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata
         WHERE schema_name NOT IN (HIDDEN) ORDER BY schema_name""",
@@ -46,11 +59,13 @@ _QUERIES = tuple(
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, ordinal_position""",
         """SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part FROM information_schema.statistics
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
-        """SELECT table_schema, table_name, IF(engine = 'MRG_MyISAM', 'MERGE', table_type) FROM information_schema.tables
-        WHERE (table_type IN ('SEQUENCE', 'VIEW') OR engine = 'MRG_MyISAM') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT table_schema, table_name, IF(engine IN ('MRG_MyISAM', 'BLACKHOLE'), engine, table_type) FROM information_schema.tables
+        WHERE (table_type IN ('SEQUENCE', 'VIEW') OR engine = 'MRG_MyISAM' OR (WITHOUT_ROWS)) AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
     )
 )
-_KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW}
+_KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
+_CANNOT_MERGE = 1168
+"""The error of a MERGE table one of whose tables is gone, or is of another kind."""
 _TRIES = 10
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
@@ -112,8 +127,15 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
 
 def _merged(cursor: Cursor, table: TableName, context: StatementContext) -> str:
     """The reason that tells a MERGE table, as the server spells it out."""
+    import pymysql
+
     quoted = ".".join("`" + name.replace("`", "``") + "`" for name in (table.database, table.table))
-    cursor.execute(f"SHOW CREATE TABLE {quoted}")
+    try:
+        cursor.execute(f"SHOW CREATE TABLE {quoted}")
+    except pymysql.err.MySQLError as error:
+        if error.args and error.args[0] == _CANNOT_MERGE:  # nobody can use it before a statement makes it anew
+            return merge_reason(())
+        raise
     ((_, sql),) = cursor.fetchall()
     resolution = resolve(_text(sql) or "", replace(context, database=table.database), Catalog())
     return next(edit.reason for edit in resolution.edits if isinstance(edit, ForgetTable))

@@ -73,7 +73,7 @@ class HeadCheck:
             known, seen = catalog.tables.get(name), present.tables.get(name)
             if not self._captured(name) or name in catalog.unknown or (known is not None and known.table_id in stopped):
                 continue
-            lines = _difference(known, seen)
+            lines = _difference(known, seen, present.unknown.get(name))
             if lines:
                 found[name] = "\n".join(lines)
         confirmed = {name: text for name, text in found.items() if self._suspects.get(name) == text}
@@ -85,9 +85,9 @@ class HeadCheck:
             self._store.quarantine(known.table_id if known else 0, name, Quarantine(place=place, reason=reason))
 
 
-def _difference(known: Snapshot | None, seen: Snapshot | None) -> tuple[str, ...]:
+def _difference(known: Snapshot | None, seen: Snapshot | None, unknown: str | None) -> tuple[str, ...]:
     if known is None:
         return ("expected no such table, found one",)
     if seen is None:
-        return ("expected the table, found none",)
+        return (f"expected the table, found {unknown or 'none'}",)
     return differences(known, seen)

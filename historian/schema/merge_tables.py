@@ -22,7 +22,7 @@ def merge_reason(tables: Iterable[TableName]) -> str:
     >>> merge_reason([TableName("shop", "orders_2025")])
     'it is a MERGE table, whose rows are those of `shop`.`orders_2025`'
     """
-    return _BEGIN + ", ".join(f"{_quoted(table.database)}.{_quoted(table.table)}" for table in tables)
+    return _BEGIN + (", ".join(f"{_quoted(table.database)}.{_quoted(table.table)}" for table in tables) or "no table")
 
 
 def is_merge(reason: str | None) -> bool:

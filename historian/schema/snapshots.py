@@ -13,6 +13,7 @@ from historian.names import TableName
 
 __all__ = [
     "GEOMETRIES",
+    "NO_ROWS",
     "NO_TABLES",
     "SEQUENCE",
     "TRIGGER",
@@ -34,6 +35,9 @@ VIEW = "it is a view, not a table"
 
 TRIGGER = "it is a trigger, not a table"
 """The same of triggers by which pt-online-schema-change keeps its copy up to date."""
+
+NO_ROWS = "a table of the engine BLACKHOLE holds no rows of its own"
+"""The same of tables whose rows are in the log alone."""
 
 NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER))
 

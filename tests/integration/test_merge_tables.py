@@ -84,3 +84,35 @@ def test_a_merge_table_stands_for_what_its_last_alter_says_and_for_nothing_once_
 
     assert {"b`1", "c"} == _stopped(oracle)
     assert {} == _differences(oracle)
+
+
+@pytest.mark.parametrize("change", ["CREATE", "ALTER"])
+def test_a_merge_table_is_told_by_its_union_where_the_session_gave_the_engine(
+    server: Server, change: str, tmp_path: Path
+) -> None:
+    server.clear()
+    union = "UNION=(z.a) INSERT_METHOD=LAST"
+    made = f"CREATE TABLE z.m (id INT NOT NULL, v INT, KEY (id)) {union if change == 'CREATE' else ''}"
+    run(server, *TABLES, "SET default_storage_engine = MERGE", made)
+    oracle = SourceOracle(server, tmp_path)
+    if change == "ALTER":
+        run(server, f"ALTER TABLE z.m {union}")
+    run(server, "INSERT INTO z.m VALUES (1, 1)", "INSERT INTO z.c VALUES (2, 2)")
+    oracle.run()
+
+    assert {"a"} == _stopped(oracle)
+    assert TableName("z", "m") in oracle.stopped
+    assert {} == _differences(oracle)
+
+
+def test_a_merge_table_that_nobody_can_open_does_not_keep_a_run_from_its_start(server: Server, tmp_path: Path) -> None:
+    server.clear()
+    run(server, *TABLES, MERGE, "ALTER TABLE z.a ENGINE=InnoDB")
+    oracle = SourceOracle(server, tmp_path)
+    run(server, "INSERT INTO z.c VALUES (1, 1)")
+    oracle.run()
+    run(server, "DROP TABLE z.m", "INSERT INTO z.c VALUES (2, 2)")
+    oracle.run()
+
+    assert set() == _stopped(oracle)
+    assert {} == _differences(oracle)

@@ -27,6 +27,7 @@ __all__ = [
     "SetSystemVersioning",
     "TableOptions",
     "Unsupported",
+    "tells_merge_table",
 ]
 
 
@@ -164,6 +165,14 @@ class MergedTables:
     """UNION: the tables whose rows a MERGE table has. It means nothing to other engines."""
 
     tables: tuple[TableName, ...]
+
+
+def tells_merge_table(action: object) -> bool:
+    """Whether an option is such as MERGE tables have.
+
+    UNION by itself is: an engine that a session's ``default_storage_engine`` gave a table is not in the log.
+    """
+    return isinstance(action, MergeEngine) or (isinstance(action, MergedTables) and bool(action.tables))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from historian.ddl.parsing.actions import (
     SetSystemVersioning,
     TableOptions,
     Unsupported,
+    tells_merge_table,
 )
 from historian.ddl.parsing.columns import parse_column
 from historian.ddl.parsing.cursor import Cursor
@@ -21,6 +22,7 @@ from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, KeyKind
 from historian.ddl.parsing.lexer import END, NUMBER, STRING
 from historian.ddl.parsing.statements import CreateTable
 from historian.names import TableName
+from historian.schema.snapshots import NO_ROWS
 from historian.schema.system_versioning import ROW_END, ROW_START
 
 __all__ = [
@@ -281,7 +283,8 @@ def _options(cursor: Cursor) -> tuple[CharsetClause, bool, str, list[Action]]:
 
 
 def _merged(options: list[Action]) -> tuple[TableName, ...] | None:
-    if not any(isinstance(option, MergeEngine) for option in options):
+    """The tables of UNION; None where nothing says that it is a MERGE table."""
+    if not any(map(tells_merge_table, options)):
         return None
     return tuple(table for option in options if isinstance(option, MergedTables) for table in option.tables)
 
@@ -325,7 +328,7 @@ def parse_option(cursor: Cursor, clause: CharsetClause = _NO_CLAUSE) -> Action |
         if word in ("ENGINE", "TYPE") and value.upper() in _MERGE_ENGINES:
             return MergeEngine()
         if word in ("ENGINE", "TYPE") and value.upper() == "BLACKHOLE":
-            return Unsupported(reason="a table of the engine BLACKHOLE holds no rows of its own")
+            return Unsupported(reason=NO_ROWS)
     return None
 
 

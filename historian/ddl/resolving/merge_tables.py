@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from historian.ddl.parsing.actions import Action, MergedTables, MergeEngine, RenameTo
+from historian.ddl.parsing.actions import Action, MergedTables, RenameTo, tells_merge_table
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.resolving.resolution import NOTHING, Resolution, named
 from historian.names import TableName
@@ -32,7 +32,7 @@ def altered_merge_table(
     merged = [name for action in actions if isinstance(action, MergedTables) for name in action.tables]
     reason = catalog.unknown.get(table, "")
     if not is_merge(reason):
-        makes_one = any(isinstance(action, MergeEngine) for action in actions)
+        makes_one = any(map(tells_merge_table, actions))
         return made_merge_table(table, tuple(merged), catalog, context) if makes_one else None
     new = next((action.table for action in actions if isinstance(action, RenameTo)), table)
     (name,) = named((new,), catalog, context)

@@ -22,7 +22,7 @@ from corpus.suites import SUITES, Suite, fetch
 from databases.servers import Server, start_server
 from models.followed_ddl import CONNECTION_LOST, Finding, FollowedSession
 
-__all__ = ["Corpus", "chosen", "is_wanted", "report"]
+__all__ = ["LOCK_WAIT", "Corpus", "chosen", "is_wanted", "report"]
 
 _LEFT_OUT = frozenset(
     [
@@ -80,14 +80,21 @@ _REACHES_FURTHER = re.compile(
       | \bSET\s+(?:SESSION\s+|LOCAL\s+|@@)?(?:SESSION\.)?
         (?:sql_log_bin|binlog_format|autocommit|pseudo_\w+|gtid_next|transaction|password|role|default|max_statement_time
           |max_execution_time|debug\w*|wsrep\w*|completion_type|lock_wait_timeout|innodb_lock_wait_timeout|tx_\w+
+          |(?:default_)?storage_engine\s*=\s*['"]?(?:MERGE|MRG_MYISAM|BLACKHOLE)
           |character_set_results|wait_timeout|session_track\w*)\b
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""What changes more than tables of the session's own, hides statements from the log, or takes long."""
+"""What changes more than tables of the session's own, hides statements or engines without rows from the log, or takes long."""
 _MOST_CHARACTERS = 20_000
 _MOST_STATEMENTS = 3_000
 """Of a script: what goes beyond is made by a loop over the same ones."""
+_SCRIPT_S = 120
+"""Of one script: what takes longer makes tables without end, each of which is compared after each statement."""
+_SLOW_S = 30
+"""Scripts that take so long are told, so that nobody takes a run for one that hangs."""
+LOCK_WAIT = "lock_wait_timeout=10"
+"""No statement waits longer for a table; the servers' own default is a day or a year."""
 _VARIABLES = {"ENGINE": "InnoDB", "engine_type": "InnoDB", "default_engine": "InnoDB", "MYSQLTEST_VARDIR": "/tmp"}
 
 
@@ -99,6 +106,10 @@ class Corpus:
     suite: Suite
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[tuple[str, Finding]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Scripts that did not end, and where: the server crashed, gave no answer in time, or the script took too long."""
+    script_s: float = _SCRIPT_S
+    _present: str = ""
 
     def run(self, script: Path) -> None:
         """Runs a script's statements on emptied databases, and compares all tables after each that was logged."""
@@ -107,31 +118,49 @@ class Corpus:
         if not any(sql[:5].upper() in ("CREAT", "ALTER") for sql in statements):
             return
         self.counts["scripts"] += 1
+        name = str(script.relative_to(self.suite.directory))
         session = FollowedSession(self.server)
         try:
-            session.run(statements[:_MOST_STATEMENTS])
+            session.run(self._in_time(name, statements[:_MOST_STATEMENTS]))
         except pymysql.Error as error:
             if error.args[0] not in CONNECTION_LOST:
                 raise
-            self.counts["sessions lost"] += 1
-            self._restarted()
+            self._restart(name)
         finally:
             session.close()
             self.counts += session.counts
-            name = str(script.relative_to(self.suite.directory))
             self.findings += [(name, finding) for finding in session.findings]
+
+    def _in_time(self, name: str, statements: list[str]) -> Iterator[str]:
+        begun_s = time.monotonic()
+        for sql in statements:
+            if time.monotonic() - begun_s > self.script_s:
+                self.counts["scripts cut off"] += 1
+                self.lost.append(f"{name}: cut off after {self.script_s} s, at {_line(sql)}")
+                return
+            self._present = sql
+            yield sql
 
     def _included(self, path: str) -> str | None:
         file = self.suite.directory / path.strip().removeprefix("./")
         found = file.is_file() and file.resolve().is_relative_to(self.suite.directory.resolve())
         return file.read_text(encoding="utf-8", errors="surrogateescape") if found else None
 
-    def _restarted(self) -> None:
+    def _restart(self, name: str) -> None:
+        """A statement that a client does not wait for goes on, with its locks: the next script would wait for them for ever."""
         try:
             self.server.sql("SELECT 1")
+            what = "no answer in time"
         except pymysql.Error:
-            self.counts["crashes"] += 1
-            self.server.restart()
+            what = "crash"
+        self.counts[f"sessions lost ({what})"] += 1
+        self.lost.append(f"{name}: {what}, at {_line(self._present)}")
+        self.server.kill()
+        self.server.restart()
+
+
+def _line(sql: str) -> str:
+    return " ".join(sql.split())[:400]
 
 
 def is_wanted(sql: str) -> bool:
@@ -158,7 +187,8 @@ def report(corpus: Corpus) -> str:
     for (known, kind, _), findings in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]))):
         script, first = findings[0]
         lines.append(f"{len(findings):5} {kind}{' (known)' if known else ''}: {first.reason}")
-        lines.append(f"        {script}: {' '.join(first.statement.split())[:400]}")
+        lines.append(f"        {script}: {_line(first.statement)}")
+    lines += [f"    did not end: {text}" for text in corpus.lost]
     return "\n".join(lines)
 
 
@@ -169,10 +199,13 @@ def main() -> None:
     fetch(suite)
     begin_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="historian-corpus-") as directory:
-        server = start_server(suite.server, Path(directory), "binlog_row_metadata=FULL")
+        server = start_server(suite.server, Path(directory), "binlog_row_metadata=FULL", LOCK_WAIT)
         corpus = Corpus(server, suite)
         for at, script in enumerate(chosen(suite, files, seed)):
+            begun_s = time.monotonic()
             corpus.run(script)
+            if time.monotonic() - begun_s > _SLOW_S:
+                sys.stderr.write(f"{script.name} took {time.monotonic() - begun_s:.0f} s\n")
             if at % 50 == 0:
                 sys.stderr.write(f"{at} scripts, {dict(corpus.counts)}, {time.monotonic() - begin_s:.0f} s\n")
         server.kill()

@@ -212,6 +212,7 @@ def server_options(kind: Build, directory: Path, port: int) -> tuple[str, ...]:
         "sync_binlog=0",
         "innodb_flush_log_at_trx_commit=2",
         "innodb_buffer_pool_size=64M",
+        "innodb_use_native_aio=OFF",  # the kernel's contexts are shared by all servers of a machine, and few
         "max_connections=100",
         "performance_schema=OFF",
         "secure_file_priv=",

@@ -37,6 +37,7 @@ _KNOWN = (
     "error 1451",
     "without its character set",
     "holds no rows of its own",
+    "it is a MERGE table",
     "its columns come from a query",
     "at their place, between others",
 )
