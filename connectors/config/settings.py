@@ -63,6 +63,11 @@ class ServerSource:
     accept_cascades: tuple[str, ...] = ()
     schema: Path | None = None
 
+    @property
+    def place(self) -> str:
+        """Where the log is, for people."""
+        return f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinlogFilesSource:
@@ -78,6 +83,11 @@ class BinlogFilesSource:
     def paths(self) -> tuple[Path, ...]:
         """Where the files are: the directory, or the files one by one."""
         return self.files if self.directory is None else (self.directory,)
+
+    @property
+    def place(self) -> str:
+        """Where the log is, for people."""
+        return "binlog files"
 
 
 SourceConfig = ServerSource | BinlogFilesSource
