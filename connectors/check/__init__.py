@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from connectors.check.result import CheckResult, failed, ok
-from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource
+from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, SourceConfig
 from historian.errors import SourceError
 
 __all__ = ["CheckResult", "require", "run_checks"]
@@ -46,11 +46,11 @@ def require(config: PipelineConfig) -> None:
 
 
 def _results(config: PipelineConfig) -> Iterator[CheckResult]:
-    from connectors.check.log import file_checks, position_check
+    from connectors.check.log import position_check
     from connectors.tracking.sources import make_reader
 
     source = config.source
-    results = tuple(file_checks(source) if isinstance(source, BinlogFilesSource) else _server_results(config, source))
+    results = tuple(_source_results(config, source))
     yield from results
     if any(result.status == "failed" and result.name in _NO_LOG for result in results):
         return
@@ -60,6 +60,16 @@ def _results(config: PipelineConfig) -> Iterator[CheckResult]:
 
 _NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps")
 """Checks without which the log cannot be asked for a position."""
+
+
+def _source_results(config: PipelineConfig, source: SourceConfig) -> Iterator[CheckResult]:
+    from connectors.check.log import file_checks
+
+    match source:
+        case ServerSource():
+            return _server_results(config, source)
+        case BinlogFilesSource():
+            return file_checks(source)
 
 
 def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[CheckResult]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from connectors.check.result import CheckResult, warning
 from connectors.check.server import ServerView
-from connectors.config.settings import DeltaSinkConfig, SinkConfig
+from connectors.config import SinkConfig
+from connectors.sink_kinds import lakes
 from historian.schema.snapshots import Snapshot
-from sinks.delta.settings import DeltaSettings
 
 __all__ = ["generated_checks"]
 
@@ -23,10 +22,10 @@ def generated_checks(
     """Tables that stop where the log does not tell generated columns are a warning."""
     if server.flavor != "mariadb" or server.version <= _LAST_WHOLE:
         return
-    lakes = [DeltaSettings(**asdict(sink)) for sink in sinks if isinstance(sink, DeltaSinkConfig)]
+    configured = lakes(sinks)
     for snapshot in tables:
         found: list[str] = []
-        for settings in (lake.for_table(snapshot.name) for lake in lakes):
+        for settings in (lake.for_table(snapshot.name) for lake in configured):
             rules = settings.rules
             if settings.mirror or settings.history or rules.has_expressions:
                 used = " ".join([rules.where, *(text for _, text in rules.compute)]).lower()

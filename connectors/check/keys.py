@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from connectors.check.result import CheckResult, failed, shortened, warning
-from connectors.config.settings import DeltaSinkConfig, SinkConfig
+from connectors.config import SinkConfig
+from connectors.sink_kinds import lakes
 from historian.schema.snapshots import Snapshot
-from sinks.delta.settings import DeltaSettings, TableSettings
+from sinks.delta.settings import TableSettings
 
 __all__ = ["key_checks"]
 
 
 def key_checks(tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
     """Configured keys that tables lack columns of fail; tables that have a changelog alone for want of a key are a warning."""
-    lakes = [DeltaSettings(**asdict(sink)) for sink in sinks if isinstance(sink, DeltaSinkConfig)]
-    without = []
+    configured, without = lakes(sinks), []
     for snapshot in tables:
-        chosen = [lake.for_table(snapshot.name) for lake in lakes]
+        chosen = [lake.for_table(snapshot.name) for lake in configured]
         for settings in chosen:
             lacks = [column for column in settings.key if snapshot.column(column) is None]
             if lacks:

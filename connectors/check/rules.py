@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, warning
-from connectors.config import DeltaSinkConfig, SinkConfig
+from connectors.config import SinkConfig
+from connectors.sink_kinds import lake
 from historian.errors import ConfigError
 from historian.globs import matches
 from historian.schema.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from sinks.delta import DeltaSettings
 
 __all__ = ["check_expressions", "rule_checks"]
 
@@ -24,15 +26,14 @@ def check_expressions(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot], s
     Raises:
         ConfigError: with every expression that does not.
     """
-    from sinks.delta import DeltaSettings
     from sinks.shaping.expressions import Expressions
     from sinks.shaping.tables import shape_of
 
     expressions, problems = Expressions(spark), []
     for at, config in enumerate(sinks):
-        if not isinstance(config, DeltaSinkConfig) or not config.tables:
+        settings = lake(config)
+        if settings is None or not settings.tables:
             continue
-        settings = DeltaSettings(**asdict(config))
         for snapshot in tables:
             chosen = settings.for_table(snapshot.name)
             if chosen.into is None and chosen.rules.has_expressions:
@@ -46,16 +47,15 @@ def check_expressions(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot], s
 def rule_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
     """Whether rules for columns fit *tables*, those that are captured; of expressions see :func:`check_expressions`."""
     for at, config in enumerate(sinks):
-        if isinstance(config, DeltaSinkConfig) and config.tables:
-            yield from _misfits(f"sinks[{at}].tables", config, tables)
-            yield from _unused(f"sinks[{at}].tables", config, tables)
+        settings = lake(config)
+        if settings is not None:
+            yield from _misfits(f"sinks[{at}].tables", settings, tables)
+            yield from _unused(f"sinks[{at}].tables", settings, tables)
 
 
-def _misfits(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
-    from sinks.delta import DeltaSettings
+def _misfits(place: str, settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
     from sinks.shaping.tables import misfits, shape_of
 
-    settings = DeltaSettings(**asdict(config))
     for snapshot in tables:
         chosen = settings.for_table(snapshot.name)
         key = tuple(column.id for name in chosen.key if (column := snapshot.column(name)) is not None)
@@ -66,9 +66,9 @@ def _misfits(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) ->
             )
 
 
-def _unused(place: str, config: DeltaSinkConfig, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+def _unused(place: str, settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
     """A misspelt name would let through what it should hide; but a rule may be there before its column."""
-    for pattern, chosen in config.tables:
+    for pattern, chosen in settings.tables:
         found = [snapshot for snapshot in tables if matches(pattern.split(".", 1), snapshot.name)]
         for key, names in chosen:
             listed = _names(names) if key in _BY_NAME else ()

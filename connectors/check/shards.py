@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from connectors.check.result import CheckResult, ok, warning
-from connectors.config import DeltaSinkConfig, SinkConfig
+from connectors.config import SinkConfig
+from connectors.sink_kinds import lakes
 from historian.errors import TableStopped
 from historian.plans.shards import Into
 from historian.schema.snapshots import Snapshot
@@ -21,9 +21,8 @@ def shard_checks(sinks: Sequence[SinkConfig], tables: Sequence[Snapshot]) -> Ite
 
     What does not fit stops the shards' one table alone, so that a run begins all the same.
     """
-    for config in sinks:
-        if isinstance(config, DeltaSinkConfig):
-            yield from _groups(DeltaSettings(**asdict(config)), tables)
+    for settings in lakes(sinks):
+        yield from _groups(settings, tables)
 
 
 def _groups(settings: DeltaSettings, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,14 +81,13 @@ def replay(
 
 def lake_of(config: PipelineConfig) -> DeltaSettings:
     """The one lake that the configuration writes. Raises :class:`ConfigError` where it writes more that would read rows again."""
-    from connectors.config import ConsoleSinkConfig, DeltaSinkConfig
-    from sinks.delta import DeltaSettings
+    from connectors.sink_kinds import keeps_rows, lake
 
-    sinks = [sink for sink in config.sinks if not isinstance(sink, ConsoleSinkConfig)]
-    if len(sinks) != 1 or not isinstance(sinks[0], DeltaSinkConfig):
+    keeping = [lake(sink) for sink in config.sinks if keeps_rows(sink)]
+    if len(keeping) != 1 or keeping[0] is None:
         problem = "expected one sink of type delta, and no other that keeps rows @ $.sinks"
         raise ConfigError("a table is read again for one lake", problems=(problem,))
-    return DeltaSettings(**asdict(sinks[0]))
+    return keeping[0]
 
 
 def _table_status(spark: SparkSession, lake: DeltaSettings, table: str) -> TableStatus:

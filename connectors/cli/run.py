@@ -10,7 +10,6 @@ import typer
 
 from connectors.cli.terminal.arguments import Config
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
-from connectors.config import ServerSource
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,9 +83,8 @@ class _Progress:
         self._store = recorded_store(self._config)
         plan = None if self._store is None else self._store.last_plan()
         source = self._config.source
-        log = f"{source.host}:{source.port}" if isinstance(source, ServerSource) else "binlog files"
         begin = f"begins at {source.start}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
-        tell(f"{self._config.name}: replicates {log}; {begin}{f', up to {end}' if end else ''}; Spark starts")
+        tell(f"{self._config.name}: replicates {source.place}; {begin}{f', up to {end}' if end else ''}; Spark starts")
 
     def report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
         """Takes note of a plan that all sinks hold, and of tables that sinks have stopped."""

@@ -16,7 +16,7 @@ from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
 from historian.names import TableName
-from historian.positions import GtidSet, LogPosition, parse_position
+from historian.positions import LogPosition, parse_position
 from historian.values.policies import FAIL
 
 if TYPE_CHECKING:
@@ -118,17 +118,7 @@ def _add_lags(config: PipelineConfig, targets: list[dict[str, Any]], lag: dict[s
         target["behind"] = None
         if end is not None and end["gtids"] and target["position"]:
             ended = parse_position(end["gtids"], config.source.flavor)
-            target["behind"] = _transactions(ended, parse_position(target["position"], config.source.flavor))
-
-
-def _transactions(end: LogPosition, start: LogPosition) -> int | None:
-    """How many transactions of *end* are not in *start*; None where they are of two flavors."""
-    ended, begun = end.gtid_set, start.gtid_set
-    if isinstance(ended, GtidSet) and isinstance(begun, GtidSet):
-        return len(ended.subtract(begun))
-    if not isinstance(ended, GtidSet) and not isinstance(begun, GtidSet):
-        return sum(max(0, sequence - begun.sequence(domain)) for domain, _, sequence in ended.last)
-    return None
+            target["behind"] = ended.transactions_since(parse_position(target["position"], config.source.flavor))
 
 
 def _position(position: LogPosition) -> dict[str, str]:
@@ -158,7 +148,7 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     if not end.gtids:
         lag["bytes"] = end.offset - start.offset if end.file == start.file else None
     else:
-        behind = _transactions(end, start)
+        behind = end.transactions_since(start)
         lag |= {} if behind is None else {"transactions": behind}
     return lag
 

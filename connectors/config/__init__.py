@@ -7,10 +7,7 @@ from connectors.config.filters import TableFilter
 from connectors.config.load import load_config, revision
 from connectors.config.settings import (
     BinlogFilesSource,
-    ConsoleSinkConfig,
-    DeltaSinkConfig,
     HistoryConfig,
-    ParquetSinkConfig,
     PipelineConfig,
     RunConfig,
     ServerSource,
@@ -22,10 +19,7 @@ from connectors.config.values import ServerIds
 
 __all__ = [
     "BinlogFilesSource",
-    "ConsoleSinkConfig",
-    "DeltaSinkConfig",
     "HistoryConfig",
-    "ParquetSinkConfig",
     "PipelineConfig",
     "RunConfig",
     "ServerIds",

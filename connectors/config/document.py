@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
@@ -19,7 +19,15 @@ from historian.globs import is_exact
 from historian.plans.evolution import EvolutionSettings
 from historian.values.policies import DEAD_LETTER, REASONS
 
-__all__ = ["ConsoleDocument", "DeltaDocument", "Document", "HistoryDocument", "ParquetDocument", "RunDocument"]
+__all__ = [
+    "SINKS",
+    "ConsoleDocument",
+    "DeltaDocument",
+    "Document",
+    "HistoryDocument",
+    "ParquetDocument",
+    "RunDocument",
+]
 
 
 def _trigger(text: str | int) -> float | str:
@@ -68,6 +76,7 @@ class HistoryDocument(Model):
 class DeltaDocument(TargetsDocument):
     """A lake of Delta tables."""
 
+    keeps_dead_letters: ClassVar[bool] = True
     type: Literal["delta"]
     path: Location = Field(
         default=None,
@@ -113,37 +122,38 @@ class DeltaDocument(TargetsDocument):
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
-        return settings.DeltaSinkConfig(
-            **{
-                **dict(self.plain_values()),
-                "path": self.path or "",
-                "catalog": self.catalog,
-                "evolution": self._evolution(),
-                "tables": tuple((pattern, chosen.chosen()) for pattern, chosen in self.tables.items()),
-            }
-        )
+        said = {
+            **dict(self.plain_values(only_set=False)),
+            "path": self.path or "",
+            "catalog": self.catalog,
+            "evolution": self._evolution(),
+            "tables": tuple((pattern, chosen.chosen()) for pattern, chosen in self.tables.items()),
+        }
+        return settings.SinkConfig(type=self.type, settings=said)
 
 
 class ParquetDocument(Model):
     """Directories of Parquet files."""
 
+    keeps_dead_letters: ClassVar[bool] = False
     type: Literal["parquet"]
     path: Location = Field(description="Directory of the changelogs, or a URL that `pyarrow.fs` can write to.")
     changelog: TargetName = Field(default="{database}_{table}_changes", description="Name of each table's directory.")
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
-        return settings.ParquetSinkConfig(path=self.path or "", changelog=self.changelog)
+        return settings.SinkConfig(type=self.type, settings={"path": self.path or "", "changelog": self.changelog})
 
 
 class ConsoleDocument(Model):
     """Lines of JSON on standard output."""
 
+    keeps_dead_letters: ClassVar[bool] = True
     type: Literal["console"]
 
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
-        return settings.ConsoleSinkConfig()
+        return settings.SinkConfig(type=self.type)
 
 
 class RunDocument(Model):
@@ -186,7 +196,10 @@ class RunDocument(Model):
 
 
 _Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]
-_Sink = Annotated[DeltaDocument | ParquetDocument | ConsoleDocument, Field(discriminator="type")]
+_AnySink = DeltaDocument | ParquetDocument | ConsoleDocument
+_Sink = Annotated[_AnySink, Field(discriminator="type")]
+SINKS: tuple[type[Model], ...] = get_args(_AnySink)
+"""The kinds of sinks, each with the name that it has as ``type``."""
 
 
 class Document(Model):
@@ -213,9 +226,10 @@ class Document(Model):
         chosen = (self.types, *self.types.columns.values())
         for key in REASONS:
             wanted = any(getattr(type_options, key) == DEAD_LETTER for type_options in chosen)
-            if wanted and any(sink.type == "parquet" for sink in self.sinks):
+            without = next((sink.type for sink in self.sinks if not sink.keeps_dead_letters), None)
+            if wanted and without is not None:
                 raise ValueError(
-                    f"types.{key}: dead_letter needs sinks that keep dead letters, and type: parquet does not"
+                    f"types.{key}: dead_letter needs sinks that keep dead letters, and type: {without} does not"
                 )
         return self
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from connectors.config.document import Document
+from connectors.config.document import SINKS, Document, HistoryDocument, RunDocument
 from connectors.config.environment import JsonPath, path_text
-from connectors.config.sources import SOURCE_TYPES
+from connectors.config.evolution import EvolutionDocument
+from connectors.config.sources import SOURCE_TYPES, BinlogFilesDocument, ServerDocument, TlsDocument
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["problems_of"]
 
 _SECRETS = frozenset(("password", "store", "salt"))
-_SINK_TYPES = ("delta", "parquet", "console")
+_SINK_TYPES = tuple(name for sink in SINKS for name in get_args(sink.model_fields["type"].annotation))
 _WORDS = {
     "missing": "missing",
     "string_type": "expected a text; put it in quotes",
@@ -83,17 +84,14 @@ def _closest(name: str, known: tuple[str, ...]) -> str:
 
 def _keys_at(path: JsonPath) -> tuple[str, ...]:
     """The keys that the mapping at *path* may have."""
-    from connectors.config import document, sources
-    from connectors.config.evolution import EvolutionDocument
-
     models: dict[JsonPath, tuple[type[BaseModel], ...]] = {
         (): (Document,),
-        ("source",): (sources.ServerDocument, sources.BinlogFilesDocument),
-        ("source", "tls"): (sources.TlsDocument,),
-        ("history",): (document.HistoryDocument,),
-        ("sinks",): (document.DeltaDocument, document.ParquetDocument, document.ConsoleDocument),
+        ("source",): (ServerDocument, BinlogFilesDocument),
+        ("source", "tls"): (TlsDocument,),
+        ("history",): (HistoryDocument,),
+        ("sinks",): SINKS,
         ("sinks", "evolution"): (EvolutionDocument,),
-        ("run",): (document.RunDocument,),
+        ("run",): (RunDocument,),
     }
     found = models.get(tuple(part for part in path if isinstance(part, str)), ())
     return tuple(dict.fromkeys(field.alias or name for model in found for name, field in model.model_fields.items()))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
-from historian.plans.evolution import EVOLVE, EvolutionSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
     "BinlogFilesSource",
-    "ConsoleSinkConfig",
-    "DeltaSinkConfig",
     "HistoryConfig",
-    "ParquetSinkConfig",
     "PipelineConfig",
     "RunConfig",
     "ServerSource",
@@ -66,6 +63,11 @@ class ServerSource:
     accept_cascades: tuple[str, ...] = ()
     schema: Path | None = None
 
+    @property
+    def place(self) -> str:
+        """Where the log is, for people."""
+        return f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinlogFilesSource:
@@ -82,6 +84,11 @@ class BinlogFilesSource:
         """Where the files are: the directory, or the files one by one."""
         return self.files if self.directory is None else (self.directory,)
 
+    @property
+    def place(self) -> str:
+        """Where the log is, for people."""
+        return "binlog files"
+
 
 SourceConfig = ServerSource | BinlogFilesSource
 
@@ -94,65 +101,26 @@ class HistoryConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaSinkConfig:
-    """A lake of Delta tables.
+class SinkConfig:
+    """Where rows go.
 
     Attributes:
-        path: directory or URL of the lake; "" where a catalog is given.
-        catalog: ``catalog.schema`` of Spark; "" where a path is given.
-        changelog, mirror, history: names of a table's targets, with ``{database}`` and ``{table}``; None: none of that kind.
-        changelog_columns: which of ``position``, ``ordinal`` and ``transaction`` a changelog has besides.
-        mirror_deletes: what a mirror makes of a deleted row: "hard" takes it away, "soft" marks it.
-        history_names: how a history calls its times, "plain" or "auto_cdc".
-        key: columns that tell rows apart in mirror and history in place of the primary key.
-        keyless: what a table without a key has: "changelog", or "rows": a mirror by whole rows too.
-        mirror_every_us: how long a table's mirror and history may leave rows to later plans that its changelog has; 0: they do not.
-        cluster: whether mirrors are clustered by their key.
-        table_properties: Delta's, name and value, for tables as they are made; None leaves one out that we choose.
-        evolution: what becomes of targets when a table's schema changes.
-        compact: so many small files of a target are joined to ones of that size in bytes; None: none are.
-        writer: who writes targets, "native" or "spark".
-        tables: globs on ``database.table`` with what of this is otherwise for the tables that they match.
+        type: the kind of sink, as the document names it; :mod:`connectors.sink_kinds` makes each kind.
+        settings: names and values of what sinks of that kind are told, such as :class:`sinks.delta.settings.DeltaSettings`.
     """
 
-    path: str = ""
-    catalog: str = ""
-    changelog: str | None = "{database}_{table}_changes"
-    changelog_columns: tuple[str, ...] = ()
-    mirror: str | None = "{database}_{table}"
-    mirror_deletes: Literal["hard", "soft"] = "hard"
-    history: str | None = None
-    history_names: Literal["plain", "auto_cdc"] = "plain"
-    key: tuple[str, ...] = ()
-    keyless: Literal["changelog", "rows"] = "changelog"
-    mirror_every_us: int = 0
-    cluster: bool = False
-    table_properties: tuple[tuple[str, str | None], ...] = ()
-    evolution: EvolutionSettings = EVOLVE
-    compact: tuple[int, int] | None = (50, 128_000_000)
-    writer: Literal["native", "spark"] = "native"
-    tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    type: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def path(self) -> str:
+        """Directory or URL that the sink writes to; "" where no path says so."""
+        return str(self.settings.get("path", ""))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetSinkConfig:
-    """Directories of Parquet files.
-
-    Attributes:
-        path: directory or URL that holds them.
-        changelog: name of a table's directory, with ``{database}`` and ``{table}``.
-    """
-
-    path: str
-    changelog: str = "{database}_{table}_changes"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleSinkConfig:
-    """Lines of JSON on standard output."""
-
-
-SinkConfig = DeltaSinkConfig | ParquetSinkConfig | ConsoleSinkConfig
+    @property
+    def place(self) -> str:
+        """The path, or the catalog that stands for one."""
+        return self.path or str(self.settings.get("catalog", ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,4 +163,4 @@ class PipelineConfig:
     @property
     def sink_paths(self) -> tuple[str, ...]:
         """Where sinks write, as far as a path says so."""
-        return tuple(sink.path for sink in self.sinks if not isinstance(sink, ConsoleSinkConfig))
+        return tuple(sink.path for sink in self.sinks if sink.path)

@@ -130,9 +130,9 @@ class TargetsDocument(Model):
         description="Who writes targets. `native`: our tasks write Parquet files and one commit adds them. `spark`: Spark's writer, which is slower.",
     )
 
-    def plain_values(self) -> tuple[tuple[str, Any], ...]:
-        """The keys that are set for a table, as plain values."""
-        chosen = self.model_dump(exclude_unset=True, include=set(TargetsDocument.model_fields))
+    def plain_values(self, *, only_set: bool = True) -> tuple[tuple[str, Any], ...]:
+        """The keys of a table's targets as plain values: all of them, or those that are set."""
+        chosen = self.model_dump(exclude_unset=only_set, include=set(TargetsDocument.model_fields))
         plain: dict[str, Callable[[Any], object]] = {
             "table_properties": properties,
             "key": tuple,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-from connectors.config import DeltaSinkConfig, ParquetSinkConfig, PipelineConfig
+from connectors.config import PipelineConfig
+from connectors.sink_kinds import make_dry_run
 from connectors.tracking.schema_file import AppliedStatement
 from historian.history.history import History
 from historian.history.timeline import TimelineEntry
@@ -17,10 +16,7 @@ from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.edits import CreateTable, Edit, SetDatabase
 from historian.schema.snapshots import Catalog
-from sinks.contract.base import DryRun, DryRunResult
-
-if TYPE_CHECKING:
-    from connectors.config import SinkConfig
+from sinks.contract.base import DryRunResult
 
 __all__ = ["PipelineDryRun", "SinkDryRun"]
 
@@ -48,9 +44,9 @@ class PipelineDryRun:
         self._type_options = config.types
         self._flavor = config.source.flavor
         self._sinks = [
-            (_place(settings, at), _DRY_RUNS[type(settings)](settings))
-            for at, settings in enumerate(config.sinks, 1)
-            if type(settings) in _DRY_RUNS
+            (f"{at}: {sink.type} {sink.place}", dry_run)
+            for at, sink in enumerate(config.sinks, 1)
+            if (dry_run := make_dry_run(sink)) is not None
         ]
         self._history = History()
         self._stopped: set[int] = set()
@@ -134,25 +130,3 @@ class PipelineDryRun:
             return None
         self._stopped.add(snapshot.table_id)
         return DryRunResult(table=str(name), target="", kind="table", stopped=f"{reason}; its schema stays known")
-
-
-def _place(settings: SinkConfig, number: int) -> str:
-    if isinstance(settings, DeltaSinkConfig):
-        return f"{number}: delta {settings.path or settings.catalog}"
-    return f"{number}: parquet {settings.path}" if isinstance(settings, ParquetSinkConfig) else f"{number}: console"
-
-
-def _delta(settings: Any) -> DryRun:
-    from sinks.delta import DeltaDryRun, DeltaSettings
-
-    return DeltaDryRun(DeltaSettings(**asdict(settings)))
-
-
-def _parquet(settings: Any) -> DryRun:
-    from sinks.parquet import ParquetDryRun, ParquetSettings
-
-    return ParquetDryRun(ParquetSettings(**asdict(settings)))
-
-
-_DRY_RUNS: dict[type, Callable[[Any], DryRun]] = {DeltaSinkConfig: _delta, ParquetSinkConfig: _parquet}
-"""A console takes whatever comes."""

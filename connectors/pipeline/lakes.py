@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.config import DeltaSinkConfig, PipelineConfig, load_config
+from connectors.config import PipelineConfig, load_config
+from connectors.sink_kinds import lakes
 from historian.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -49,11 +49,10 @@ def consistent(
     Raises :class:`ConfigError` where it writes none, or several: then ask for one by its path.
     """
     import sinks
-    from sinks.delta import DeltaSettings
 
     settings = config if isinstance(config, PipelineConfig) else load_config(config)
-    lakes = [sink for sink in settings.sinks if isinstance(sink, DeltaSinkConfig)]
-    if len(lakes) != 1:
-        found = ", ".join(lake.path or lake.catalog for lake in lakes) or "none"
+    configured = lakes(settings.sinks)
+    if len(configured) != 1:
+        found = ", ".join(lake.path or lake.catalog for lake in configured) or "none"
         raise ConfigError("expected one lake", problems=(f"expected one sink of type delta @ $.sinks (got {found})",))
-    return sinks.consistent(spark, DeltaSettings(**asdict(lakes[0])), at=at, kinds=kinds)
+    return sinks.consistent(spark, configured[0], at=at, kinds=kinds)

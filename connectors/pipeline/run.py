@@ -15,23 +15,23 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectors.backfill.copying import Copier
 from connectors.backfill.limits import CopyLimits
 from connectors.backfill.spool import chunk_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
-from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, ParquetSinkConfig, PipelineConfig, ServerSource
+from connectors.config import PipelineConfig, ServerSource
 from connectors.pipeline.decoding import PlannedLog, decoded
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
+from connectors.sink_kinds import make_sink
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import column_id
@@ -204,32 +204,7 @@ def idle_sinks(config: PipelineConfig, purpose: str) -> Iterator[tuple[Sink, ...
 
 def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
     """The configured sinks, in order."""
-    return tuple(_SINKS[type(settings)](spark, settings) for settings in config.sinks)
-
-
-def _delta(spark: SparkSession, settings: Any) -> Sink:
-    from sinks.delta import DeltaSettings, DeltaSink
-
-    return DeltaSink(spark, DeltaSettings(**asdict(settings)))
-
-
-def _parquet(spark: SparkSession, settings: Any) -> Sink:
-    from sinks.parquet import ParquetSettings, ParquetSink
-
-    return ParquetSink(spark, ParquetSettings(**asdict(settings)))
-
-
-def _console(spark: SparkSession, settings: Any) -> Sink:
-    from sinks.console import ConsoleSink
-
-    return ConsoleSink(spark, settings)
-
-
-_SINKS: dict[type, Callable[[SparkSession, Any], Sink]] = {
-    DeltaSinkConfig: _delta,
-    ParquetSinkConfig: _parquet,
-    ConsoleSinkConfig: _console,
-}
+    return tuple(make_sink(sink, spark) for sink in config.sinks)
 
 
 class Pipeline:

@@ -23,9 +23,11 @@ __all__ = ["make_reader", "make_tracker", "server_address"]
 
 def make_reader(source: SourceConfig) -> Reader:
     """A reader of the configured log. It connects or opens files when it is first used, and it pickles."""
-    if isinstance(source, BinlogFilesSource):
-        return BinlogFilesReader(source.paths())
-    return BinlogServerReader(server_address(source), flavor=source.flavor)
+    match source:
+        case ServerSource():
+            return BinlogServerReader(server_address(source), flavor=source.flavor)
+        case BinlogFilesSource():
+            return BinlogFilesReader(source.paths())
 
 
 def server_address(source: ServerSource) -> ServerAddress:

@@ -106,6 +106,15 @@ class LogPosition(_Parsed):
             )
         return self.at.covers(other.at)
 
+    def transactions_since(self, start: LogPosition) -> int | None:
+        """How many transactions up to here are not in *start*, by their GTIDs; None where the two are of different kinds."""
+        ended, begun = self.gtid_set, start.gtid_set
+        if isinstance(ended, GtidSet) and isinstance(begun, GtidSet):
+            return len(ended.subtract(begun))
+        if isinstance(ended, MariadbGtids) and isinstance(begun, MariadbGtids):
+            return sum(max(0, sequence - begun.sequence(domain)) for domain, _, sequence in ended.last)
+        return None
+
     def of_one_server(self, server: str) -> bool:
         """Whether ``file`` and ``offset`` may be of *server*'s log; a position that a person wrote names no server."""
         return not self.server or not server or self.server == server

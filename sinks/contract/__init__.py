@@ -2,6 +2,6 @@
 
 One sink's files and tables do not belong here.
 
-Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``local_chunks``, ``locations``, ``parts``,
-``shard_edits``, ``spark_chunks``, ``storage``, ``tables``.
+Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``held_plans``, ``local_chunks``, ``locations``,
+``parts``, ``shard_edits``, ``spark_chunks``, ``storage``, ``tables``.
 """

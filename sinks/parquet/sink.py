@@ -16,12 +16,13 @@ from historian.plans.plans import Plan
 from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
+from sinks.contract.held_plans import ChangelogEnd, HeldPlan
 from sinks.contract.locations import TableLocation
 from sinks.contract.parts import Part, check_planned, count_rows, parts_of
 from sinks.contract.storage import share_settings
 from sinks.contract.tables import assign, stopped_locations
 from sinks.parquet.files import Retraction, Work, write_chunks, write_retractions
-from sinks.parquet.ledger import HeldPlan, Ledger, Log
+from sinks.parquet.ledger import Ledger
 from sinks.parquet.settings import ParquetSettings
 from sinks.rows.shapes import refuse_system_names
 
@@ -123,7 +124,9 @@ class ParquetSink:
 class _Writing:
     """The rows of one plan: round by round, the n-th part of every table at once."""
 
-    def __init__(self, root: str, plan: Plan, locations: dict[int, TableLocation], logs: dict[str, Log]) -> None:
+    def __init__(
+        self, root: str, plan: Plan, locations: dict[int, TableLocation], logs: dict[str, ChangelogEnd]
+    ) -> None:
         self._root = root
         self._plan = plan
         self.locations = locations
@@ -155,7 +158,7 @@ class _Writing:
         for snapshot in written.values():
             refuse_system_names(snapshot, (*RESERVED_COLUMNS, *(MISSING_COLUMNS if part.partial else ())))
         directory = part.location.changelog
-        log = self.logs.get(directory, Log())
+        log = self.logs.get(directory, ChangelogEnd())
         if part.clears is not None and part.base is not None:
             first = log.next_offset + write_retractions(
                 Retraction(
@@ -168,7 +171,7 @@ class _Writing:
                     event_time_us=part.clears.event_time_us,
                 )
             )
-            log = Log(next_offset=first, live_from=first)
+            log = ChangelogEnd(next_offset=first, live_from=first)
         self.logs[directory] = replace(log, next_offset=log.next_offset + part.rows)
         return Work(
             directory=f"{self._root}/{directory}",

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import sinks
 from connectors.cli import app
-from connectors.config import DeltaSinkConfig, load_config
+from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.values.policies import REASONS
@@ -165,5 +165,4 @@ def letters_of(spark: SparkSession, tracked: Tracked) -> list[Any]:
 
 def lake(tracked: Tracked) -> str:
     (sink,) = tracked.config.sinks
-    assert isinstance(sink, DeltaSinkConfig)
     return sink.path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.config import DeltaSinkConfig, PipelineConfig, load_config
+from connectors.config import PipelineConfig, load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.errors import ConfigError, HistorianError
@@ -67,7 +67,7 @@ def configured(tracked: Tracked, flag: str = "boolean") -> PipelineConfig:
 def mirrored(spark: SparkSession, config: PipelineConfig, table: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Types by column and rows of a mirror."""
     (sink,) = config.sinks
-    frame = spark.read.format("delta").load(str(Path(sink.path) / table))  # type: ignore[union-attr] a lake of Delta
+    frame = spark.read.format("delta").load(str(Path(sink.path) / table))
     return [kind for _, kind in frame.dtypes], frame.orderBy("k").toArrow().to_pylist()
 
 
@@ -165,7 +165,6 @@ def test_a_date_that_is_none_is_a_letter_once_and_before_its_row(
     assert run(config, once=True, spark=spark) == {}
 
     (sink,) = config.sinks
-    assert isinstance(sink, DeltaSinkConfig)
     letters = (
         spark.read.format("delta").load(f"{sink.path}/historian_dead_letters").orderBy("position", "ordinal", "op")
     )

@@ -14,11 +14,11 @@ import pyarrow as pa
 from adversary.script import Follow, Script
 from connectors.config import (
     BinlogFilesSource,
-    DeltaSinkConfig,
     HistoryConfig,
     PipelineConfig,
     RunConfig,
     ServerSource,
+    SinkConfig,
     TableFilter,
 )
 from connectors.config.settings import ServerIds
@@ -98,7 +98,7 @@ def configuration(server: Server, directory: Path, script: Script) -> PipelineCo
         name="attack",
         source=source,
         history=HistoryConfig(store=f"sqlite:///{directory}/store.db"),
-        sinks=(DeltaSinkConfig(**said),),
+        sinks=(SinkConfig(type="delta", settings=said),),
         run=RunConfig(once=True),
     )
 

@@ -12,7 +12,7 @@ from connectors.check import CheckResult, require, run_checks
 from connectors.check.privileges import Grants, parse_grants
 from connectors.check.rules import rule_checks
 from connectors.check.shards import shard_checks
-from connectors.config import ConsoleSinkConfig, DeltaSinkConfig, PipelineConfig, load_config
+from connectors.config import PipelineConfig, SinkConfig, load_config
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.snapshots import Column, ColumnType, Snapshot
@@ -153,21 +153,19 @@ def test_a_server_that_does_not_answer_is_one_failed_check(tmp_path: Path) -> No
 
 
 def test_rules_that_do_not_fit_the_tables_fail_and_names_of_no_column_are_told() -> None:
-    sink = DeltaSinkConfig(
-        path="lake",
-        tables=(
-            ("shop.*", (("mask", (("n", "x"), ("card", "*"))), ("exclude", ("ID",)))),
-            ("shop.log", (("mirror", None), ("truncate", (("n", 3), ("nope", 3))))),
-            ("other.*", (("mask", (("nowhere", "*"),)),)),
-        ),
+    tables_settings = (
+        ("shop.*", (("mask", (("n", "x"), ("card", "*"))), ("exclude", ("ID",)))),
+        ("shop.log", (("mirror", None), ("truncate", (("n", 3), ("nope", 3))))),
+        ("other.*", (("mask", (("nowhere", "*"),)),)),
     )
+    sink = SinkConfig(type="delta", settings={"path": "lake", "tables": tables_settings})
     columns = (Column(id=1, name="id", type=INT), Column(id=2, name="n", type=INT))
     tables = [
         Snapshot(table_id=at, name=TableName("shop", name), columns=columns, primary_key=(1,), charset="", collation="")
         for at, name in enumerate(("t", "log"), 1)
     ]
 
-    found = list(rule_checks([ConsoleSinkConfig(), sink], tables))
+    found = list(rule_checks([SinkConfig(type="console"), sink], tables))
 
     assert [(r.status, r.name, r.found) for r in found] == [
         ("failed", "columns of shop.t", "columns.exclude.id: a mirror and a history need the key; it can be hashed"),
@@ -187,11 +185,12 @@ def test_shards_that_are_not_alike_are_told() -> None:
         )
 
     into = ("into", ("shop.t", (("shard", "{database}"),)))
-    sink = DeltaSinkConfig(path="lake", tables=(("shop_*.t", (into,)), ("shop_e.*", (("mirror_deletes", "soft"),))))
+    tables_settings = (("shop_*.t", (into,)), ("shop_e.*", (("mirror_deletes", "soft"),)))
+    sink = SinkConfig(type="delta", settings={"path": "lake", "tables": tables_settings})
     alike = [table(1, "shop_a"), table(2, "shop_b", ColumnType(name="bigint")), table(3, "other", key=False)]
     others = [table(4, "shop_c", key=False), table(5, "shop_d", ColumnType(name="date")), table(6, "shop_e")]
 
-    found = list(shard_checks([ConsoleSinkConfig(), sink], alike))
+    found = list(shard_checks([SinkConfig(type="console"), sink], alike))
     wrong = list(shard_checks([sink], [*alike, *others]))
 
     assert [(r.status, r.name, r.found) for r in found] == [("ok", "shards of shop.t", "2")]

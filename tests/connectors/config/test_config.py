@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 
 from connectors.config import (
     BinlogFilesSource,
-    DeltaSinkConfig,
     PipelineConfig,
     ServerIds,
     ServerSource,
@@ -94,8 +93,8 @@ def _source(directory: Path, text: str, **environment: str) -> Any:
 def test_small_files_are_joined_unless_a_table_says_otherwise(tmp_path: Path) -> None:
     tables = "{'a.*': {compact: null, writer: spark}, 'b.*': {compact: {files: 9}}}"
     sink = f"{{type: delta, path: lake, compact: {{target: 64 MB}}, tables: {tables}}}"
-    delta = _load(tmp_path, f"name: shop\nsource: {SOURCE}\nsinks: [{sink}]").sinks[0]
-    assert isinstance(delta, DeltaSinkConfig)
+    (config,) = _load(tmp_path, f"name: shop\nsource: {SOURCE}\nsinks: [{sink}]").sinks
+    delta = DeltaSettings(**config.settings)
     assert (delta.compact, delta.writer) == ((50, 64_000_000), "native")
     assert delta.tables == (
         ("a.*", (("compact", None), ("writer", "spark"))),
@@ -123,11 +122,9 @@ def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
     assert source.server_ids == ServerIds(first=5400, last=5499)
     assert source.start == "earliest"
     assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"
-    assert config.sinks == (
-        DeltaSinkConfig(
-            path=str(tmp_path / "lake"), changelog="{database}_{table}_changes", mirror="{database}_{table}"
-        ),
-    )
+    (sink,) = config.sinks
+    assert (sink.type, sink.path) == ("delta", str(tmp_path / "lake"))
+    assert DeltaSettings(**sink.settings) == DeltaSettings(path=sink.path)
     assert (config.run.once, config.run.trigger_s, config.run.max_batch_bytes) == (False, 2.0, 256_000_000)
 
 
@@ -286,13 +283,12 @@ def test_evolution_is_a_preset_or_words_for_kinds_of_edits(tmp_path: Path) -> No
     (tmp_path / "c.yaml").write_text(textwrap.dedent(text))
     (sink,) = load_config(tmp_path / "c.yaml").sinks
 
-    assert isinstance(sink, DeltaSinkConfig)
-    assert (("preset", "lenient"), ("truncate", "ignore")) == sink.evolution
+    assert (("preset", "lenient"), ("truncate", "ignore")) == sink.settings["evolution"]
     assert (
         ("a.*", (("evolution", (("preset", "strict"),)),)),
         ("b.*", (("mirror", None),)),
         ("c.*", (("evolution", (("drop_column", "keep"),)),)),
-    ) == sink.tables
+    ) == sink.settings["tables"]
 
 
 def test_how_long_mirrors_wait_is_a_duration_for_all_tables_or_some(tmp_path: Path) -> None:
@@ -308,9 +304,8 @@ def test_how_long_mirrors_wait_is_a_duration_for_all_tables_or_some(tmp_path: Pa
     (tmp_path / "c.yaml").write_text(textwrap.dedent(text))
     (sink,) = load_config(tmp_path / "c.yaml").sinks
 
-    assert isinstance(sink, DeltaSinkConfig)
-    assert 90_000_000 == sink.mirror_every_us
-    settings = DeltaSettings(**asdict(sink))
+    assert 90_000_000 == sink.settings["mirror_every_us"]
+    settings = DeltaSettings(**sink.settings)
     names = [TableName("a", "t"), TableName("b", "t"), TableName("c", "t")]
     assert [0, 250_000, 90_000_000] == [settings.for_table(name).mirror_every_us for name in names]
 
@@ -512,7 +507,7 @@ RULES = """
 
 def test_what_is_done_to_columns_and_rows_is_said_by_table(tmp_path: Path) -> None:
     config = _load(tmp_path, RULES, SALT="pfeffer")
-    settings = DeltaSettings(**asdict(config.sinks[0]))
+    settings = DeltaSettings(**config.sinks[0].settings)
     rules = settings.for_table(TableName("shop", "few")).rules
 
     assert "pfeffer" not in repr(config)
@@ -540,7 +535,7 @@ def test_many_tables_are_one_by_a_glob(tmp_path: Path) -> None:
               "shop_*.orders": {into: {name: shop.orders, shard_columns: {shard: "{database}"}}, mirror_deletes: soft}
               shop_test.orders: {into: null}
     """
-    settings = DeltaSettings(**asdict(_load(tmp_path, text).sinks[0]))
+    settings = DeltaSettings(**_load(tmp_path, text).sinks[0].settings)
     shard, one, apart = (settings.for_table(TableName(name, "orders")) for name in ("shop_1", "shop", "shop_test"))
 
     assert shard == one

@@ -28,10 +28,10 @@ from iceberg_changelog import MADE_WITH, NAMESPACE, Changelog, write_chunks
 from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
+from sinks.contract.held_plans import HeldPlan
 from sinks.contract.locations import TableLocation
 from sinks.contract.parts import Part, check_planned, count_rows, parts_of
 from sinks.contract.tables import assign, stopped_locations
-from sinks.parquet.ledger import HeldPlan
 from sinks.parquet.settings import ParquetSettings
 
 if TYPE_CHECKING:

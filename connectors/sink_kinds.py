@@ -1,0 +1,86 @@
+"""The kinds of sinks that a configuration may name, and how each is made. Nothing else tells one kind from another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectors.config import SinkConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sinks.contract.base import DryRun, Sink
+    from sinks.delta import DeltaSettings
+
+__all__ = ["keeps_rows", "lake", "lakes", "make_dry_run", "make_sink"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """How a kind of sink is made.
+
+    Attributes:
+        settings: of the names and values of a configuration.
+        sink: of a session and those settings.
+        dry_run: of the settings alone; None: such a sink takes whatever comes.
+        keeps_rows: whether rows that are read again would stand there twice.
+    """
+
+    settings: Callable[..., Any]
+    sink: Callable[[SparkSession, Any], Sink]
+    dry_run: Callable[[Any], DryRun] | None = None
+    keeps_rows: bool = True
+
+
+def _delta() -> _Kind:
+    from sinks.delta import DeltaDryRun, DeltaSettings, DeltaSink
+
+    return _Kind(settings=DeltaSettings, sink=DeltaSink, dry_run=DeltaDryRun)
+
+
+def _parquet() -> _Kind:
+    from sinks.parquet import ParquetDryRun, ParquetSettings, ParquetSink
+
+    return _Kind(settings=ParquetSettings, sink=ParquetSink, dry_run=ParquetDryRun)
+
+
+def _console() -> _Kind:
+    from sinks.console import ConsoleSink
+
+    return _Kind(settings=dict, sink=ConsoleSink, keeps_rows=False)
+
+
+_KINDS: Mapping[str, Callable[[], _Kind]] = {"delta": _delta, "parquet": _parquet, "console": _console}
+_LAKE = "delta"
+
+
+def make_sink(config: SinkConfig, spark: SparkSession) -> Sink:
+    """The configured sink; it is not opened."""
+    kind = _KINDS[config.type]()
+    return kind.sink(spark, kind.settings(**config.settings))
+
+
+def make_dry_run(config: SinkConfig) -> DryRun | None:
+    """What tells without rows what the sink would do; None: nothing is to be told of it."""
+    kind = _KINDS[config.type]()
+    return None if kind.dry_run is None else kind.dry_run(kind.settings(**config.settings))
+
+
+def keeps_rows(config: SinkConfig) -> bool:
+    """Whether rows that are read again would stand in the sink twice."""
+    return _KINDS[config.type]().keeps_rows
+
+
+def lake(config: SinkConfig) -> DeltaSettings | None:
+    """The settings of the lake that the sink writes; None: it writes no lake."""
+    if config.type != _LAKE:
+        return None
+    settings: DeltaSettings = _delta().settings(**config.settings)
+    return settings
+
+
+def lakes(sinks: Sequence[SinkConfig]) -> list[DeltaSettings]:
+    """The settings of all lakes that the sinks write."""
+    return [settings for config in sinks if (settings := lake(config)) is not None]
