@@ -22,6 +22,8 @@ class TableCopy:
         upto: those up to here are copied with the plan, or before it; None: none are yet.
         is_done: all rows are copied with the plan.
         rows: how many are copied with the plan.
+        repairs: why targets that hold rows of the table are compared with all of its rows as of the plan's end, and given what differs;
+            "": they hold none of what is copied. All rows are copied with the plan, and none of its log goes on.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
     """
 
@@ -30,6 +32,7 @@ class TableCopy:
     upto: Key | None = None
     is_done: bool = False
     rows: int = 0
+    repairs: str = ""
     clears: int | None = None
 
     @property
