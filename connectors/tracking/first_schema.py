@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["first_entry", "touched_behind"]
 
+_TRIES = 20
+
 
 def first_entry(
     reader: Reader,
@@ -41,13 +43,12 @@ def first_entry(
     Raises:
         LogPurged: the log behind *start* is not all there.
     """
-    origin = _origin(reader, start)
-    given = () if schema is None else tuple(schema.tables.values())
-    edits: list[Edit] = [] if schema is None else [SetDatabase(database=d) for d in schema.databases.values()]
-    edits += [CreateTable(snapshot=snapshot) for snapshot in given]
-    if capture is not None:
-        known = apply_all(tuple(edits), Catalog())
-        edits += _captured_edits(reader, origin, capture, known)
+    for _ in range(_TRIES):
+        origin = _origin(reader, start)
+        edits, is_quiet = _first_edits(reader, origin, capture, schema)
+        # Where the connector may begin anywhere, it begins at a moment without statements on tables.
+        if is_quiet or start != "initial":
+            break
     return TimelineEntry(
         number=1,
         place=None,
@@ -60,6 +61,19 @@ def first_entry(
     )
 
 
+def _first_edits(
+    reader: Reader, origin: LogPosition, capture: Capture | None, schema: Catalog | None
+) -> tuple[list[Edit], bool]:
+    """The edits that make what exists at *origin*, and whether no statement stood between there and the capture."""
+    given = () if schema is None else tuple(schema.tables.values())
+    edits: list[Edit] = [] if schema is None else [SetDatabase(database=d) for d in schema.databases.values()]
+    edits += [CreateTable(snapshot=snapshot) for snapshot in given]
+    if capture is None:
+        return edits, True
+    captured, is_quiet = _captured_edits(reader, origin, capture, apply_all(tuple(edits), Catalog()))
+    return [*edits, *captured], is_quiet
+
+
 def _origin(reader: Reader, start: str) -> LogPosition:
     if start == "earliest":
         return reader.start()
@@ -68,7 +82,7 @@ def _origin(reader: Reader, start: str) -> LogPosition:
     return reader.locate(parse_position(start, reader.flavor))
 
 
-def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> list[Edit]:
+def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> tuple[list[Edit], bool]:
     """Edits that make the tables of a capture that are known to have stood as they are since *origin*.
 
     The scan for statements begins at *origin* and ends behind the capture, so a DDL that runs meanwhile is seen too.
@@ -95,7 +109,7 @@ def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known
                 f"its schema at the start is not known: the log holds {statement[:120]!r} and no CREATE TABLE before"
             )
             edits.append(ForgetTable(table=name, reason=reason))
-    return edits
+    return edits, not touched
 
 
 def touched_behind(

@@ -31,6 +31,17 @@ class SourceOracle(Follower):
             self.stopped |= {name: found.reason for _, name, found in tracker.store.stopped()}
         return done
 
+    def run_until(self, position: str) -> None:
+        """Takes the plans up to a position."""
+        with self._tracker() as tracker:
+            while (plan := tracker.plan_after(self.number, until=position)) is not None:
+                self._take(plan, tracker)
+            self.stopped |= {name: found.reason for _, name, found in tracker.store.stopped()}
+
+    def rows_of(self, name: TableName) -> Counter[Any]:
+        """The rows of a table as they were read, with how often each is there."""
+        return Counter(_plain(self.mirror.rows(name)))
+
     def took(self, plan: Plan, chunks: list[Chunk]) -> None:
         stopped = {table.table_id for table in plan.tables if table.quarantine is not None}
         for table in plan.tables:

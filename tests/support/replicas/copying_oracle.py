@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,13 @@ __all__ = ["CopyingOracle"]
 class CopyingOracle(SourceOracle):
     """A connector that begins at the log's end and copies the rows from before; see :class:`SourceOracle`."""
 
-    def __init__(self, server: Server, directory: Path, limits: CopyLimits, tables: str = "") -> None:
+    def __init__(self, server: Server, directory: Path, limits: CopyLimits, database: str = "") -> None:
         super().__init__(server, directory)
         self.limits = limits
-        self.database = tables
+        self.database = database
         self.copied_rows = 0
+        self.end = ""
+        self.begun: set[TableName] = set()
 
     @contextlib.contextmanager
     def _tracker(self) -> Iterator[Tracker]:
@@ -63,6 +64,10 @@ class CopyingOracle(SourceOracle):
         copied = [chunk_of(body) for body in tracker.store.copied_chunks(plan.number)]
         self.copied_rows += sum(chunk.rows.num_rows for chunk in copied)
         self.number = plan.number
+        self.end = str(plan.end)
+        self.begun |= {
+            v.snapshot.name for t in plan.tables if t.copy is not None for v in t.versions if v.snapshot is not None
+        }
         self.took(plan, [*chunks, *copied])
 
     def is_done(self) -> bool:
@@ -73,7 +78,3 @@ class CopyingOracle(SourceOracle):
         """Up to where each table is copied, by its id: a key, None for nothing, "all"."""
         with contextlib.closing(Store.open(self.url)) as store:
             return {i: "all" if p.is_done else p.upto for i, p in store.copies().items()}
-
-    def rows_of(self, name: TableName) -> Counter[Any]:
-        columns = [column.to_pylist() for column in self.mirror.rows(name).columns]
-        return Counter(zip(*columns, strict=True))

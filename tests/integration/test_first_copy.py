@@ -1,0 +1,179 @@
+"""The first copy of tables that hold rows: exact at every plan, under load and statements, on each kind of server."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from connectors.backfill.limits import CopyLimits
+from databases.servers import Server
+from models.source_oracle import SourceOracle
+from replicas.copying_oracle import CopyingOracle
+from workload.seeds import seeds
+
+_LIMITS = CopyLimits(chunk_rows=60, connections=2)
+_ROWS = 700
+
+
+@pytest.fixture
+def copied(server: Server) -> Server:
+    """Tables with every kind of key, with rows."""
+    server.clear()
+    for statement in (
+        "CREATE DATABASE c",
+        "CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(30), n BIGINT UNSIGNED, d DATETIME(3), j DECIMAL(10,2))",
+        "CREATE TABLE c.s (k VARCHAR(20) PRIMARY KEY, v INT) DEFAULT CHARSET utf8mb4",
+        "CREATE TABLE c.p (a INT, b VARBINARY(8), v INT, PRIMARY KEY (a, b))",
+        "CREATE TABLE c.q (u BIGINT UNSIGNED NOT NULL, v INT, UNIQUE KEY (u))",
+        "CREATE TABLE c.bag (a INT, b VARCHAR(10))",
+        "CREATE TABLE c.none (id INT PRIMARY KEY)",
+    ):
+        server.sql(statement)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO c.t VALUES (%s, %s, %s, '2020-01-02 03:04:05.678', %s)",
+            [(i * 3, f"v{i}", 2**63 + i, i / 4) for i in range(_ROWS)],
+        )
+        cursor.executemany("INSERT INTO c.s VALUES (%s, %s)", [(f"Käse {i}", i) for i in range(_ROWS // 2)])
+        cursor.executemany("INSERT INTO c.p VALUES (%s, %s, %s)", [(i % 7, bytes([i % 251, 0]), i) for i in range(250)])
+        cursor.executemany("INSERT INTO c.q VALUES (%s, %s)", [(2**64 - 1 - i * 5, i) for i in range(_ROWS // 2)])
+        cursor.executemany("INSERT INTO c.bag VALUES (%s, 'x')", [(i % 40,) for i in range(200)])
+        connection.commit()
+    return server
+
+
+def test_each_plan_holds_what_the_source_held_at_its_end(copied: Server, tmp_path: Path) -> None:
+    for seed in seeds([1]):
+        oracle = CopyingOracle(copied, tmp_path / f"copy{seed}", _LIMITS, "c")
+        truth = SourceOracle(copied, tmp_path / f"truth{seed}")
+        with _writers(copied, seed, _changes):
+            _run_to_the_end(oracle, truth)
+        oracle.run()
+        assert {} == oracle.stopped
+        assert {} == oracle.differences("c")
+
+
+def test_statements_meanwhile_are_followed(copied: Server, tmp_path: Path) -> None:
+    for seed in seeds([1]):
+        oracle = CopyingOracle(copied, tmp_path / f"copy{seed}", _LIMITS, "c")
+        truth = SourceOracle(copied, tmp_path / f"truth{seed}")
+        with _writers(copied, seed, _changes, _statements):
+            _run_to_the_end(oracle, truth)
+        oracle.run()
+        assert {} == oracle.stopped
+        assert {} == oracle.differences("c")
+
+
+def _run_to_the_end(oracle: CopyingOracle, truth: SourceOracle) -> None:
+    """Takes plans until all is copied; behind each compares what is copied with what the log, read from its beginning, makes of the tables."""
+    for _ in range(300):
+        if not oracle.run(plans=1) and oracle.is_done():
+            return
+        _compare(oracle, truth)
+        if oracle.is_done():
+            return
+    raise AssertionError(f"not copied after 300 plans: {oracle.frontiers()}")
+
+
+def _compare(oracle: CopyingOracle, truth: SourceOracle) -> None:
+    truth.run_until(oracle.end)
+    whole = {i for i, frontier in oracle.frontiers().items() if frontier == "all"}
+    for name, snapshot in oracle.mirror.snapshots().items():
+        ours, theirs = oracle.rows_of(name), truth.rows_of(name)
+        assert Counter() == ours - theirs, f"{name} at {oracle.end}: rows that were not there"
+        if snapshot.table_id in whole or name not in oracle.begun:
+            assert theirs == ours, f"{name} at {oracle.end}"
+
+
+@contextmanager
+def _writers(server: Server, seed: int, *work: Callable[[random.Random, Any], None]) -> Iterator[None]:
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def write(number: int, act: Callable[[random.Random, Any], None]) -> None:
+        rng = random.Random(f"{seed} {number}")
+        try:
+            with server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute("USE c")
+                while not stop.is_set():
+                    try:
+                        act(rng, cursor)
+                        if rng.random() < 0.6:
+                            connection.commit()
+                    except pymysql.err.MySQLError as error:
+                        if error.args[0] not in _EXPECTED:
+                            raise
+                        connection.rollback()
+                connection.commit()
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=write, args=each) for each in enumerate((work[0], *work))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert [] == failures
+
+
+_EXPECTED = (1205, 1213, 1062, 1054, 1146, 1050, 1060, 1091, 1136, 1264, 1412, 1051)
+"""Lock wait, deadlock, duplicate key; and what a statement meets that another one has just changed."""
+
+
+def _changes(rng: random.Random, cursor: Any) -> None:
+    key, other = rng.randrange(3 * _ROWS), rng.randrange(3 * _ROWS)
+    statement = rng.choice(
+        (
+            f"UPDATE t SET v = '{rng.random():.9f}' WHERE id BETWEEN {key} AND {key + 9}",
+            f"DELETE FROM t WHERE id = {key}",
+            f"INSERT INTO t (id, v) VALUES ({key}, 'new')",
+            f"UPDATE t SET id = {other} WHERE id = {key}",
+            f"UPDATE s SET k = 'KÄSE {other}' WHERE k = 'kase {key}'",
+            f"UPDATE s SET v = v + 1 WHERE k = 'KASE {key}'",
+            f"INSERT INTO s VALUES ('käse {key} ', 1)",
+            f"DELETE FROM s WHERE k = 'Kase {key}'",
+            f"UPDATE p SET b = x'{other % 256:02x}00', v = v + 1 WHERE a = {key % 7} AND b = x'{key % 251:02x}00'",
+            f"UPDATE q SET u = {2**64 - 1 - other} WHERE u = {2**64 - 1 - key}",
+            f"UPDATE q SET v = v + 1 WHERE u = {2**64 - 1 - key}",
+            f"DELETE FROM bag WHERE a = {key % 40} LIMIT 1",
+            f"INSERT INTO bag VALUES ({key % 40}, 'x')",
+            f"INSERT INTO none VALUES ({key})",
+        )
+    )
+    cursor.execute(statement)
+
+
+def _statements(rng: random.Random, cursor: Any) -> None:
+    statement = rng.choice(
+        (
+            f"ALTER TABLE t ADD COLUMN x{rng.randrange(3)} INT DEFAULT {rng.randrange(9)}",
+            f"ALTER TABLE t DROP COLUMN x{rng.randrange(3)}",
+            f"ALTER TABLE t CHANGE x{rng.randrange(3)} x{rng.randrange(3)} INT",
+            f"ALTER TABLE s MODIFY k VARCHAR({rng.choice((30, 40))}) NOT NULL",
+            "ALTER TABLE t MODIFY v VARCHAR(60)",
+            "RENAME TABLE p TO pp",
+            "RENAME TABLE pp TO p",
+            "TRUNCATE TABLE none",
+            "CREATE TABLE fresh (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO fresh VALUES (1, 1), (2, 2)",
+            "DROP TABLE fresh",
+            "TRUNCATE TABLE bag" if rng.random() < 0.1 else "ANALYZE TABLE bag",
+        )
+    )
+    cursor.execute(statement)
+    if cursor.description:
+        cursor.fetchall()
+    threading.Event().wait(rng.random() * 0.2)
