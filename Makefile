@@ -124,6 +124,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/decode_latency.py
 	@$(support) $(python) benchmarks/decode_memory.py
 	@$(support) $(python) benchmarks/lake.py
+	@uv sync --locked --inexact --group bench --quiet && $(support) $(python) benchmarks/backfill.py
 	@$(support) $(python) benchmarks/encoding.py
 	@$(support) $(python) benchmarks/history.py
 

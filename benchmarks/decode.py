@@ -61,12 +61,12 @@ def compare(chunks: list[Chunk], other: list[dict[str, Any]], work: Work) -> Non
         after = [
             chunk.rows.filter(pc.is_in(chunk.rows["op"], pa.array([0, 3], pa.uint8()))).column(name) for chunk in chunks
         ]
-        found = sum(_checksum(part) for part in after)
+        found = sum(checksum(part) for part in after)
         if str(found) != expected:
             raise SystemExit(f"{work.name}: column {column.name} sums to {found}, expected {expected}")
 
 
-def _checksum(column: Any) -> int:
+def checksum(column: Any) -> int:
     """Of a column: the lengths of texts, whole parts of numbers, microseconds of times, summed."""
     kind = column.type
     if pa.types.is_string(kind):
@@ -79,7 +79,7 @@ def _checksum(column: Any) -> int:
 
 
 def sums(server: Server, snapshot: Snapshot) -> tuple[str, ...]:
-    """What :func:`_checksum` must give over the table's rows as they are now, by the server's own arithmetic."""
+    """What :func:`checksum` must give over the table's rows as they are now, by the server's own arithmetic."""
     forms = {
         "varchar": "LENGTH({})",
         "datetime": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {})",

@@ -20,6 +20,7 @@ from numba import types
 
 from connectors.readers.binlog.kernels.log import finding, gtids, scanning, unpacking, xa
 from connectors.readers.binlog.kernels.machine import checksums, folding
+from connectors.readers.binlog.kernels.results import encoding
 from connectors.readers.binlog.kernels.rows import walk
 from connectors.readers.binlog.kernels.text import double_byte, json, single_byte
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
@@ -28,6 +29,7 @@ __all__ = ["KERNELS", "compile_kernels"]
 
 KERNELS: tuple[Any, ...] = (
     walk.walk,
+    encoding.encode,
     scanning.scan,
     finding.find_in_packets,
     finding.find_in_file,

@@ -2,6 +2,6 @@
 
 Row images do not belong here (:mod:`connectors.readers.binlog.rows`).
 
-Open to other rooms: ``crosscheck``, ``error_location``, ``full_metadata``, ``gtid_sources``, ``layout``,
+Open to other rooms: ``collations``, ``crosscheck``, ``error_location``, ``full_metadata``, ``gtid_sources``, ``layout``,
 ``statements``, ``table_maps``.
 """

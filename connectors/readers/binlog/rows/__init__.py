@@ -2,5 +2,5 @@
 
 Single types do not belong here (:mod:`connectors.readers.binlog.columns`).
 
-Open to other rooms: ``decoder``.
+Open to other rooms: ``builder``, ``decoder``, ``program``.
 """

@@ -21,7 +21,7 @@ from connectors.readers.binlog.kernels.values.layout import NO_DATE_32, NO_DATE_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MONTHS", "big_word", "date_days", "datetime_us", "little_word", "time_us", "timestamp_us"]
+__all__ = ["MONTHS", "big_word", "date_days", "datetime_us", "days", "little_word", "time_us", "timestamp_us"]
 
 
 def _months() -> NDArray[np.int32]:
@@ -61,7 +61,7 @@ def little_word(at: int, size: int) -> int:
 
 
 @inlined
-def _days(year: int, month: int, day: int) -> int:
+def days(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01; NO_DATE_32 where the calendar has no such day (zero parts, year 0, 31 April)."""
     if year == 0 or month == 0 or month > 12 or day == 0:
         return NO_DATE_32
@@ -86,7 +86,7 @@ def _days(year: int, month: int, day: int) -> int:
 def date_days(at: int) -> int:
     """DATE: three little-endian bytes, day 5 bits, month 4, year 15."""
     packed = load_u16(at) | (load_u8(at + 2) << 16)
-    return _days(packed >> 9, (packed >> 5) & 15, packed & 31)
+    return days(packed >> 9, (packed >> 5) & 15, packed & 31)
 
 
 @inlined

@@ -1,0 +1,96 @@
+"""A connection's socket read in bulk, beside the library that opened it."""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["BulkSocket"]
+
+_RECEIVE_BYTES = 1 << 21
+_STREAM_FROM_BYTES = 2 << 20
+_STREAM_BYTES = 1 << 19
+_STREAM_PAUSE_MS = 5
+
+
+class BulkSocket:
+    """Takes over the socket of *connection* until :meth:`give_back`; nothing else reads from it meanwhile.
+
+    Args:
+        silence_s: how long a server that sends nothing is waited for.
+    """
+
+    def __init__(self, connection: Connection[Any], silence_s: float) -> None:
+        own: Any = connection
+        self._timeout: float | None = own._read_timeout  # noqa: SLF001 - the library has no other way to its socket
+        self._socket: socket.socket = own._sock  # noqa: SLF001
+        self._silence_s = silence_s
+        self._received_bytes = 0
+        self._streams = False
+        self._socket.setblocking(False)
+        self._ready = select.poll()
+        self._ready.register(self._socket, select.POLLIN)
+
+    def give_back(self) -> None:
+        """The library may read on."""
+        if self._streams:
+            self._low_water(1)
+        self._socket.settimeout(self._timeout)
+
+    def receive(self, room: memoryview) -> int:
+        """Waits for bytes, then takes what is there; how many, 0 where the server has closed the connection.
+
+        Raises:
+            OSError: the connection broke, or was silent for too long.
+        """
+        if self._streams and not self._ready.poll(_STREAM_PAUSE_MS):
+            # The last bytes are fewer than the server is left alone for.
+            taken = self._take(room)
+            if taken < 0:
+                self._low_water(1)
+                taken = self._waited(room)
+                self._low_water(_STREAM_BYTES)
+        else:
+            taken = self._take(room)
+            if taken < 0:
+                taken = self._waited(room)
+        self._received_bytes += taken
+        if self._received_bytes >= _STREAM_FROM_BYTES and not self._streams:
+            # To wake up for each of the server's packets costs both.
+            self._streams = not isinstance(self._socket, ssl.SSLSocket)
+            if self._streams:
+                self._low_water(_STREAM_BYTES)
+        return taken
+
+    def _waited(self, room: memoryview) -> int:
+        until_s = time.monotonic() + self._silence_s
+        taken = -1
+        while taken < 0:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or not self._ready.poll(1000 * left_s):
+                raise TimeoutError(f"no byte came within {self._silence_s} s")
+            taken = self._take(room)
+        return taken
+
+    def _take(self, room: memoryview) -> int:
+        """Bytes that were there; -1: none were."""
+        taken = 0
+        while taken < min(len(room), _RECEIVE_BYTES):
+            try:
+                count = self._socket.recv_into(room[taken:])
+            except (BlockingIOError, ssl.SSLWantReadError):
+                return taken or -1
+            taken += count
+            # TLS gives one record of 16 KB at a time, TCP all that has come.
+            if not count or not isinstance(self._socket, ssl.SSLSocket):
+                break
+        return taken
+
+    def _low_water(self, count: int) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
