@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.backfill.keys import SplitKey
 from connectors.backfill.literals import key_expression, key_value, quoted
-from connectors.backfill.predicates import where
+from connectors.backfill.predicates import where, within_first
 from connectors.readers.binlog.transport.connection import answered
 from historian.charsets.conversion import decoded
 from historian.names import TableName
@@ -42,6 +42,7 @@ def boundaries(
     Args:
         connection: in a session of :func:`connectors.backfill.literals.prepare_session`.
         after: where the last chunk ended; None: the table's beginning.
+        rows, count: at least 1.
 
     Raises:
         ConnectionLost: the connection broke.
@@ -140,13 +141,28 @@ def _by_steps(cursor: Cursor, key: SplitKey, after: Key | None, rows: int, count
 
 def _step(cursor: Cursor, key: SplitKey, after: Key | None, rows: int) -> Key | None:
     """The key that many rows behind *after*, or the next one that a literal can mean."""
+    if len(key.columns) > 1 and key.columns[0].type.name == "enum":
+        return _step_in_labels(cursor, key, after, rows)
+    return _probe(cursor, key, where(key, KeyRange(after=after)), rows - 1)
+
+
+def _step_in_labels(cursor: Cursor, key: SplitKey, after: Key | None, rows: int) -> Key | None:
+    """The same, but no further than the end of a label: MySQL 5.7 scans the index from its beginning where a range is over several."""
+    for number in range(0 if after is None else int(after[0]), len(key.columns[0].type.members) + 1):
+        condition = within_first(key, number, after[1:] if after is not None and after[0] == number else None)
+        found = _probe(cursor, key, condition, rows - 1) or _probe(cursor, key, condition, 0, last=True)
+        if found is not None:
+            return found
+    return None
+
+
+def _probe(cursor: Cursor, key: SplitKey, condition: str, offset: int, *, last: bool = False) -> Key | None:
+    """The key that many rows behind the first one, or before the last one, of those for which *condition* holds."""
     selected = ", ".join(key_expression(column) for column in key.columns)
-    condition = where(key, KeyRange(after=after))
-    offset = max(rows, 1) - 1
+    order = key.order(descending=last)
     while True:
-        cursor.execute(
-            f"SELECT {selected} FROM {key.source} WHERE {condition} ORDER BY {key.order} LIMIT 1 OFFSET {offset}"  # noqa: S608
-        )
+        rest = f"WHERE {condition} ORDER BY {order} LIMIT 1 OFFSET {offset}"
+        cursor.execute(f"SELECT {selected} FROM {key.source} {rest}")  # noqa: S608 - names are quoted, literals our own
         row = cursor.fetchone()
         if row is None:
             return None

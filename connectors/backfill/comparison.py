@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.backfill.literals import collated, literal
+from connectors.backfill.literals import literal, text_literal
 from historian.errors import SourceError, ValueUnrepresentable
 from historian.plans.key_ranges import KeyValue
 from historian.schema.snapshots import ColumnType
@@ -24,8 +24,14 @@ Signs = np.ndarray[tuple[int], np.dtype[np.int8]]
 
 _Ask = Callable[[str], Sequence[Sequence[Any]]]
 
+_CODE_POINTS = {
+    **dict.fromkeys(("utf8mb4_bin", "utf8mb3_bin", "ascii_bin"), True),
+    **dict.fromkeys(("utf8mb4_0900_bin", "utf8mb4_nopad_bin", "utf8mb3_nopad_bin", "ascii_nopad_bin"), False),
+}
+"""Collations by the numbers of characters, and whether blanks at the end do not count. The bytes of these sets are UTF-8."""
+
 _STATEMENT_BYTES = 200_000
-_STATEMENT_KEYS = 2_000
+_STATEMENT_KEYS = 500
 _TIME = re.compile(r"(-?)(\d+):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 _DATETIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?: (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -42,40 +48,50 @@ def compared(values: pa.Array, kind: ColumnType, bound: KeyValue, ask: _Ask) -> 
         return how(values, kind, bound)
     distinct = values.dictionary_encode()
     texts = distinct.dictionary.to_pylist()
-    signs = np.fromiter(_asked(texts, kind, bound, ask), dtype=np.int8, count=len(texts))
+    if kind.collation in _CODE_POINTS:
+        signs = _code_points(distinct.dictionary, str(bound), pads=_CODE_POINTS[kind.collation])
+    else:
+        make = literal if kind.charset is None else text_literal
+        signs = _asked([make(kind, text) for text in texts], kind, bound, ask)
     result: Signs = signs[distinct.indices.to_numpy()]
     return result
 
 
-def _asked(texts: list[str], kind: ColumnType, bound: KeyValue, ask: _Ask) -> Iterator[int]:
-    """As the server compares literals; a row of digits is its answer, whatever the number of keys."""
-    is_text = kind.collation is not None
-    least = literal(kind, bound)
-    other = f"SELECT {least} COLLATE {kind.collation} AS b" if is_text else f"SELECT {least} AS b"
-    for some in _statements(texts, kind):
-        terms = (f"STRCMP({one}, k.b) + 1" if is_text else f"({one} > k.b) + ({one} >= k.b)" for one in some)
+def _asked(literals: Sequence[str], kind: ColumnType, bound: KeyValue, ask: _Ask) -> Signs:
+    """As the server compares literals; one text of digits is its answer, whatever the number of keys."""
+    collate = "" if kind.collation is None else f" COLLATE {kind.collation}"
+    other = f"SELECT {literal(kind, bound)}{collate} AS b"
+    digits = ""
+    for some in _statements(literals):
+        terms = (f"STRCMP({one}, k.b) + 1" if collate else f"({one} > k.b) + ({one} >= k.b)" for one in some)
         ((answer,),) = ask(f"SELECT CONCAT({', '.join(terms)}) FROM ({other}) AS k")  # noqa: S608 - literals of our own
-        digits = answer.decode() if isinstance(answer, bytes) else answer
-        if digits is None or len(digits) != len(some):
-            raise SourceError(
-                "the server cannot compare keys", where=str(kind), expected=f"{len(some)} answers", found=digits
-            )
-        yield from (int(digit) - 1 for digit in digits)
+        found = answer.decode() if isinstance(answer, bytes) else str(answer)
+        if len(found) != len(some):
+            raise SourceError("the server cannot compare keys", where=str(kind), expected=len(some), found=answer)
+        digits += found
+    signs: Signs = np.frombuffer(digits.encode(), dtype=np.int8) - np.int8(ord("1"))
+    return signs
 
 
-def _statements(texts: Iterable[str], kind: ColumnType) -> Iterator[list[str]]:
-    """Literals of *texts*, as many as go into one statement."""
-    some: list[str] = []
-    size = 0
-    for text in texts:
-        one = collated(kind, text) if kind.collation is not None else literal(kind, text)
-        if some and (size + len(one) > _STATEMENT_BYTES or len(some) == _STATEMENT_KEYS):
-            yield some
-            some, size = [], 0
-        some.append(one)
+def _statements(literals: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many of them as go into one statement: servers take longer for each of many."""
+    first = size = 0
+    for at, one in enumerate(literals):
+        if at > first and (size + len(one) > _STATEMENT_BYTES or at - first == _STATEMENT_KEYS):
+            yield literals[first:at]
+            first, size = at, 0
         size += len(one)
-    if some:
-        yield some
+    if first < len(literals):
+        yield literals[first:]
+
+
+def _code_points(values: pa.Array, bound: str, *, pads: bool) -> Signs:
+    """In the order of characters' numbers, which is that of their UTF-8."""
+    text = bytes.fromhex(bound).decode()
+    if pads:
+        width = max(len(text), pc.max(pc.utf8_length(values)).as_py() or 0)
+        values, text = pc.utf8_rpad(values, width, padding=" "), text.ljust(width)
+    return _arrow(values, pa.scalar(text, values.type))
 
 
 def _arrow(values: pa.Array, bound: pa.Scalar) -> Signs:

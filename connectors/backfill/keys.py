@@ -25,6 +25,9 @@ _OBSTACLES = {
     ),
     "set": "no server searches an index by the order of its numbers",
 }
+_SEVERAL_CODES = frozenset(("armscii8", "cp932", "eucjpms", "sjis", "ujis"))
+"""Sets with characters of several codes, which are at different places of the order: in ``sjis`` the backslash is 5C and 815F."""
+
 _UNPADDED = re.compile("nopad|_0900_")
 """MariaDB's collations that tell ``'a'`` from ``'a '``; it has MySQL's under their names."""
 
@@ -32,8 +35,6 @@ _UNPADDED = re.compile("nopad|_0900_")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitKey:
     """Columns in whose order a table's rows are copied, and the index that has them in that order.
-
-    The order need not tell all rows apart: rows of equal keys (``'ß'`` and ``'ss'`` behind a binary column's) are of one chunk.
 
     Attributes:
         table: the table's name in the snapshot that the key is of.
@@ -71,10 +72,10 @@ class SplitKey:
         """The table with the index's hint, for FROM; its alias is ``t``."""
         return f"{quoted(self.table.database)}.{quoted(self.table.table)} AS t FORCE INDEX ({quoted(self.index)})"
 
-    @property
-    def order(self) -> str:
+    def order(self, *, descending: bool = False) -> str:
         """What stands behind ORDER BY."""
-        return ", ".join(f"t.{quoted(column.name)}" for column in self.columns)
+        direction = " DESC" if descending else ""
+        return ", ".join(f"t.{quoted(column.name)}{direction}" for column in self.columns)
 
     def keeps_order(self, earlier: SplitKey) -> bool:
         """Whether ranges of *earlier*, a key of the same table before some statements, mean the same under this one.
@@ -91,6 +92,8 @@ def obstacle(kind: ColumnType, flavor: str) -> str | None:
     """Why a table of such a server cannot be gone through in the order of a column of that type; None where it can."""
     if kind.name not in _ORDERED:
         return _OBSTACLES.get(kind.name, "its values have no order")
+    if kind.charset in _SEVERAL_CODES and kind.name != "enum":
+        return f"{kind.charset} has characters of several codes, and a row of the log does not say which it was"
     if kind.name == "char" and flavor == "mariadb" and _UNPADDED.search(kind.collation or ""):
         return "MariaDB's indexes order CHAR with blanks at the end, its comparisons without"
     if kind.name == "enum" and ("" in kind.members or len(set(kind.members)) < len(kind.members)):

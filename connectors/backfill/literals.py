@@ -6,6 +6,7 @@ calendar does not have may stand in literals.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from historian.plans.key_ranges import KeyValue
@@ -14,12 +15,15 @@ from historian.schema.snapshots import Column, ColumnType
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["collated", "key_expression", "key_value", "literal", "prepare_session", "quoted"]
+__all__ = ["key_expression", "key_value", "literal", "prepare_session", "quoted", "text_literal"]
 
 SESSION = "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"
 
 _NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "enum"))
 _STORED = frozenset(("char", "varchar", "binary", "varbinary"))
+_SAFE = re.compile(r"[0-9A-Za-z ,.:_-]*")
+"""Characters that have the same bytes in all character sets but these, and that need no escape."""
+_WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
 _TYPED = {"date": "DATE", "datetime": "TIMESTAMP", "timestamp": "TIMESTAMP", "time": "TIME"}
 
 
@@ -73,12 +77,12 @@ def literal(kind: ColumnType, value: KeyValue) -> str:
     return f"CAST('{_plain(text, '-:.', hexadecimal=True)}' AS {kind.name.upper()})"
 
 
-def collated(kind: ColumnType, text: str) -> str:
-    """SQL that means the characters *text* in the character set and collation of a column of that type."""
+def text_literal(kind: ColumnType, text: str) -> str:
+    """SQL that means the characters *text* in the character set of a column of that type; beside its collation it takes that."""
+    if kind.charset not in _WIDE and _SAFE.fullmatch(text):
+        return f"_{kind.charset}'{text}'"
     characters = f"_utf8mb4 x'{text.encode().hex()}'"
-    if kind.charset != "utf8mb4":
-        characters = f"CONVERT({characters} USING {kind.charset})"
-    return f"{characters} COLLATE {kind.collation}"
+    return characters if kind.charset == "utf8mb4" else f"CONVERT({characters} USING {kind.charset})"
 
 
 def _plain(text: str, marks: str, *, hexadecimal: bool = False) -> str:

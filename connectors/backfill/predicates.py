@@ -10,7 +10,7 @@ from connectors.backfill.literals import literal, quoted
 from historian.plans.key_ranges import KeyRange, KeyValue
 from historian.schema.snapshots import Column
 
-__all__ = ["where"]
+__all__ = ["where", "within_first"]
 
 _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
     "=": operator.eq,
@@ -42,6 +42,14 @@ def where(key: SplitKey, keys: KeyRange) -> str:
     return " AND ".join(parts) or "1"
 
 
+def within_first(key: SplitKey, first: KeyValue, after: tuple[KeyValue, ...] | None) -> str:
+    """The condition that holds for rows with *first* in the first column, and behind *after* in the others."""
+    parts = [_compared(key.columns[0], first, "=")]
+    if after is not None:
+        parts += _bound(key.columns[1:], after, above=True)
+    return " AND ".join(parts)
+
+
 def _bound(columns: tuple[Column, ...], values: tuple[KeyValue, ...], *, above: bool) -> list[str]:
     if len(columns) != len(values):
         raise ValueError(f"a key of {len(columns)} columns, and {len(values)} values")
@@ -51,7 +59,9 @@ def _bound(columns: tuple[Column, ...], values: tuple[KeyValue, ...], *, above: 
     for column, value in reversed(pairs[:-1]):
         equal = _compared(column, value, "=")
         condition = f"({_compared(column, value, beyond)} OR ({equal} AND {condition}))"
-    return [condition] if len(pairs) == 1 else [condition, _compared(*pairs[0], f"{beyond}=")]
+    # Of ENUM, a second list leads MySQL to a scan of the whole index.
+    alone = len(pairs) == 1 or columns[0].type.name == "enum"
+    return [condition] if alone else [condition, _compared(*pairs[0], f"{beyond}=")]
 
 
 def _compared(column: Column, value: KeyValue, sign: str) -> str:
