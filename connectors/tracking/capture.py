@@ -19,13 +19,25 @@ from historian.ddl import (
 )
 from historian.ddl.parsing.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.resolving.keys import takes_part
+from historian.ddl.resolving.unnamed_tables import function_name, triggers_name
 from historian.ddl.types.defaults import now_text
 from historian.ddl.types.information_schema import COMPRESSED, WITHOUT_VERSIONING
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.edits import ForgetTable
 from historian.schema.generated_columns import with_sources
-from historian.schema.snapshots import SEQUENCE, VIEW, Catalog, Column, ColumnType, Database, Snapshot, UniqueKey
+from historian.schema.snapshots import (
+    FUNCTION,
+    SEQUENCE,
+    TRIGGER,
+    VIEW,
+    Catalog,
+    Column,
+    ColumnType,
+    Database,
+    Snapshot,
+    UniqueKey,
+)
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -48,6 +60,10 @@ _QUERIES = tuple(
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
         """SELECT table_schema, table_name, IF(engine = 'MRG_MyISAM', 'MERGE', table_type) FROM information_schema.tables
         WHERE (table_type IN ('SEQUENCE', 'VIEW') OR engine = 'MRG_MyISAM') AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT routine_schema, routine_name FROM information_schema.routines
+        WHERE routine_type <> 'PROCEDURE' AND routine_schema NOT IN (HIDDEN) ORDER BY routine_schema, routine_name""",
+        """SELECT DISTINCT trigger_schema FROM information_schema.triggers
+        WHERE trigger_schema NOT IN (HIDDEN) AND trigger_name NOT LIKE 'pt\\_osc\\_%' ORDER BY trigger_schema""",
     )
 )
 _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW}
@@ -82,12 +98,14 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
     with answered("information_schema"), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
-        databases, tables, columns, statistics, others = _one_moment(cursor)
+        databases, tables, columns, statistics, others, functions, triggers = _one_moment(cursor)
         context = _context(version, modes)
         names = {
             TableName(database, table): _KINDS.get(kind) or _merged(cursor, TableName(database, table), context)
             for database, table, kind in others
         }
+    names |= {function_name(TableName(*row)): FUNCTION for row in functions}
+    names |= {triggers_name(database): TRIGGER for (database,) in triggers}
     builder = _Builder(context=context, next_column_id=next_column_id)
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)
