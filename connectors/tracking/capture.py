@@ -19,6 +19,7 @@ from historian.ddl import (
 )
 from historian.ddl.parsing.charsets import charset_of, normal_charset, normal_collation
 from historian.ddl.resolving.keys import takes_part
+from historian.ddl.resolving.unnamed_tables import function_name, triggers_name
 from historian.ddl.types.defaults import now_text
 from historian.ddl.types.information_schema import COMPRESSED, WITHOUT_VERSIONING
 from historian.errors import SourceError
@@ -27,8 +28,10 @@ from historian.schema.edits import ForgetTable
 from historian.schema.generated_columns import with_sources
 from historian.schema.merge_tables import merge_reason
 from historian.schema.snapshots import (
+    FUNCTION,
     NO_ROWS,
     SEQUENCE,
+    TRIGGER,
     VIEW,
     Catalog,
     Column,
@@ -61,6 +64,10 @@ _QUERIES = tuple(
         WHERE table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name, index_name, seq_in_index""",
         """SELECT table_schema, table_name, IF(engine IN ('MRG_MyISAM', 'BLACKHOLE'), engine, table_type) FROM information_schema.tables
         WHERE (table_type IN ('SEQUENCE', 'VIEW') OR engine = 'MRG_MyISAM' OR (WITHOUT_ROWS)) AND table_schema NOT IN (HIDDEN) ORDER BY table_schema, table_name""",
+        """SELECT routine_schema, routine_name FROM information_schema.routines
+        WHERE routine_type <> 'PROCEDURE' AND routine_schema NOT IN (HIDDEN) ORDER BY routine_schema, routine_name""",
+        """SELECT DISTINCT trigger_schema FROM information_schema.triggers
+        WHERE trigger_schema NOT IN (HIDDEN) AND trigger_name NOT LIKE 'pt\\_osc\\_%' ORDER BY trigger_schema""",
     )
 )
 _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
@@ -97,12 +104,14 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
     with answered("information_schema"), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
-        databases, tables, columns, statistics, others = _one_moment(cursor)
+        databases, tables, columns, statistics, others, functions, triggers = _one_moment(cursor)
         context = _context(version, modes)
         names = {
             TableName(database, table): _KINDS.get(kind) or _merged(cursor, TableName(database, table), context)
             for database, table, kind in others
         }
+    names |= {function_name(TableName(*row)): FUNCTION for row in functions}
+    names |= {triggers_name(database): TRIGGER for (database,) in triggers}
     builder = _Builder(context=context, next_column_id=next_column_id)
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)

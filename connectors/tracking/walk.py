@@ -339,6 +339,8 @@ class Walk:
 
     def _changed_unlogged(self, table: TableName, place: Place, reason: str) -> None:
         """Stops a table whose rows changed without row events, unless nobody keeps its rows."""
+        if (changed := self.catalog.tables.get(table)) is not None:
+            self._with_rows.add(changed.table_id)
         if self.on_unlogged is None:
             self._stop(table, place, reason, self.reached)
         elif self.captured(table):

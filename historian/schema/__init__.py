@@ -33,6 +33,7 @@ from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.generated_columns import under_ids, with_sources
 from historian.schema.merge_tables import is_merge, merge_reason, merged_tables
 from historian.schema.snapshots import (
+    FUNCTION,
     GEOMETRIES,
     NO_TABLES,
     SEQUENCE,
@@ -49,6 +50,7 @@ from historian.schema.system_versioning import ROW_END, ROW_START, keys_with_row
 from historian.schema.type_compatibility import is_compatible, resembles, retyped
 
 __all__ = [
+    "FUNCTION",
     "GEOMETRIES",
     "NO_TABLES",
     "ROW_END",

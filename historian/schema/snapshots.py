@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from historian.names import TableName
 
 __all__ = [
+    "FUNCTION",
     "GEOMETRIES",
     "NO_ROWS",
     "NO_TABLES",
@@ -34,12 +35,15 @@ VIEW = "it is a view, not a table"
 """The same of views, whose names no table can have."""
 
 TRIGGER = "it is a trigger, not a table"
-"""The same of triggers by which pt-online-schema-change keeps its copy up to date."""
+"""The same of triggers by which pt-online-schema-change keeps its copy up to date; others have one name by database."""
 
 NO_ROWS = "a table of the engine BLACKHOLE holds no rows of its own"
 """The same of tables whose rows are in the log alone."""
 
-NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER))
+FUNCTION = "it is a stored function, not a table"
+"""The same of functions, and of packages that have some: each stands under its name with ``()`` behind, as a table of its name may be there."""
+
+NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION))
 
 
 GEOMETRIES = (

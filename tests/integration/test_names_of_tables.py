@@ -116,6 +116,33 @@ def test_a_table_that_is_renamed_among_the_captured_ones_stops_unless_it_is_empt
         assert {"full"} == set(tracked.stopped(tracker))
 
 
+@pytest.mark.parametrize("name", ["mysql8", "mariadb118"])
+def test_a_table_that_was_filled_without_row_events_is_not_empty_when_it_is_renamed(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    server.clear()
+    run(server, "CREATE DATABASE named", "CREATE DATABASE stage", "CREATE TABLE named.x (id INT)")
+    tracked = Tracked.of(server, tmp_path, "named")
+    tracked.begin()
+    run(
+        server,
+        "CREATE TABLE written (id INT PRIMARY KEY)",
+        "CREATE TABLE swapped (id INT PRIMARY KEY)",
+        "CREATE TABLE p (id INT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (9))",
+        "INSERT INTO p VALUES (1)",
+        "ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE swapped",
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO written VALUES (1)",
+        "RENAME TABLE written TO named.written, swapped TO named.swapped",
+        database="stage",
+    )
+
+    with tracked.tracker() as tracker:
+        assert {} == tracked.news(tracker)
+        assert {"written", "swapped"} == set(tracked.stopped(tracker))
+
+
 @pytest.mark.parametrize("statement", ["ALTER TABLE named.x ADD COLUMN b INT FIRST", "DROP TABLE named.x"])
 def test_a_run_that_ends_sees_at_once_that_the_database_is_not_as_the_log_says(
     mysql9: Server, statement: str, tmp_path: Path

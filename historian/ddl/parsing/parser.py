@@ -22,7 +22,7 @@ from historian.ddl.parsing.statements import (
     TruncateTable,
 )
 from historian.ddl.parsing.tables import parse_create_table, skip_wait
-from historian.schema.snapshots import SEQUENCE, TRIGGER, VIEW
+from historian.schema.snapshots import FUNCTION, SEQUENCE, TRIGGER, VIEW
 
 __all__ = ["parse"]
 
@@ -104,6 +104,18 @@ def _no_table(cursor: Cursor) -> NoTable:
     return NoTable(names=tuple(names), reason=reason)
 
 
+def _create_function(cursor: Cursor) -> NoTable:
+    """CREATE FUNCTION and, of MariaDB, CREATE PACKAGE [BODY]. A loadable function changes no rows."""
+    while cursor.key not in ("FUNCTION", "PACKAGE", END):
+        cursor.at += 1
+    cursor.at += 1
+    cursor.accept("BODY")
+    cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.table_name()
+    is_loadable = cursor.key == "RETURNS" and "SONAME" in cursor.keys[cursor.at :]
+    return NoTable(names=() if is_loadable else (name,), reason=FUNCTION)
+
+
 def _database_word(cursor: Cursor) -> None:
     if not cursor.accept_any(_DATABASE):
         raise cursor.fail("DATABASE")
@@ -182,6 +194,7 @@ _PARSERS: dict[tuple[str, str], Callable[[Cursor], Statement]] = {
     ("DROP", "VIEW"): _no_table,
     ("CREATE", "TRIGGER"): _no_table,
     ("DROP", "TRIGGER"): _no_table,
+    ("CREATE", "FUNCTION"): _create_function,
     ("CREATE", "DATABASE"): _create_database,
     ("ALTER", "DATABASE"): _alter_database,
     ("DROP", "DATABASE"): _drop_database,

@@ -40,13 +40,26 @@ _FIRST_IRRELEVANT = frozenset(
 _FIRST_DML = frozenset(("CALL", "DELETE", "DO", "INSERT", "LOAD", "REPLACE", "SELECT", "UPDATE", "WITH", "("))
 _OBJECTS_IRRELEVANT = frozenset(
     (
-        *("AGGREGATE", "EVENT", "FUNCTION", "INSTANCE", "LIBRARY", "LOGFILE", "MASKING", "PACKAGE", "PREPARE"),
+        *("EVENT", "FUNCTION", "INSTANCE", "LIBRARY", "LOGFILE", "MASKING", "PACKAGE", "PREPARE"),
         *("PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "TABLESPACE", "TRIGGER", "UNDO", "USER", "VIEW"),
     )
 )
 _NO_TABLES = frozenset(("SEQUENCE", "TRIGGER", "VIEW"))
+_FUNCTIONS = frozenset(("FUNCTION", "PACKAGE"))
 _MODIFIERS = frozenset(
-    ("JSON", "RELATIONAL", "DUALITY", "ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
+    (
+        "AGGREGATE",
+        "JSON",
+        "RELATIONAL",
+        "DUALITY",
+        "ONLINE",
+        "OFFLINE",
+        "IGNORE",
+        "UNIQUE",
+        "FULLTEXT",
+        "SPATIAL",
+        "VECTOR",
+    )
 )
 _ANALYZED = frozenset(("INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "WITH", "FORMAT"))
 _WRAPPERS = {"SET": frozenset(("STATEMENT",)), "ANALYZE": _ANALYZED}
@@ -79,6 +92,8 @@ def _object(verb: str, keys: list[str]) -> Triage:
         key = keys[at]
         if key in _NO_TABLES and verb != "ALTER":
             return Triage("ddl", (verb, key))
+        if key in _FUNCTIONS and verb == "CREATE":
+            return Triage("ddl", (verb, "FUNCTION"))
         if key in _OBJECTS_DDL:
             return Triage("ddl", (verb, _OBJECTS_DDL[key]))
         if key in _OBJECTS_IRRELEVANT or key == "TEMPORARY":

@@ -8,5 +8,15 @@ from historian.ddl.resolving.resolution import SYSTEM_DATABASES, Resolution
 from historian.ddl.resolving.statement import resolve
 from historian.ddl.resolving.table_edits import edits_between
 from historian.ddl.resolving.temporary_tables import TemporaryTables
+from historian.ddl.resolving.unnamed_tables import function_name, triggers_name
 
-__all__ = ["SYSTEM_DATABASES", "Resolution", "TemporaryTables", "edits_between", "resolve", "takes_part"]
+__all__ = [
+    "SYSTEM_DATABASES",
+    "Resolution",
+    "TemporaryTables",
+    "edits_between",
+    "function_name",
+    "resolve",
+    "takes_part",
+    "triggers_name",
+]

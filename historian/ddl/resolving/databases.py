@@ -6,10 +6,11 @@ from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import AlterDatabase, CreateDatabase, CreateSequence, DropDatabase, NoTable
 from historian.ddl.resolving.create import made_database
 from historian.ddl.resolving.resolution import NOTHING, Resolution, named, tracked
+from historian.ddl.resolving.unnamed_tables import function_name, triggers_name
 from historian.schema.edits import DropDatabase as DropDatabaseEdit
 from historian.schema.edits import DropTable, Edit, ForgetTable, SetDatabase
 from historian.schema.merge_tables import is_merge
-from historian.schema.snapshots import NO_TABLES, SEQUENCE, TRIGGER, Catalog
+from historian.schema.snapshots import FUNCTION, NO_TABLES, SEQUENCE, TRIGGER, Catalog
 
 __all__ = ["alter_database", "create_database", "create_sequence", "drop_database", "no_table"]
 
@@ -26,12 +27,16 @@ def create_sequence(statement: CreateSequence, catalog: Catalog, _: StatementCon
 
 
 def no_table(statement: NoTable, catalog: Catalog, context: StatementContext) -> Resolution:
-    """The catalog remembers names that no table can have, and triggers by which a tool shows itself."""
+    """The catalog remembers names that no table can have, triggers by which a tool shows itself, and what may change rows unnamed."""
     edits: list[Edit] = []
-    for name in named(tracked(statement.names), catalog, context):
+    for each in named(tracked(statement.names), catalog, context):
+        name = each
+        if statement.reason == FUNCTION:
+            name = function_name(each)
+        elif statement.reason == TRIGGER and not each.table.startswith(PT_OSC_TRIGGER):
+            name = triggers_name(each.database)
         held = catalog.unknown.get(name)
-        wanted = statement.reason != TRIGGER or name.table.startswith(PT_OSC_TRIGGER)
-        if name in catalog.tables or not (wanted and held in (None, *NO_TABLES)) or held == (statement.reason or None):
+        if name in catalog.tables or held not in (None, *NO_TABLES) or held == (statement.reason or None):
             continue
         edits.append(ForgetTable(table=name, reason=statement.reason))
     return Resolution(kind="ddl", edits=tuple(edits))

@@ -44,6 +44,7 @@ from historian.ddl.resolving.resolution import (
     tracked,
 )
 from historian.ddl.resolving.tables import alter_table, create_table, drop_tables, rename_tables, truncate
+from historian.ddl.resolving.unnamed_tables import changes_unnamed
 from historian.names import TableName
 from historian.schema.edits import TruncateTable as TruncateTableEdit
 from historian.schema.edits import apply_all
@@ -109,6 +110,12 @@ def _dml(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
     tokens = tokenize(sql, context, limit=_DML_TOKENS)
     touched = named(dml_tables(tokens, context), catalog, context)
     real = tuple(table for table in touched if not is_temporary(table, context))
+    reason = f"rows changed without row events by {sql[:80]!r}"
+    if changes_unnamed(tokens, touched, catalog, context):
+        reason += ", through a view, a trigger or a function: which tables it changed is not in the log"
+        return Resolution(
+            kind="dml", tables=tuple(dict.fromkeys((*tracked(real), *sorted(catalog.tables)))), reason=reason
+        )
     if touched and not real:
         return IRRELEVANT
     tables = tracked(real)
@@ -117,7 +124,7 @@ def _dml(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
         return Resolution(kind="ddl", edits=(TruncateTableEdit(table=emptied.name, table_id=emptied.table_id),))
     merged = (name for table in tables for name in merged_tables(catalog.unknown.get(table)))
     tables = tuple(dict.fromkeys((*tables, *named(tuple(merged), catalog, context))))
-    return Resolution(kind="dml", tables=tables, reason=f"rows changed without row events by {sql[:80]!r}")
+    return Resolution(kind="dml", tables=tables, reason=reason)
 
 
 def _ddl(sql: str, context: StatementContext, catalog: Catalog, verb: tuple[str, str]) -> Resolution:
