@@ -175,7 +175,13 @@ def _tracker(config: PipelineConfig, begin: LogPosition | None) -> Tracker:
             if origins and resolved is not None and (begin is None or begin.covers(origins[0])):
                 store.restore(config.name, "tail", entries, (), horizon=horizon)
                 store.record((), resolved, recorded.gaps())
-                return make_tracker(config, store=store)
+                tracker = make_tracker(config, store=store)
+                is_anywhere = begin is not None or config.source.start == "earliest"
+                if is_anywhere and tracker.reader.mark(origins[0].file) is None:
+                    # The log from there was purged. What is recorded says what it led to.
+                    first = tracker.reader.start() if begin is None else begin
+                    store.forget(first if resolved.covers(first) else resolved)
+                return tracker
     if begin is None or config.source.start == "earliest":
         return make_tracker(config, store=store)
     return make_tracker(config, store=store, start=str(begin))

@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import date, datetime
 from typing import Any
 
+import pymysql
 from pymysql.constants import FIELD_TYPE
 
 from connectors.config import TableFilter
@@ -24,6 +25,10 @@ JOIN information_schema.columns c ON BINARY c.table_schema = BINARY t.table_sche
 WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
 AND t.table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
 ORDER BY 1, 2, c.ordinal_position"""
+
+
+_CANNOT_MERGE = 1168
+"""The error of a MERGE table that stands for tables that are gone or of other kinds: it shows no rows."""
 
 
 def _day(text: str) -> date | None:
@@ -58,7 +63,12 @@ def server_rows(server: Server, captured: TableFilter) -> dict[TableName, Rows]:
         for name, names in columns.items():
             if captured(name):
                 listed = ", ".join(map(_quoted, names))
-                cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}")
+                try:
+                    cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}")
+                except pymysql.MySQLError as error:
+                    if error.args[0] != _CANNOT_MERGE:
+                        raise
+                    continue
                 held[name] = tuple(names), Counter(tuple(row) for row in cursor.fetchall())
     return held
 

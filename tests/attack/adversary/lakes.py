@@ -201,6 +201,7 @@ class FileLake:
                 self._number = plan.number
                 self.plans.append(plan)
                 tracker.done_with("", plan.number)
+            tracker.confirm_head()
 
     def look(self, tables: tuple[str, ...]) -> None:
         """The configuration names other tables from now on."""

@@ -12,6 +12,7 @@ from adversary.lakes import FileLake, Known
 from connectors.config import HistoryConfig, PipelineConfig
 from connectors.tail.follow import Tail
 from connectors.tail.json_lines import ndjson_rows
+from historian.errors import PositionExpired
 
 __all__ = ["replay_findings"]
 
@@ -24,8 +25,7 @@ def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[st
         return []
     first = rng.randrange(len(lake.plans))
     with lake.tracker() as tracker:
-        if any(tracker.store.plan(plan.number) is None for plan in lake.plans[first:]):
-            return []
+        forgotten = any(tracker.store.plan(plan.number) is None for plan in lake.plans[first:])
         begin = lake.plans[first].start
         if tracker.reader.mark(begin.file) is None:
             return []  # what was read there has been purged since
@@ -39,7 +39,12 @@ def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[st
                         wanted[str(snapshot.name)].extend(map(_row, ndjson_rows(chunk, snapshot)))
     recorded = rng.random() < 0.5
     config = lake.config if recorded else replace(lake.config, history=HistoryConfig(store="sqlite://"))
-    found = _tailed(config, None if first == 0 else str(begin))
+    try:
+        found = _tailed(config, None if first == 0 else str(begin))
+    except PositionExpired:
+        if forgotten:
+            return []  # it says that it cannot know
+        raise
     stopped = {name for _, name, _ in known.stopped}
     lines = []
     for name in sorted({*wanted, *found} - stopped):
