@@ -103,7 +103,7 @@ FLOAT, DOUBLE = ColumnType(name="float"), ColumnType(name="double")
         (INT, MONEY, [12], [Decimal("12.00")]),
         (FLOAT, DOUBLE, [0.5, None], [0.5, None]),
         (DOUBLE, FLOAT, [0.5, None], [0.5, None]),
-        (ColumnType(name="enum", members=("a",)), ColumnType(name="varchar", length=9), ["a", None], ["a", None]),
+        (ColumnType(name="enum", labels=("a",)), ColumnType(name="varchar", length=9), ["a", None], ["a", None]),
         (ColumnType(name="varbinary", length=2), ColumnType(name="blob"), [b"\x00"], [b"\x00"]),
         (ColumnType(name="bit", length=9), ColumnType(name="bit", length=16), [b"\x01\x00"], [b"\x01\x00"]),
     ],

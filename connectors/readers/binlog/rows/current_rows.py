@@ -1,6 +1,6 @@
 """Of the rows that MariaDB logs of a system-versioned table, those that are current.
 
-An UPDATE is logged as the UPDATE of the current row and the INSERT of the row from before, a DELETE as the UPDATE that sets the
+An UPDATE is logged as the UPDATE of the current row and the INSERT of the row from before. A DELETE as the UPDATE that sets the
 row's end, and DELETE HISTORY as a DELETE. A current row ends at the last moment that the server's TIMESTAMP can hold.
 """
 
@@ -61,7 +61,7 @@ def current_rows(rows: pa.RecordBatch, logged: Snapshot) -> pa.RecordBatch:
 def _renumbered(rows: pa.RecordBatch, places: np.ndarray, kept: np.ndarray) -> pa.RecordBatch:
     """The rows, whose dead letters name them by the places that they have now."""
     metadata = dict(rows.schema.metadata or {})
-    if b"letters" in metadata:
-        letters = [(int(places[row]), *rest) for row, *rest in json.loads(metadata[b"letters"]) if kept[row]]
-        metadata[b"letters"] = json.dumps(letters).encode()
+    if b"dead_letters" in metadata:
+        letters = [(int(places[row]), *rest) for row, *rest in json.loads(metadata[b"dead_letters"]) if kept[row]]
+        metadata[b"dead_letters"] = json.dumps(letters).encode()
     return rows.replace_schema_metadata(metadata or None)
