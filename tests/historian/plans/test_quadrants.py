@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -40,6 +40,9 @@ from historian.schema.online_states import (
 from historian.schema.snapshots import Column
 from models.changes import appended
 from models.timelines import BIGINT, INT, capture, create, random_log, statement, table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = table("t")
 ADDED = Column(id=3, name="c", type=INT, initial="7")
