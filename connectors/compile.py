@@ -1,6 +1,6 @@
 """Compiles the kernels of the binlog reader and of encoded rows before they are needed: ``python -m connectors.compile``.
 
-For a cluster whose executors start without compiled code: run it once with NUMBA_CACHE_DIR set to an empty directory
+For a cluster whose executors start without compiled code. Run it once with NUMBA_CACHE_DIR set to an empty directory
 (and NUMBA_CPU_NAME=generic where processors differ), ship that directory, and set both variables for the executors:
 
     NUMBA_CACHE_DIR=kernels python -m connectors.compile && (cd kernels && zip -qr ../kernels.zip .)

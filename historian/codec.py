@@ -1,6 +1,6 @@
 """Values of the core to JSON and back.
 
-The wire form is what pydantic makes of the dataclasses: field names as keys, tuples as arrays, edits told apart by
+The wire form is what pydantic makes of the dataclasses: field names, or the aliases of renamed fields, as keys, tuples as arrays, edits told apart by
 ``kind``.
 """
 
@@ -23,12 +23,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def dump(kind: Any, value: object) -> str:
     """*value*, of type *kind*, as canonical JSON text: equal values give equal text."""
-    return _adapter(kind).dump_json(value).decode()
+    return _adapter(kind).dump_json(value, by_alias=True).decode()
 
 
 def dump_short(kind: Any, value: object) -> str:
     """As :func:`dump`, without fields that have their defaults. A default is part of the stored form: it never changes."""
-    return _adapter(kind).dump_json(value, exclude_defaults=True).decode()
+    return _adapter(kind).dump_json(value, by_alias=True, exclude_defaults=True).decode()
 
 
 def load(kind: type[T], text: str | bytes) -> T:

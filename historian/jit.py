@@ -2,8 +2,8 @@
 
 Compiled code lies beside the package, else in the user's cache directory, else (both read-only) in the system's temporary
 directory, where it serves the machine until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
-do not depend on where the package is installed: such a directory, filled by ``python -m connectors.compile``, serves any
-machine with the same release, Python and processor; with NUMBA_CPU_NAME=generic on both sides any processor of the family.
+do not depend on where the package is installed. Such a directory, filled by ``python -m connectors.compile``, serves any
+machine with the same release, Python and processor. With NUMBA_CPU_NAME=generic on both sides any processor of the family.
 """
 
 from __future__ import annotations

@@ -55,8 +55,7 @@ def check(
 ) -> DataFrame:
     """All that is wrong in a changelog, as rows of :data:`FINDINGS`; none for one that keeps the rules of *profile*.
 
-    The rules are those of :func:`historian.changelog.validation.check`, but that the order of rows is that of their offsets, and
-    timestamps have Spark's one unit, so that in the ODF profile their values are looked at. Two shuffles: by offset and
+    The rules are those of :func:`historian.changelog.validation.check`, but that the order of rows is that of their offsets. Timestamps have Spark's one unit, so that in the ODF profile their values are looked at. Two shuffles: by offset and
     by key.
 
     Args:

@@ -34,7 +34,7 @@ def consistent(
         spark: a session with Delta.
         lake: its path, or the settings of its sink.
         at: take the first plan that holds everything up to this position, such as the GTID of a transaction that must be in
-            it; by default the newest plan that every target holds. ``position`` of what is returned is the one that it has.
+            it. By default the newest plan that every target holds. ``position`` of what is returned is the one that it has.
         kinds: of the tables that are wanted.
 
     Raises:

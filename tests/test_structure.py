@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,50 @@ def test_tests_mirror_the_tree() -> None:
     rooms = {".".join(folder.parts) for folder in folders if folder.parts and folder.parts[0] not in SUITES}
 
     assert set() == rooms - HOUSE.rooms
+
+
+ASKED = (
+    "a column type",
+    "another statement",
+    "another check",
+    "a command",
+    "an option of a sink",
+    "a reader",
+    "an exported metric",
+)
+ASKED += ("a kind of edit that evolution knows", "a back-end of the store", "a file format")
+
+
+def _changes() -> dict[str, set[str]]:
+    """What CONTRIBUTING says where changes go: each change to the files and folders that it names."""
+    page = (
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where changes go")[2].partition("\n## ")[0]
+    )
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    return {change: set(_paths(files)) for change, files, *_ in rows}
+
+
+def _paths(files: str) -> Iterator[str]:
+    """The paths of a cell; a name alone stands in the folder named last before it, or else next behind it."""
+    found = re.findall(r"`([\w/]+(?:\.py|/))`", files)
+    folders = [name for name in found if "/" in name and (ROOT / name).exists()]
+    for name in found:
+        places = [
+            Path(name),
+            *(Path(folder if folder.endswith("/") else Path(folder).parent) / name for folder in folders),
+        ]
+        there = [place for place in places if (ROOT / place).exists()]
+        assert there, name
+        yield str(there[0])
+
+
+def test_a_newcomer_finds_where_each_change_goes() -> None:
+    changes = _changes()
+
+    rooms = {change: {"/".join(Path(path).parts[:2]) for path in paths} for change, paths in changes.items()}
+
+    assert set(ASKED) <= set(changes)
+    assert {} == {change: found for change, found in rooms.items() if len(found) > 3}
 
 
 def test_the_page_of_labs_names_each_of_them() -> None:

@@ -42,7 +42,7 @@ def replay_dead_letters(
 
     wanted = None if table is None else str(table_named(table))
     with held_tracker(config) as (settings, tracker):
-        found = _letters(settings, wanted, reason)
+        found = _dead_letters(settings, wanted, reason)
         held = {letters: _is_held(tracker, letters) for letters in found}
         for letters, is_held in held.items():
             typer.echo(f"{letters}: {'has a form now' if is_held else 'no form that is configured holds them'}")
@@ -53,7 +53,7 @@ def replay_dead_letters(
             typer.echo(f"{done.table}: the next run reads it again into fresh targets, as plan {done.plan.number}")
 
 
-def _letters(config: PipelineConfig, table: str | None, reason: str | None) -> Sequence[DeadLetterColumn]:
+def _dead_letters(config: PipelineConfig, table: str | None, reason: str | None) -> Sequence[DeadLetterColumn]:
     from historian.values.policies import REASONS
     from sinks.delta import DeltaSink
     from sinks.delta.lake.dead_letters import dead_letter_columns

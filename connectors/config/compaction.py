@@ -12,7 +12,7 @@ __all__ = ["CompactDocument", "compaction_of"]
 class CompactDocument(Model):
     """When small files are joined."""
 
-    files: int = Field(default=50, ge=2, description="How many small files gather before they are joined.")
+    files: int = Field(default=50, ge=2, description="From how many small files on they are joined.")
     target: Bytes = Field(default=128_000_000, description="Size of the joined files, such as `128 MB`.")
 
 

@@ -132,7 +132,7 @@ class RunConfig:
         trigger_s: seconds from the start of one plan to that of the next, unless the log goes on behind a full one.
         max_batch_bytes: of log in one plan; the transaction that crosses it is still part of it.
         batch_bytes: of log for which a plan is made before the trigger's time.
-        retry_s: how long attempts may fail with what may pass before the run ends; ``inf``: for ever; None: for ever, but a
+        retry_s: how long attempts may fail with what may pass before the run ends; ``inf``: for ever. None: for ever, but a
             run that ends by itself ends with the first.
     """
 

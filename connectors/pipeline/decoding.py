@@ -1,6 +1,6 @@
 """A plan's rows, decoded in the driver's process or on executors.
 
-On one machine threads of the driver do it: kernels and Parquet's encoders leave the interpreter to each other, while a Python
+On one machine threads of the driver do it: kernels and Parquet's encoders leave the interpreter to each other. A Python
 process of Spark's costs its start and a copy of every chunk through the JVM. On a cluster a plan of little log is the driver's
 too; executors take the others.
 """

@@ -47,7 +47,7 @@ def retried(
 ) -> T | None:
     """What *attempt* returns, which is made again while it fails with what may pass.
 
-    Pauses double from a second up to a minute, each shortened at random by up to a half, so that many runs do not come back
+    Pauses double from a second up to a minute, each shortened at random by up to a half: many runs do not come back
     to a server at once.
 
     Args:

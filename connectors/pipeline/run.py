@@ -67,7 +67,7 @@ def run(
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
-    SIGINT and SIGTERM end it after the running batch, or before the first one; where they have ended Spark's process too, at
+    SIGINT and SIGTERM end it after the running batch, or before the first one. Where they have ended Spark's process too, at
     once: that batch is written again by the next run. What may pass (errors that are ``retryable``)
     ends an attempt: everything is closed, and opened again after a pause, for as long as ``run.retry`` says.
 

@@ -38,7 +38,7 @@ class Bound:
 
     Attributes:
         event_time_us: of the last transaction before it, UTC microseconds; 0 where there is none.
-        skipped: nothing between the bound before and this one is to be read: the start was given without a file and lies here, or
+        skipped: nothing between the bound before and this one is to be read. The start was given without a file and lies here, or
             transactions stand there that the start's GTIDs contain. A range never spans such a bound.
         restarted: the server was started with the file that begins here: sessions before it are gone.
     """
@@ -73,7 +73,7 @@ class MappedColumn:
         type: the binlog's type number (MYSQL_TYPE_*), the real one for ENUM, SET and STRING.
         metadata: the type's metadata as one number, as written.
         nullable: from the null bitmap.
-        unsigned, charset, name, members, primary_key, visible, geometry, dimension: from the optional metadata. ``charset`` is
+        unsigned, charset, name, labels, primary_key, visible, geometry, dimension: from the optional metadata. ``charset`` is
             the collation's number, ``geometry`` that of the shape's kind, ``dimension`` a VECTOR's.
     """
 
@@ -83,7 +83,7 @@ class MappedColumn:
     unsigned: bool | None = None
     charset: int | None = None
     name: str | None = None
-    members: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
     primary_key: bool | None = None
     visible: bool | None = None
     geometry: int | None = None
@@ -221,7 +221,7 @@ class Reader(Protocol):
         With *stops* a value that cannot be represented ends its table's rows in the range: a chunk without rows says why
         (:attr:`historian.changelog.chunks.Chunk.stopped`), and the other tables go on.
 
-        *begun* is filled with the place in the log of each transaction that has a GTID, by that: a number that ascends; in the
+        *begun* is filled with the place in the log of each transaction that has a GTID, by that: a number that ascends. In the
         range's own file the offset, which rows without GTIDs have as their sequence.
 
         With *log*, which :meth:`cached` gave for the range, the rows are made of it, without a look at the log.

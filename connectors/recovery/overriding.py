@@ -14,7 +14,7 @@ from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCo
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.recovery.healing import HealResult, stops_of
 from connectors.tracking.prepared_transactions import Commit, prepared_table
-from connectors.tracking.type_options import check_forms
+from connectors.tracking.type_options import check_type_options
 from connectors.tracking.walk import behind_event
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
@@ -76,7 +76,7 @@ def override(tracker: Tracker, name: TableName, sql: str, *, limit_bytes: int | 
         tracker.history.record(entry)
     plan = _catch_up(tracker, last, rereading)
     if plan is not None:
-        check_forms(plan, tracker.store.forms())
+        check_type_options(plan, tracker.store.type_options())
     healed = [(stop[0], stop[1]) for stop in stops]
     tracker.store.heal(healed, rereading.entries, plans=() if plan is None else (plan,))
     return HealResult(table=name, position=rereading.before, since=None, version=rereading.entries[0].number)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.tracking.prepared_transactions import find_prepared
-from connectors.tracking.type_options import check_forms
+from connectors.tracking.type_options import check_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import PositionUnknown, SourceError, StoreError, UnknownTable
 from historian.history.prefix import Prefix, covers
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable
 from historian.plans.segments import planned_tables
-from historian.plans.type_options import forms_of
+from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
 from historian.schema.gaps import ResumeTable
 from historian.store import Store
@@ -109,9 +109,9 @@ def replay(
         version=last.version,
     )
     if behind:
-        check_forms(plan, tracker.store.forms())
+        check_type_options(plan, tracker.store.type_options())
     if seed:
-        check_forms(plan, forms_of(replace(seed[0], tables=(seed[1],))))
+        check_type_options(plan, planned_type_options(replace(seed[0], tables=(seed[1],))))
     tracker.store.append_plan(plan)
     return ReplayPlan(table=name, plan=plan, anew=not behind)
 

@@ -2,7 +2,7 @@
 
 One ndjson line is ``{"table", "position", "op", "event_time", "schema_version", "data"}``. In ``data`` integers, BIT,
 YEAR and floats are numbers (floats the shortest that read back the same, and "Infinity", "-Infinity" and "NaN" texts, since
-JSON has no such numbers); binary values are base64; everything else is
+JSON has no such numbers). Binary values are base64; everything else is
 the server's own text. TIMESTAMP and ``event_time`` are UTC. A row whose images lack columns has lists of names ``absent``
 and ``unseen`` (:mod:`historian.changelog.missing_columns`), and ``data`` without them.
 """

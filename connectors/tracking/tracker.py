@@ -1,6 +1,6 @@
 """The tracker: follows a log on the driver, records schema versions, and makes plans.
 
-It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it; asking
+It scans headers, GTIDs, TABLE_MAPs and statements, never row bytes. A plan is stored before anyone hears of it. Asking
 again for the plan behind a number gives the stored one, so a restart at any point repeats nothing and leaves nothing
 out.
 """
@@ -21,7 +21,7 @@ from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
 from connectors.tracking.scope import filter_text, stops_by_filter
-from connectors.tracking.type_options import check_forms, ranges_with_type_options
+from connectors.tracking.type_options import check_type_options, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import StoreError
 from historian.history.history import History
@@ -217,7 +217,7 @@ class Tracker:
     def done_with(self, stream: str, number: int) -> None:
         """Notes that *stream* will not ask for plans up to *number* again.
 
-        Now and then plans go that every stream is done with and whose log is purged: nobody could read them any more, and
+        Now and then plans go that every stream is done with and whose log is purged. Nobody could read them any more, and
         a target that lacks them could not be made whole.
         """
         self.store.note_progress(stream, number)
@@ -310,7 +310,7 @@ class Tracker:
         return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
 
     def _stored(self, plan: Plan, copied: Iterable[bytes] = ()) -> Plan:
-        check_forms(plan, self.store.forms())
+        check_type_options(plan, self.store.type_options())
         self.store.append_plan(plan, copied)
         return plan
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from historian.errors import ConfigError
 from historian.plans.plans import LogRange, Plan, PreparedRows, PreparedTable
-from historian.plans.type_options import CHOICES, TypeOptions, forms_of
+from historian.plans.type_options import TYPE_OPTIONS, TypeOptions, planned_type_options
 
 if TYPE_CHECKING:
     from historian.history.history import History
 
-__all__ = ["check_forms", "ranges_with_type_options"]
+__all__ = ["check_type_options", "ranges_with_type_options"]
 
 
 def ranges_with_type_options(
@@ -33,7 +33,7 @@ def ranges_with_type_options(
     return tuple(replace(each, prepared=tuple(map(rows, each.prepared))) for each in ranges)
 
 
-def check_forms(plan: Plan, before: Mapping[str, str]) -> None:
+def check_type_options(plan: Plan, before: Mapping[str, str]) -> None:
     """Compares the forms in *plan* with those of the plans *before*.
 
     Raises:
@@ -47,7 +47,7 @@ def check_forms(plan: Plan, before: Mapping[str, str]) -> None:
         for column in version.snapshot.columns
     }
     problems = []
-    for key, form in forms_of(plan).items():
+    for key, form in planned_type_options(plan).items():
         held = before.get(key, form)
         if held != form:
             column, choice = key.split(" ")
@@ -64,4 +64,4 @@ def check_forms(plan: Plan, before: Mapping[str, str]) -> None:
 
 def _value(choice: str, form: str) -> str:
     """What the user calls it."""
-    return next(value for value, each in CHOICES[choice].items() if each == form)
+    return next(value for value, each in TYPE_OPTIONS[choice].items() if each == form)

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _UUID_LENGTH = 36
-_NO_ATTRIBUTES = ("sources", "row_count", "operations", "nulled", "lacks", "letters", "rows")
+_NO_ATTRIBUTES = ("sources", "row_count", "operations", "nulled", "missing", "dead_letters", "rows")
 
 CHUNK_STREAM = pa.schema(
     [
@@ -42,17 +42,17 @@ CHUNK_STREAM = pa.schema(
         pa.field("operations", pa.string(), nullable=False),
         pa.field("nulled", pa.string(), nullable=False),
         pa.field("stopped", pa.string(), nullable=False),
-        pa.field("lacks", pa.list_(pa.int32()), nullable=False),
-        pa.field("letters", pa.string(), nullable=False),
+        pa.field("missing", pa.list_(pa.int32()), nullable=False),
+        pa.field("dead_letters", pa.string(), nullable=False),
         pa.field("rows", pa.binary(), nullable=False),
     ]
 )
 """A chunk as one row of a many-table stream.
 
-``sources`` is a JSON array, ``operations`` another one: how many rows have each code of :class:`historian.changelog.operations.Op`; ``rows`` an Arrow IPC stream of one batch, and ``nulled`` what its schema metadata says
-under that key: a JSON object from a column's physical name to how many values became NULL, since they cannot be
+``sources`` is a JSON array, ``operations`` another one: how many rows have each code of :class:`historian.changelog.operations.Op`. ``rows`` an Arrow IPC stream of one batch, and ``nulled`` what its schema metadata says
+under that key. That is a JSON object from a column's physical name to how many values became NULL, since they cannot be
 represented (:mod:`historian.values.policies`); "" where there are none.
-``lacks`` are the ids of columns that are absent in some row (:mod:`historian.changelog.missing_columns`). ``letters`` is a JSON array of values that no
+``missing`` are the ids of columns that are absent in some row (:mod:`historian.changelog.missing_columns`). ``dead_letters`` is a JSON array of values that no
 column could hold (see :func:`dead_letters`); "" where there are none.
 """
 
@@ -126,9 +126,10 @@ def dead_letters(chunk: Chunk) -> str:
     """The dead letters of a chunk's rows, whose schema metadata names row, column, bytes, text and reason of each.
 
     Each is an object of ``column`` (its id), ``raw`` (the log's bytes in hexadecimal digits), ``text`` (as the server prints
-    it), ``reason`` (of :data:`historian.values.policies.REASONS`), and of its row ``position``, ``ordinal``, ``op`` and ``event_time_us``.
+    it) and ``reason`` (of :data:`historian.values.policies.REASONS`). Of its row it has ``position``, ``ordinal``, ``op`` and
+    ``event_time_us``.
     """
-    held = (chunk.rows.schema.metadata or {}).get(b"letters")
+    held = (chunk.rows.schema.metadata or {}).get(b"dead_letters")
     if held is None:
         return ""
     places = positions(chunk)

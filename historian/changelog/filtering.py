@@ -17,8 +17,8 @@ __all__ = ["rows_where"]
 def rows_where(rows: pa.RecordBatch, kept: NDArray[np.bool_]) -> pa.RecordBatch:
     """The rows of a chunk's batch where *kept*, whose dead letters name them by the places that they have now."""
     metadata = dict(rows.schema.metadata or {})
-    if b"letters" in metadata:
+    if b"dead_letters" in metadata:
         places = np.cumsum(kept) - 1
-        letters = [(int(places[row]), *rest) for row, *rest in json.loads(metadata[b"letters"]) if kept[row]]
-        metadata[b"letters"] = json.dumps(letters).encode()
+        letters = [(int(places[row]), *rest) for row, *rest in json.loads(metadata[b"dead_letters"]) if kept[row]]
+        metadata[b"dead_letters"] = json.dumps(letters).encode()
     return rows.filter(pa.array(kept)).replace_schema_metadata(metadata or None)

@@ -1,7 +1,7 @@
 """Columns that a row's log images leave out: in a chunk as bitmaps, for readers as lists of names.
 
-A chunk with such rows has :data:`ABSENT` and, where it needs it, :data:`UNSEEN` behind its data columns: for each row a
-bitmap over the columns of its schema version, in their order, low bits first; NULL where no bit is set. An absent
+A chunk with such rows has :data:`ABSENT` and, where it needs it, :data:`UNSEEN` behind its data columns. For each row a
+bitmap over the columns of its schema version, in their order, low bits first. NULL where no bit is set. An absent
 column's value is NULL in the row and means nothing.
 """
 

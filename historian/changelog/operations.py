@@ -43,7 +43,7 @@ SYSTEM_COLUMNS = ("offset", "op", "system_time", "event_time", "schema_version")
 POSITION_COLUMNS = {"position": "_position", "ordinal": "_ordinal", "transaction": "_transaction"}
 """Columns behind :data:`SYSTEM_COLUMNS` that a changelog has when asked, by the word that asks for each.
 
-``_position`` is the place of the row's transaction in the source's log: its GTID, or ``file:offset`` of its first event;
+``_position`` is the place of the row's transaction in the source's log: its GTID, or ``file:offset`` of its first event.
 ``_ordinal`` counts the transaction's events, the GTID event being 0; ``_transaction`` is its GTID, NULL where it has none.
 """
 

@@ -1,6 +1,6 @@
 """Folding changelog rows that lack columns: to the last image of each key, each value from the last row that tells it.
 
-What no row of the changelog tells is as it was before: in the row of the key that the change began with, which a change
+What no row of the changelog tells is as it was before. That is in the row of the key that the change began with, which a change
 of the key moves to another.
 """
 

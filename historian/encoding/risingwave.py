@@ -40,7 +40,7 @@ def encode_risingwave(rows: pa.RecordBatch) -> pa.Array:
     """Each row as a binary value in RisingWave's form: columns in the order of *rows*, by the ids of its fields.
 
     Integers of 16 bits and more, floats, booleans, texts, binaries, DATE, TIME, timestamps in microseconds (with a zone:
-    timestamptz), decimals of at most 28 digits behind the point and 96 bits, and structs, lists and maps of them.
+    timestamptz). Decimals of at most 28 digits behind the point and 96 bits, and structs, lists and maps of them.
 
     Raises:
         ValueUnrepresentable: a type or value that this form does not have.

@@ -1,7 +1,7 @@
 """A whole history as JSON lines: what ``historian schemas CONFIG export`` writes and ``import`` reads.
 
-The format is documented in docs/reference/history-format.md: a head, an entry a line, a gap a line, and an end that counts them,
-so that a file that was cut off is noticed.
+The format is documented in docs/reference/history-format.md: a head, an entry a line, a gap a line, and an end that counts them.
+So a file that was cut off is noticed.
 """
 
 from __future__ import annotations

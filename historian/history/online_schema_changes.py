@@ -45,7 +45,7 @@ class Tool:
         aside: what the changed one is renamed to.
         others: further tables of the tool's own.
         fills: whether rows are copied with INSERT IGNORE and nobody looks at its warnings, so that NULLs become values.
-        added_again: what copied rows hold in a column that the ALTER dropped and added again: what the "old" column held, the
+        added_again: what copied rows hold in a column that the ALTER dropped and added again. It is what the "old" column held, the
             new column's "default", or "unknown" where releases of the tool differ. A generated column made plain is the same to gh-ost.
         marks: what the tool has in the database while it swaps, beside the shadow: tables, or triggers of the changed table. Names
             alone prove nothing: people call their tables so, and what they filled them with is anything. "": the names are proof.

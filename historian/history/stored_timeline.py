@@ -1,6 +1,6 @@
 """A timeline as a store keeps it: the head of each entry, and a row for each of its edits.
 
-What an edit changes in one table is all that is stored of it; a table's full schema stands aside, under the digest of
+What an edit changes in one table is all that is stored of it. A table's full schema stands aside, under the digest of
 its JSON, where the table is created and again after every :data:`FULL_EVERY` entries on it. Nothing is decoded before it
 is asked for.
 """

@@ -18,15 +18,22 @@ from historian.plans.plans import (
 )
 from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts, stopped_table
 from historian.plans.shards import Into, IntoSettings, evolution_problems, group_problems
-from historian.plans.type_options import CHOICES, NO_TYPE_OPTIONS, TypeOptions, TypeRule, forms_of, type_options_of
+from historian.plans.type_options import (
+    NO_TYPE_OPTIONS,
+    TYPE_OPTIONS,
+    TypeOptions,
+    TypeRule,
+    planned_type_options,
+    type_options_of,
+)
 
 __all__ = [
-    "CHOICES",
     "EVOLVE",
     "NO_TYPE_OPTIONS",
     "PRESETS",
     "RULES",
     "STOPS",
+    "TYPE_OPTIONS",
     "EvolutionSettings",
     "Into",
     "IntoSettings",
@@ -46,10 +53,10 @@ __all__ = [
     "action_for",
     "brings",
     "evolution_problems",
-    "forms_of",
     "group_problems",
     "numbers",
     "planned_tables",
+    "planned_type_options",
     "resumed_table",
     "retracts",
     "stopped_table",

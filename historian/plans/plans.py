@@ -130,7 +130,7 @@ class PlannedTable:
     Attributes:
         proven: behind the last transaction whose rows were compared with the schema in force; None: none were.
         behind: of a plan that reads a table again, the plan that its targets hold: they go on from there, though others
-            followed; 0: they begin anew, beside those that were. None: an ordinary plan. For other readers than sinks
+            followed. 0: they begin anew, beside those that were. None: an ordinary plan. For other readers than sinks
             such rows are no news.
         seed: of targets that begin anew, the plan up to which they first take what those that were held; 0: nothing.
         copy: how far its rows are copied from the source; None: all of them are, or were never to be.

@@ -1,7 +1,7 @@
 """Rows whose data precede or follow the schema in force: reconciled by column id, skipped, or waited for.
 
 A database that changes schemas online (TiDB) emits rows of the new schema before the statement and rows of the old one after
-it, so there are four cases: old or new data under the old or the new schema. TiCDC handles them alike, by column id.
+it. So there are four cases: old or new data under the old or the new schema. TiCDC handles them alike, by column id.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def reconcile(rows: pa.RecordBatch, versions: Sequence[Version], *, written: int
 
     Data and schema of one version: the rows as they are. Data that follow: the rows by column id, with the defaults of added
     columns; skipped where the table was truncated or dropped in between. Data that precede: the rows by column id, without
-    columns to come and with what dropped ones read when they were added; they wait where that would lose a value, or where
+    columns to come and with what dropped ones read when they were added. They wait where that would lose a value, or where
     a truncation, another key or another meaning of values lies ahead. All rows have one fate, so -C and +C stay together.
 
     Args:

@@ -18,9 +18,9 @@ from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 from historian.values.policies import POLICIES, REASONS, is_possible
 
-__all__ = ["CHOICES", "NO_TYPE_OPTIONS", "TypeOptions", "TypeRule", "forms_of", "type_options_of"]
+__all__ = ["NO_TYPE_OPTIONS", "TYPE_OPTIONS", "TypeOptions", "TypeRule", "planned_type_options", "type_options_of"]
 
-CHOICES: Mapping[str, Mapping[str, str]] = {
+TYPE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "bigint_unsigned": {"decimal": "", "int64": "int64", "text": "text"},
     "tinyint1": {"int8": "", "boolean": "boolean"},
     "bit1": {"boolean": "", "binary": "binary"},
@@ -35,7 +35,7 @@ _DATES = frozenset(("date", "datetime", "timestamp"))
 _TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"))
 _BYTES = frozenset(("varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _Formed = Callable[[int, ColumnType], ColumnType]
-_CHOICES_OF = {
+_TYPE_OPTIONS_OF = {
     **dict.fromkeys(_DATES, ("zero_dates",)),
     **dict.fromkeys(_TEXTS, ("invalid_text", "invalid_compressed")),
     **dict.fromkeys(_BYTES, ("invalid_compressed",)),
@@ -58,7 +58,7 @@ def type_options_of(kind: ColumnType) -> tuple[str, ...]:
         return "tinyint1", "invalid_boolean"
     if kind.name == "bit" and kind.length in (None, 1):
         return ("bit1",)
-    return _CHOICES_OF.get(kind.name, ())
+    return _TYPE_OPTIONS_OF.get(kind.name, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class TypeRule:
 
     Attributes:
         pattern: "" for all; else globs on ``database.table`` or ``database.table.column``.
-        values: names of choices with a value of each, see :data:`CHOICES`.
+        values: names of choices with a value of each, see :data:`TYPE_OPTIONS`.
     """
 
     pattern: str = ""
@@ -75,8 +75,10 @@ class TypeRule:
 
     def __post_init__(self) -> None:
         for name, value in self.values:
-            if value not in CHOICES.get(name, {}):
-                raise ValueError(f"expected one of {', '.join(CHOICES.get(name, CHOICES))}, not {name}: {value}")
+            if value not in TYPE_OPTIONS.get(name, {}):
+                raise ValueError(
+                    f"expected one of {', '.join(TYPE_OPTIONS.get(name, TYPE_OPTIONS))}, not {name}: {value}"
+                )
         if self.pattern and len(self.parts) not in (2, 3):
             raise ValueError("expected DATABASE.TABLE or DATABASE.TABLE.COLUMN, each with * and ? as wildcards")
 
@@ -112,7 +114,7 @@ class TypeOptions:
             parts = rule.parts
             if value is not None and len(parts) >= depth and matches(parts, names):
                 found, depth = value, len(parts)
-        return CHOICES[choice][found] if found else ""
+        return TYPE_OPTIONS[choice][found] if found else ""
 
     def applied(self, versions: Sequence[Version]) -> list[Version]:
         """*versions*, all of one table's in order, with the forms of its columns."""
@@ -140,7 +142,7 @@ class TypeOptions:
 
         def formed(column_id: int, kind: ColumnType) -> ColumnType:
             known = names.get(column_id)
-            return kind if known is None else replace(kind, form=self.form(*known, kind))
+            return kind if known is None else replace(kind, options=self.form(*known, kind))
 
         return formed
 
@@ -149,14 +151,14 @@ NO_TYPE_OPTIONS = TypeOptions()
 """Everything as it is by default."""
 
 
-def forms_of(plan: Plan) -> dict[str, str]:
+def planned_type_options(plan: Plan) -> dict[str, str]:
     """What of the choices decides the shape of targets: column id and choice, such as ``7 time``, to the shape in *plan*."""
     found: dict[str, str] = {}
     for table in plan.tables:
         for version in table.versions:
             for column in () if version.snapshot is None else version.snapshot.columns:
                 for choice in type_options_of(column.type):
-                    if not set(CHOICES[choice].values()) <= set(POLICIES.get(choice, {}).values()):
+                    if not set(TYPE_OPTIONS[choice].values()) <= set(POLICIES.get(choice, {}).values()):
                         found[f"{column.id} {choice}"] = column.type.shape
     return found
 

@@ -16,10 +16,13 @@ _LOSSY_BYTE = 0x3F
 def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
     """What differs, a line each, such as ``column b: expected int, found bigint``; empty where nothing does.
 
-    Ids are not compared, nor what servers do not print alike or not in full, or change without being told, if it touches no
-    value: the text of expressions, the moment of a TIMESTAMP's default, and any default of one that is NOT NULL, bytes
-    behind the first zero byte of a binary default, defaults of columns that only the log's rows told of, names of keys,
-    keys that are not unique, how MariaDB stores a column's values and whether it keeps rows from before its changes.
+    Ids are not compared, nor what touches no value and is not printed alike or in full by all servers, or changes without
+    being told:
+
+    - the text of expressions, the moment of a TIMESTAMP's default, and any default of a TIMESTAMP that is NOT NULL
+    - bytes behind the first zero byte of a binary default, and defaults of columns that only the log's rows told of
+    - names of keys, and keys that are not unique
+    - how MariaDB stores a column's values, and whether it keeps rows from before its changes
     """
     lines = list(_columns(expected, found))
     pairs = (

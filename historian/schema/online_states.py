@@ -1,7 +1,7 @@
 """The states that a column goes through while a database adds or drops it online, as data.
 
 After F1 (Rae et al., Online, Asynchronous Schema Change in F1, VLDB 2013), which TiDB follows. Servers of one database may stand
-at two neighbouring states at a time, never further apart: then no value is left without its row, and no row that a reader
+at two neighbouring states at a time, never further apart. Then no value is left without its row, and no row that a reader
 sees lacks a value that it must have.
 """
 

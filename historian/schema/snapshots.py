@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
 
 from historian.names import TableName
 
@@ -76,12 +79,12 @@ class ColumnType:
     Attributes:
         name: ``data_type`` in lower case: int, bigint, decimal, varchar, datetime, enum, json, geometry, ...
         length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, bits of BIT, display width of integers where the
-            server still prints one (``tinyint(1)``), digits of YEAR; None where the type has none.
+            server still prints one (``tinyint(1)``), digits of YEAR. None where the type has none.
         precision, scale: of DECIMAL, and of FLOAT/DOUBLE where both were declared.
         fraction: fractional digits of TIME, DATETIME and TIMESTAMP.
-        members: of ENUM and SET, in order.
+        labels: of ENUM and SET, in order.
         charset, collation: of character types (CHAR, VARCHAR, TEXTs, ENUM, SET); None for all others.
-        form: how values are carried, in plans alone and where the user chose it (:mod:`historian.plans.type_options`): words of which
+        options: how values are carried, in plans alone and where the user chose it (:mod:`historian.plans.type_options`): words of which
             the first may be a shape; others are policies (:mod:`historian.values.policies`). "" by default.
     """
 
@@ -92,24 +95,24 @@ class ColumnType:
     precision: int | None = None
     scale: int | None = None
     fraction: int = 0
-    members: tuple[str, ...] = ()
+    labels: Annotated[tuple[str, ...], Field(alias="members")] = ()
     charset: str | None = None
     collation: str | None = None
-    form: str = ""
+    options: Annotated[str, Field(alias="form")] = ""
 
     @property
     def shape(self) -> str:
         """The shape that values have instead of the default one; "" where they have that.
 
-        >>> ColumnType(name="date", form="text").shape, ColumnType(name="date", form="error").shape
+        >>> ColumnType(name="date", options="text").shape, ColumnType(name="date", options="error").shape
         ('text', '')
         """
-        first = self.form.partition(" ")[0]
+        first = self.options.partition(" ")[0]
         return first if first in _SHAPES else ""
 
     def __str__(self) -> str:
-        if self.members:
-            quoted = ",".join("'" + member.replace("'", "''") + "'" for member in self.members)
+        if self.labels:
+            quoted = ",".join("'" + label.replace("'", "''") + "'" for label in self.labels)
             text = f"{self.name}({quoted})"
         elif self.precision is not None and self.scale is not None:
             text = f"{self.name}({self.precision},{self.scale})"
@@ -195,7 +198,7 @@ class Snapshot:
     Attributes:
         table_id: ours, never reused; survives RENAME TABLE; a table dropped and created again gets a new one.
         primary_key: column ids in key order; empty where there is none.
-        unique_keys: in the order in which they were made, as far as it is known: without a primary key the first that is
+        unique_keys: in the order in which they were made, as far as it is known. Without a primary key the first that is
             over whole columns which cannot be NULL stands for it.
         other_keys: keys that are not unique, or not over columns alone. They decide what an unnamed unique key is
             called, and so which key a later DROP INDEX means.

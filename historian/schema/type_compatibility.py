@@ -36,7 +36,7 @@ _GEOMETRIES = {*GEOMETRIES[1:], "geometrycollection"}
 def is_compatible(old: ColumnType, new: ColumnType) -> bool:
     """Whether every value of *old* is the same value under *new*, so that rows of both may stand side by side.
 
-    Text counts as what it says, whatever charset stores it; ENUM and SET values as their members' text; a DATE as the
+    Text counts as what it says, whatever charset stores it; ENUM and SET values as their labels' text; a DATE as the
     midnight that it begins with. The Arrow values of *old* need a cast to those of *new* (:mod:`historian.changelog.projection`).
     """
     return resembles(old, new) or _crosses(old, new)
@@ -48,9 +48,9 @@ def resembles(old: ColumnType, new: ColumnType) -> bool:
     So values print alike too, decimals but for their digits. And a column that comes in the place of one of its name can
     be taken for it, where nobody knows what happened in between.
     """
-    if replace(old, form=old.shape) == replace(new, form=new.shape):
+    if replace(old, options=old.shape) == replace(new, options=new.shape):
         return True
-    for family in (_forms, _integers, _decimals, _floats, _texts, _bytes, _members, _temporals, _bits, _shapes):
+    for family in (_forms, _integers, _decimals, _floats, _texts, _bytes, _labels, _temporals, _bits, _shapes):
         verdict = family(old, new)
         if verdict is not None:
             return verdict
@@ -170,15 +170,15 @@ def _bytes(old: ColumnType, new: ColumnType) -> bool | None:
     return new.name != "binary" and longest <= (_BLOB_BYTES.get(new.name) or new.length or 0)
 
 
-def _members(old: ColumnType, new: ColumnType) -> bool | None:
+def _labels(old: ColumnType, new: ColumnType) -> bool | None:
     if old.name != new.name or old.name not in {"enum", "set"}:
         return None
     if not _charset_holds(old.charset, new.charset):
         return False
     if old.name == "enum":
-        return set(old.members) <= set(new.members)
-    # A SET prints its members in the order of the definition.
-    return [member for member in new.members if member in old.members] == list(old.members)
+        return set(old.labels) <= set(new.labels)
+    # A SET prints its labels in the order of the definition.
+    return [label for label in new.labels if label in old.labels] == list(old.labels)
 
 
 def _temporals(old: ColumnType, new: ColumnType) -> bool | None:

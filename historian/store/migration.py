@@ -1,7 +1,7 @@
 """The store's layout: made anew, or led from an older release's to this one's in numbered steps.
 
 A step from format N makes its tables under new names, fills them in one transaction with the fact that the store is of
-format N + 1, and drops the old tables last. A store that is opened again after a failure in between is of format N
+format N + 1. It drops the old tables last. A store that is opened again after a failure in between is of format N
 still, or has only tables left over that nobody reads.
 """
 

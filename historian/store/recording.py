@@ -13,7 +13,7 @@ from historian.history.prefix import covers
 from historian.history.timeline import Gap
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, Quarantine
-from historian.plans.type_options import forms_of
+from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
 from historian.store.contents import loosened, pack, references, squeezed
 from historian.store.copies import record_copies
@@ -26,7 +26,7 @@ __all__ = [
     "forget_plans",
     "forget_quarantine",
     "forget_snapshots",
-    "known_forms",
+    "known_type_options",
     "record_gap",
     "record_quarantine",
     "record_resolved",
@@ -81,7 +81,7 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
             "the plans have a hole", where="the next plan", expected=following, found=plan.number, next_step=NEXT_STEP
         )
     put_snapshots(connection, parts)
-    _record_forms(connection, forms_of(plan))
+    _record_type_options(connection, planned_type_options(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
     record_copies(connection, plan, copied)
     for table in plan.tables:
@@ -91,14 +91,14 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
             record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
 
 
-def _record_forms(connection: Connection, found: Mapping[str, str]) -> None:
-    """Adds what :func:`historian.plans.type_options.forms_of` gives of a plan to what is known of the plans before it."""
-    held = known_forms(connection)
+def _record_type_options(connection: Connection, found: Mapping[str, str]) -> None:
+    """Adds what :func:`historian.plans.type_options.planned_type_options` gives of a plan to what is known of the plans before it."""
+    held = known_type_options(connection)
     if not held.items() >= found.items():
         set_fact(connection, "forms", json.dumps({**held, **found}, separators=(",", ":")))
 
 
-def known_forms(connection: Connection) -> dict[str, str]:
+def known_type_options(connection: Connection) -> dict[str, str]:
     """The forms of all plans that were ever stored."""
     held: dict[str, str] = json.loads(fact(connection, "forms") or "{}")
     return held

@@ -31,7 +31,7 @@ from historian.store.recording import (
     append_plan,
     forget_plans,
     forget_quarantine,
-    known_forms,
+    known_type_options,
     record_gap,
     record_quarantine,
     record_resolved,
@@ -248,9 +248,9 @@ class Store:
             yield body
             number += 1
 
-    def forms(self) -> dict[str, str]:
-        """How values are carried in the plans that were stored, see :func:`historian.plans.type_options.forms_of`."""
-        return self._transactions.read(known_forms)
+    def type_options(self) -> dict[str, str]:
+        """How values are carried in the plans that were stored, see :func:`historian.plans.type_options.planned_type_options`."""
+        return self._transactions.read(known_type_options)
 
     def plan(self, number: int) -> Plan | None:
         """The plan of that number; None where it was not made yet, or is forgotten."""

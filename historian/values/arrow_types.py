@@ -63,7 +63,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     """The Arrow type that carries every value of *kind* exactly, in its form where one was chosen.
 
     Unsigned integers take the next wider signed type, since Spark and Delta have no unsigned ones; TIME is microseconds
-    as int64 (it exceeds a day and can be negative); YEAR is an int16; BIT(n) big-endian bytes, BIT(1) a boolean;
+    as int64 (it exceeds a day and can be negative). YEAR is an int16; BIT(n) big-endian bytes, BIT(1) a boolean;
     GEOMETRY the server's own bytes: SRID, then WKB; VECTOR too: four bytes a number. Zero dates have no Arrow value: the decoder counts them and gives
     NULL.
 

@@ -1,6 +1,6 @@
 """Why values cannot be represented, and what becomes of them: for each reason one of three policies.
 
-In a plan a policy is a word of :attr:`historian.schema.snapshots.ColumnType.form`, so that a plan that is run again does the same.
+In a plan a policy is a word of :attr:`historian.schema.snapshots.ColumnType.options`, so that a plan that is run again does the same.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _ONLY_IN = {"int64_overflow": "int64", "invalid_boolean": "boolean", "invalid_va
 def policy_of(kind: ColumnType, reason: str) -> str:
     """What becomes of values that a column of that type cannot hold for *reason*.
 
-    >>> policy_of(ColumnType(name="bigint", unsigned=True, form="int64 int64_overflow=null"), "int64_overflow")
+    >>> policy_of(ColumnType(name="bigint", unsigned=True, options="int64 int64_overflow=null"), "int64_overflow")
     'null_and_count'
     """
-    words = kind.form.split()
+    words = kind.options.split()
     default = next(iter(POLICIES[reason]))
     return next((policy for policy, word in POLICIES[reason].items() if word in words), default)
 
 
 def may_be_dead_letter(kind: ColumnType) -> bool:
     """Whether values of such a column can become dead letters."""
-    return any(word.endswith("dead_letter") for word in kind.form.split())
+    return any(word.endswith("dead_letter") for word in kind.options.split())
 
 
 def is_possible(reason: str, shape: str) -> bool:

@@ -2,7 +2,7 @@
 
 Encoding: "Variant Binary Encoding" of Parquet's format, byte for byte as Spark's ``parse_json`` writes it. Spark's own
 encoder in Python orders keys by code point, where its readers search by UTF-16 units, drops repeated keys, and makes
-infinity of numbers that are too large; this one does none of that.
+infinity of numbers that are too large. This one does none of that.
 """
 
 from __future__ import annotations

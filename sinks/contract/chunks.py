@@ -23,7 +23,7 @@ class ChunkHead:
 
     Attributes:
         size_bytes: of its rows as Arrow.
-        lacks: ids of the columns that are absent in some row.
+        missing: ids of the columns that are absent in some row.
     """
 
     table_id: int
@@ -35,8 +35,8 @@ class ChunkHead:
     size_bytes: int
     nulled: str
     stopped: str
-    lacks: tuple[int, ...]
-    letters: str
+    missing: tuple[int, ...]
+    dead_letters: str
 
 
 class Chunks(Protocol):
@@ -77,6 +77,6 @@ def head_of(chunk: Chunk) -> ChunkHead:
         size_bytes=chunk.rows.nbytes,
         nulled=(chunk.rows.schema.metadata or {}).get(b"nulled", b"").decode(),
         stopped=chunk.stopped,
-        lacks=lacking(chunk.rows),
-        letters=dead_letters(chunk),
+        missing=lacking(chunk.rows),
+        dead_letters=dead_letters(chunk),
     )

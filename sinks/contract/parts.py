@@ -221,7 +221,7 @@ def count_rows(chunks: Chunks) -> RowCounts:
             stops.setdefault(head.table_id, head.stopped)
             continue
         found.setdefault((head.table_id, head.segment), {})[head.sequence] = head.row_count
-    partial = frozenset((head.table_id, head.segment) for head in chunks.heads if head.lacks)
+    partial = frozenset((head.table_id, head.segment) for head in chunks.heads if head.missing)
     return RowCounts(found, stops, partial)
 
 

@@ -44,7 +44,7 @@ class SparkChunks:
 
             names = [name for name in ChunkHead.__dataclass_fields__ if name != "size_bytes"]
             told = self._frame.select(*names, F.length("rows").alias("size_bytes")).collect()
-            heads = (ChunkHead(**{**row.asDict(), "lacks": tuple(row.lacks)}) for row in told)
+            heads = (ChunkHead(**{**row.asDict(), "missing": tuple(row.missing)}) for row in told)
             self._heads = tuple(sorted(heads, key=lambda head: head.sequence))
         return self._heads
 

@@ -159,7 +159,7 @@ def _fresh(location: TableLocation, snapshots: Sequence[Snapshot], plan: int, na
         location,
         name=str(name),
         changelog=fresh(names.changelog, location.changelog),
-        # The changelog amounts to a mirror, but knows not from when to when its rows held.
+        # A folded changelog is a mirror, but does not know from when to when its rows held.
         mirror=fresh(names.mirror, is_mirrored and (location.mirror or location.former_mirror or names.mirror)),
         history=fresh(names.history, by_key and (location.history or location.former_history)),
         since=plan,
@@ -237,7 +237,7 @@ def _behind_gap(location: TableLocation, version: PlannedVersion, plan: Plan) ->
 
 _ANEW = "Next: replicate the table into another lake, from the start; its changelog here goes on"
 _NEXT = f"{_ANEW}, with that gap"
-_FILLED = "Next: `historian replay --table {name} --from {end}`, or a later position, fills a mirror with what its changelog amounts to"
+_FILLED = "Next: `historian replay --table {name} --from {end}`, or a later position, fills a mirror with its folded changelog"
 
 
 def _both(kinds: Sequence[str]) -> str:

@@ -1,7 +1,6 @@
 """Places between two steps of a write where a test can end the run.
 
-:data:`PLACES` is the table of them, and the crash tests end a run at every one that a write reaches, so that a new step of a
-write needs a line in it and a call of :func:`reached`.
+:data:`PLACES` is the table of them, and the crash tests end a run at every one that a write reaches. A new step of a write needs a line in it and a call of :func:`reached`.
 """
 
 from __future__ import annotations

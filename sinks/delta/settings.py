@@ -13,7 +13,7 @@ from historian.names import TableName
 from historian.plans import evolution
 from historian.plans.evolution import EVOLVE, EvolutionSettings
 from historian.plans.shards import Into, IntoSettings, group_problems
-from historian.plans.shards import evolution_problems as shard_words
+from historian.plans.shards import evolution_problems as shard_problems
 from historian.secret import Secret
 from sinks.contract.tables import is_name, tells_apart
 from sinks.shaping.rules import Rules
@@ -193,7 +193,7 @@ class TableSettings:
         if self.mirror_every_us:
             yield "expected none, where into is set @ $.mirror_every (got one)"
         if known:
-            yield from shard_words(self.evolution)
+            yield from shard_problems(self.evolution)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,9 +202,9 @@ class DeltaSettings(TableSettings):
 
     Attributes:
         path: directory of the lake; every table, ours and the data's, is a directory in it.
-        catalog: in its place a schema of a Spark catalog, as ``catalog.schema``: the lake is where that has its tables, and each
+        catalog: in its place a schema of a Spark catalog, as ``catalog.schema``: the lake is where that has its tables. Each
             table is listed there under the present name of its source.
-        tables: globs on ``database.table``, each with names of :class:`TableSettings` and their values; of those that match a
+        tables: globs on ``database.table``, each with names of :class:`TableSettings` and their values. Of those that match a
             table the last one that says something wins, of what is said of columns by name the last one that names a column.
     """
 

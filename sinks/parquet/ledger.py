@@ -1,6 +1,6 @@
 """What a Parquet sink holds: one JSON file a plan, put in place when all of the plan's rows are there.
 
-A file is written under a name that readers skip, and moved; where a store has no move that is atomic, a plan counts
+A file is written under a name that readers skip, and moved. Where a store has no move that is atomic, a plan counts
 once its JSON file can be read.
 """
 

@@ -1,6 +1,6 @@
 """A strict Open Data Fabric changelog as Parquet files with that specification's types, written by Spark's executors.
 
-Spark's own writer has one unit for all times and dictionaries for all columns; here the system columns' times are in
+Spark's own writer has one unit for all times and dictionaries for all columns. Here the system columns' times are in
 milliseconds, ``offset`` is delta-packed and ``op`` a dictionary, whatever the data hold.
 """
 

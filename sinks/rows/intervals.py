@@ -40,7 +40,7 @@ class _Rows:
 class IntervalRows:
     """Takes the chunks of one part, and gives the rows that a history gains and the ends that it must note.
 
-    A row of an interval holds the columns of the version that it was opened under; a column added while it was there
+    A row of an interval holds the columns of the version that it was opened under. A column added while it was there
     reads what held when it was added, all others are NULL. So what a history says depends on the log alone.
 
     Args:

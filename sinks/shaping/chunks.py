@@ -126,10 +126,10 @@ class ShapedChunks:
             if shape is None or head.stopped:
                 yield head
             elif not shape.bindings.rules.has_expressions:
-                lacks = tuple(number for number in head.lacks if number not in shape.spared)
-                yield replace(head, lacks=lacks, letters=shaped_dead_letters(head.letters, shape))
-            elif not shape.spared.issuperset(head.lacks):
-                yield replace(head, stopped=WHOLE_ROWS, row_count=0, operations="[]", letters="")
+                lacks = tuple(number for number in head.missing if number not in shape.spared)
+                yield replace(head, missing=lacks, dead_letters=shaped_dead_letters(head.dead_letters, shape))
+            elif not shape.spared.issuperset(head.missing):
+                yield replace(head, stopped=WHOLE_ROWS, row_count=0, operations="[]", dead_letters="")
 
 
 class _Stopping:
@@ -184,7 +184,7 @@ def _whole(shapes: Mapping[int, TableShape]) -> Callable[[Iterator[Chunk]], Iter
 
 def _is_whole(shape: TableShape) -> str:
     spared = ", ".join(map(str, sorted(shape.spared)))
-    return f"cardinality(array_except(lacks, cast(array({spared}) as array<int>))) = 0"
+    return f"cardinality(array_except(missing, cast(array({spared}) as array<int>))) = 0"
 
 
 def _shaping(

@@ -55,7 +55,7 @@ def shaped_column(column: Column, action: Action) -> Column:
 def shaped_values(values: pa.Array, column: Column, action: Action) -> pa.Array:
     """The Arrow values of *column* under *action*; NULL stays NULL.
 
-    A hash is the SHA-256, in hexadecimal digits, of the salt in UTF-8 and behind it: a text in UTF-8, bytes as they are, a
+    A hash is the SHA-256, in hexadecimal digits, of the salt in UTF-8 and behind it the value. That is a text in UTF-8, bytes as they are, a
     number as the server prints it.
     """
     if action.kind == "mask":

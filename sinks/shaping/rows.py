@@ -81,7 +81,7 @@ def kept_ops(ops: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def shaped_dead_letters(letters: str, shape: TableShape) -> str:
-    """The dead letters of a chunk (:func:`historian.changelog.chunks.letters`) as :func:`shaped_chunk` leaves them where all rows stay."""
+    """The dead letters of a chunk (:func:`historian.changelog.chunks.dead_letters`) as :func:`shaped_chunk` leaves them where all rows stay."""
     found = []
     for letter in json.loads(letters or "[]"):
         action = shape.bindings.actions.get(letter["column"], PLAIN)
@@ -104,15 +104,15 @@ def _metadata(rows: pa.RecordBatch, shape: TableShape, stays: np.ndarray) -> dic
     if b"nulled" in held:
         counts = json.loads(held[b"nulled"])
         found["nulled"] = json.dumps({n: c for n, c in counts.items() if _kind(n, shape) != "left out"})
-    if b"letters" in held:
+    if b"dead_letters" in held:
         places = np.cumsum(stays) - 1
         letters = []
-        for row, name, raw, text, reason in json.loads(held[b"letters"]):
+        for row, name, raw, text, reason in json.loads(held[b"dead_letters"]):
             kind = _kind(name, shape)
             if stays[row] and kind != "left out":
                 letters.append([int(places[row]), name, "" if kind else raw, "" if kind else text, reason])
         if letters:
-            found["letters"] = json.dumps(letters)
+            found["dead_letters"] = json.dumps(letters)
     return found
 
 

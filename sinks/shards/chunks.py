@@ -76,9 +76,9 @@ def grouped_chunk(chunk: Chunk, route: Route) -> Chunk:
     metadata = {}
     if b"nulled" in held:
         metadata["nulled"] = _renamed(held[b"nulled"].decode(), names)
-    if b"letters" in held:
-        letters = [[row, names.get(name, name), *told] for row, name, *told in json.loads(held[b"letters"])]
-        metadata["letters"] = json.dumps(letters)
+    if b"dead_letters" in held:
+        letters = [[row, names.get(name, name), *told] for row, name, *told in json.loads(held[b"dead_letters"])]
+        metadata["dead_letters"] = json.dumps(letters)
     projected = project(rows, route.written, route.target)
     return replace(
         chunk,
@@ -105,15 +105,15 @@ def _head(head: ChunkHead, routes: _Routes, shards: Mapping[int, tuple[int, str]
     if head.stopped:
         return replace(head, table_id=group, stopped=_stopped(name, head.stopped))
     route = routes[head.table_id, head.version, head.segment]
-    letters = [{**one, "column": route.columns[one["column"]]} for one in json.loads(head.letters or "[]")]
+    letters = [{**one, "column": route.columns[one["column"]]} for one in json.loads(head.dead_letters or "[]")]
     return replace(
         head,
         table_id=group,
         version=route.version,
         segment=route.segment,
         nulled=_renamed(head.nulled, route.names) if head.nulled else "",
-        lacks=tuple(route.columns[number] for number in head.lacks),
-        letters=json.dumps(letters) if letters else "",
+        missing=tuple(route.columns[number] for number in head.missing),
+        dead_letters=json.dumps(letters) if letters else "",
     )
 
 

@@ -216,7 +216,7 @@ class _Group:
             self._refuse(table)
         if self._before is not None:
             self._versions.append(self._version(self._number, self._one.snapshot))
-        self._take_standing()
+        self._take_present()
         for number, events in self._events():
             self._take_events(number, events)
 
@@ -227,10 +227,10 @@ class _Group:
         if table.behind is not None:
             raise conflict("a shard was read again by itself", name, expected="all shards, in another lake")
 
-    def _take_standing(self) -> None:
+    def _take_present(self) -> None:
         """Shards that were there before the plan: those that come with it, by what they are, then where all their rows go."""
-        standing = [t for t in self._members if t.versions[0].place is None and t.versions[0].snapshot is not None]
-        comers = [t for t in standing if not self._one.is_member(t.table_id)]
+        present = [t for t in self._members if t.versions[0].place is None and t.versions[0].snapshot is not None]
+        comers = [t for t in present if not self._one.is_member(t.table_id)]
         for table in comers:
             version = table.versions[0]
             if version.snapshot is not None:
@@ -245,7 +245,7 @@ class _Group:
             self._number = max(self._number, *(table.versions[0].version for table in comers))
             names = ", ".join(str(t.versions[0].snapshot.name) for t in comers if t.versions[0].snapshot is not None)
             self._add(self._number, edits, place=place, statement=f"{names}: shards of {self._into.name} from here on")
-        for table in standing:
+        for table in present:
             self._route(table, table.versions[0])
 
     def _events(self) -> Iterator[tuple[int, list[tuple[PlannedTable, PlannedVersion]]]]:

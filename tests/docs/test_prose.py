@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prose import long_sentences, sentences
+from prose import docstrings, long_sentences, sentences
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -22,6 +22,30 @@ PAGES = sorted(
 @pytest.mark.parametrize("page", PAGES)
 def test_no_sentence_has_more_than_30_words(page: str) -> None:
     assert [] == long_sentences((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("package", ["connectors", "historian", "pyspark_historian", "sinks"])
+def test_no_sentence_of_a_public_docstring_has_more_than_30_words(package: str) -> None:
+    found = {
+        f"{file.relative_to(ROOT)}: {sentence}"
+        for file in (ROOT / package).rglob("*.py")
+        for entry in docstrings(file.read_text(encoding="utf-8"))
+        for sentence in long_sentences(entry)
+    }
+
+    assert set() == found
+
+
+def test_a_long_sentence_of_a_docstring_would_be_found() -> None:
+    long = " ".join(["Word"] * 31)
+
+    found = [
+        one
+        for text in docstrings(f'class A:\n    """Short.\n\n    Args:\n        a: {long}.\n    """\n')
+        for one in long_sentences(text)
+    ]
+
+    assert [f"{long}."] == found
 
 
 def test_a_long_sentence_would_be_found() -> None:

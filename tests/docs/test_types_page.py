@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from historian.ddl.types.captured_types import parse_column_type
-from historian.plans.type_options import CHOICES, type_options_of
+from historian.plans.type_options import TYPE_OPTIONS, type_options_of
 from historian.schema.snapshots import Column, ColumnType
 from historian.values import arrow_types
 from historian.values.arrow_types import arrow_type
@@ -57,7 +57,7 @@ def test_every_type_is_documented() -> None:
 def test_a_documented_choice_does_what_is_written(choice: str, text: str, value: str, arrow: str, spark: str) -> None:
     kind = parsed(text)
     assert choice in type_options_of(kind)
-    assert (arrow, spark) == carried(replace(kind, form=CHOICES[choice][value]))
+    assert (arrow, spark) == carried(replace(kind, options=TYPE_OPTIONS[choice][value]))
 
 
 def test_every_choice_is_documented_with_its_default_first() -> None:
@@ -65,7 +65,7 @@ def test_every_choice_is_documented_with_its_default_first() -> None:
     for choice, _, value, _, _ in CHOSEN:
         values = found.setdefault(choice, [])
         values += [] if value in values else [value]
-    assert found == {choice: list(values) for choice, values in CHOICES.items()}
+    assert found == {choice: list(values) for choice, values in TYPE_OPTIONS.items()}
 
 
 def test_every_reason_of_a_dead_letter_is_documented() -> None:

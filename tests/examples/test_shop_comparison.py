@@ -1,29 +1,18 @@
 from __future__ import annotations
 
-import importlib.util
-import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
 
 import pyarrow as pa
 import pytest
 
+from logs.recordings import shop_script
+
 SHOP = Path(__file__).parents[2] / "examples/shop"
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"shop_{name}", SHOP / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-comparison = load("comparison")
+comparison = shop_script("comparison")
 
 
 def final(columns: dict[str, tuple[str, list[str | None]]], key: tuple[str, ...]) -> object:

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,20 +13,11 @@ from historian.changelog.operations import Op
 from historian.names import TableName
 from historian.positions import parse_position
 from historian.store import Store
+from logs.recordings import shop_script
 from models.plain_mirror import PlainMirror
 
 SHOP = Path(__file__).parents[2] / "examples/shop"
 MOST_BYTES = 10_000_000
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"shop_{name}", SHOP / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Replayed:
@@ -68,7 +56,7 @@ def test_every_row_change_becomes_the_changelog_rows_that_the_traffic_counted(re
 
 
 def test_folded_rows_are_what_the_server_held(replayed: Replayed) -> None:
-    comparison = load("comparison")
+    comparison = shop_script("comparison")
     finals = comparison.final_tables(SHOP)
     assert {name.table for name in replayed.mirror.snapshots()} == {final.name for final in finals}
     verdicts = [comparison.compare(replayed.mirror.rows(TableName("shop", final.name)), final) for final in finals]

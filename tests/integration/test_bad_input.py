@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from connectors.cli import app
 from connectors.cli.terminal.outcome import ExitCode
 from connectors.config import load_config
 from connectors.tracking.sources import make_tracker
-from databases.servers import Server
+from databases.servers import Server, global_setting
 
 SINK = "sinks: [{type: delta, path: lake}]\n"
 KINDS = ["mysql9", "mysql8", "mysql57", "mariadb105", "mariadb1011", "mariadb118"]
@@ -84,16 +84,6 @@ def _rows(result: Result) -> list[tuple[str, str, int]]:
     return [(row["table"], row["op"], row["data"]["id"]) for row in rows]
 
 
-@contextmanager
-def _global(server: Server, name: str, value: str) -> Iterator[None]:
-    ((before,),) = server.sql(f"SELECT @@GLOBAL.{name}")
-    server.sql(f"SET GLOBAL {name} = {value}")
-    try:
-        yield
-    finally:
-        server.sql(f"SET GLOBAL {name} = %s", before)
-
-
 # ---- a run that would not be right is refused before Spark starts ---------------------------------------------------
 def test_a_run_without_replication_slave_is_refused_with_the_grant(database: Server, tmp_path: Path) -> None:
     monitor = "BINLOG MONITOR" if database.flavor == "mariadb" else "REPLICATION CLIENT"
@@ -119,7 +109,7 @@ def test_a_run_without_replication_slave_is_refused_with_the_grant(database: Ser
 
 
 def test_a_run_on_a_server_that_logs_statements_is_refused(database: Server, tmp_path: Path) -> None:
-    with _global(database, "binlog_format", "'STATEMENT'"):
+    with global_setting(database, "binlog_format", "'STATEMENT'"):
         result = _run("run", _config(tmp_path, database), "--once")
 
     assert result.exit_code == ExitCode.SOURCE

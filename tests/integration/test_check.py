@@ -10,7 +10,7 @@ import pytest
 
 from connectors.check import CheckResult, require, run_checks
 from connectors.config import PipelineConfig, load_config
-from databases.servers import Server
+from databases.servers import Server, global_setting
 from historian.errors import SourceError
 from logs.image_lab import has_whole_images
 
@@ -65,16 +65,6 @@ def _user(server: Server, *grants: str) -> Iterator[dict[str, str]]:
         yield {"user": "checked", "password": "checked"}
     finally:
         server.sql("DROP USER checked")
-
-
-@contextmanager
-def _global(server: Server, name: str, value: str) -> Iterator[None]:
-    ((before,),) = server.sql(f"SELECT @@GLOBAL.{name}")
-    server.sql(f"SET GLOBAL {name} = {value}")
-    try:
-        yield
-    finally:
-        server.sql(f"SET GLOBAL {name} = %s", before)
 
 
 def test_a_plain_server_passes(database: Server, tmp_path: Path) -> None:
@@ -169,7 +159,7 @@ def test_a_server_of_the_other_flavor_is_named(database: Server, tmp_path: Path)
 
 @pytest.mark.parametrize("value", ["STATEMENT", "MIXED"])
 def test_a_statement_format_is_refused(database: Server, tmp_path: Path, value: str) -> None:
-    with _global(database, "binlog_format", f"'{value}'"):
+    with global_setting(database, "binlog_format", f"'{value}'"):
         found = _results(tmp_path, database)["binlog_format"]
 
     assert (found.status, found.found) == ("failed", value)
@@ -188,7 +178,7 @@ def test_a_statement_format_is_refused(database: Server, tmp_path: Path, value: 
 def test_a_setting_of_every_server_is_seen(
     database: Server, tmp_path: Path, variable: str, value: str, status: str
 ) -> None:
-    with _global(database, variable, value):
+    with global_setting(database, variable, value):
         found = _results(tmp_path, database)[variable]
 
     assert (found.status, found.found) == (status, value)
@@ -209,7 +199,7 @@ def test_a_setting_of_one_server_is_seen(
     name: str, variable: str, value: str, check: str, status: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     server: Server = request.getfixturevalue(name)
-    with _global(server, variable, value):
+    with global_setting(server, variable, value):
         found = _results(tmp_path, server)[check]
 
     assert found.status == status
@@ -217,7 +207,7 @@ def test_a_setting_of_one_server_is_seen(
 
 
 def test_what_mends_a_setting_can_be_run(mysql9: Server, tmp_path: Path) -> None:
-    with _global(mysql9, "binlog_row_image", "NOBLOB"), _global(mysql9, "sync_binlog", "7"):
+    with global_setting(mysql9, "binlog_row_image", "NOBLOB"), global_setting(mysql9, "sync_binlog", "7"):
         results = _results(tmp_path, mysql9)
         for name in ("binlog_row_image", "sync_binlog"):
             mysql9.sql(results[name].mend.split(";")[0])

@@ -98,8 +98,8 @@ def written(source: Server, database: str, names: list[str]) -> None:
     )
 
 
-def _modify(database: str, table: str, name: str, members: str) -> str:
-    return f"ALTER TABLE {database}.{table} MODIFY {name} {COLUMNS[name][0].partition('(')[0]}({members})"
+def _modify(database: str, table: str, name: str, labels: str) -> str:
+    return f"ALTER TABLE {database}.{table} MODIFY {name} {COLUMNS[name][0].partition('(')[0]}({labels})"
 
 
 def historian(path: Path, *words: str) -> str:

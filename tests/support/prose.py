@@ -1,16 +1,21 @@
-"""The prose of a Markdown page: its sentences, without code, tables' marks and links' addresses."""
+"""The prose of Markdown pages and docstrings: their sentences, without code, tables' marks and links' addresses."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-__all__ = ["long_sentences", "sentences"]
+__all__ = ["docstrings", "long_sentences", "sentences"]
 
 _FENCE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _CODE = re.compile(r"`[^`\n]*`")
+_ROLE = re.compile(r":\w+:`[^`]*`|``[^`]*``")
+_HEADING = re.compile(r"^\s*(?:Args|Attributes|Raises|Returns):\s*$", re.MULTILINE)
+_ENTRY = re.compile(r"\n\s*\n|\n(?=\s+[\w*, ]+: )")
+_DRAWN = ("\u251c", ">>>")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs)\.")
 
 
@@ -27,3 +32,20 @@ def sentences(page: str) -> Iterator[str]:
 def long_sentences(page: str, most_words: int = 30) -> list[str]:
     """The sentences with more than *most_words* words."""
     return [each for each in sentences(page) if len(re.findall(r"[\w'-]+", each)) > most_words]
+
+
+def docstrings(source: str) -> Iterator[str]:
+    """The paragraphs and entries of a module's public docstrings and texts behind constants; examples and drawings left out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            texts = [ast.get_docstring(node)] if not getattr(node, "name", "").startswith("_") else []
+            texts += [
+                each.value.value
+                for each in node.body[1:]
+                if isinstance(each, ast.Expr)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            ]
+            for entry in _ENTRY.split("\n\n".join(filter(None, texts))):
+                if not any(mark in entry for mark in _DRAWN):
+                    yield _HEADING.sub("", _ROLE.sub("`CODE`", entry))

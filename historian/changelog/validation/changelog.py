@@ -28,7 +28,7 @@ def check(
 ) -> tuple[Finding, ...]:
     """All that is wrong in a changelog, by offset; () for one that keeps the rules of *profile*.
 
-    Codes, NULLs in system columns and keys, offsets that do not ascend by one, -C and +C that do not pair, keys added
+    Codes, NULLs in system columns and keys, offsets that do not ascend by one, -C and +C that do not pair. Keys added
     twice or taken back without being there, and rows taken back with other values than they have. A row of a key that
     has none yet in the changelog is judged only where all is known: in the ODF profile, and with *former*.
 
@@ -37,7 +37,7 @@ def check(
         key: names of the key's columns; without them whole rows are counted.
         profile: that it is held to.
         former: the rows of the data columns (in the ODF profile with ``event_time``) before the first change, each key
-            once, under the schema of the first change or with ``schema_version``; None: nothing is known of them, in the
+            once, under the schema of the first change or with ``schema_version``. None: nothing is known of them, in the
             ODF profile that there are none.
         first_offset: that it must begin with; None: any.
     """

@@ -15,8 +15,8 @@ class Profile(str, Enum):
     """What a changelog must be like."""
 
     BINLOG = "binlog"
-    """Ours, decoded from a log: with ``schema_version``; may begin in the middle of a table's life; -R and -C have the
-    event time of the change that takes the row back, and hold the row as the schema in force there has it."""
+    """Ours, decoded from a log: with ``schema_version``. It may begin in the middle of a table's life. Rows of -R and
+    -C have the event time of the change that takes the row back. They hold the row as the schema in force there has it."""
 
     ODF = "odf"
     """Open Data Fabric's, to the letter: begins with the table, and -R and -C carry all that the row they take back has,

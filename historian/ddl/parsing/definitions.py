@@ -36,14 +36,14 @@ class TypeSpec:
     Attributes:
         name: the server's ``data_type``.
         length: the first number in parentheses; ``scale`` the second.
-        members: labels of ENUM and SET as the client sent them, or the bytes of binary literals
+        labels: labels of ENUM and SET as the client sent them, or the bytes of binary literals
             (:func:`historian.charsets.client_text.declared_label`).
     """
 
     name: str
     length: int | None = None
     scale: int | None = None
-    members: tuple[str | bytes, ...] = ()
+    labels: tuple[str | bytes, ...] = ()
     unsigned: bool = False
     zerofill: bool = False
     charset: CharsetClause = CharsetClause()

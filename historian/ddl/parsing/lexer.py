@@ -1,8 +1,8 @@
 """Statement text to tokens: quotes, comments, and comments that some servers execute.
 
 One compiled expression finds each token, so the time is linear in the text. A token is two strings at the same index of
-two lists: its *key*, which the parser compares (a word in upper case, a punctuation mark, or one of the marks below),
-and its *value* (a word as written, what a quoted name or string says, digits of a number).
+two lists. One is its *key*, which the parser compares (a word in upper case, a punctuation mark, or one of the marks below).
+The other is its *value* (a word as written, what a quoted name or string says, digits of a number).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _BRACKETED = re.compile(r"\[([^]]*(?:]][^]]*)*)]")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MOST_TOKENS = 200_000
-"""A table has up to 4096 columns and 8192 partitions, an ENUM 65535 members: no statement on tables needs more."""
+"""A table has up to 4096 columns and 8192 partitions, an ENUM 65535 labels: no statement on tables needs more."""
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 

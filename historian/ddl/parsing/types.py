@@ -94,7 +94,7 @@ def parse_type(cursor: Cursor) -> TypeSpec:
         return TypeSpec(name="serial", unsigned=True)
     if word in ("ENUM", "SET"):
         cursor.at += 1
-        return TypeSpec(name=word.lower(), members=_members(cursor), charset=_charset(cursor, charset))
+        return TypeSpec(name=word.lower(), labels=_labels(cursor), charset=_charset(cursor, charset))
     if word in ("NATIONAL", "NCHAR", "NVARCHAR"):
         name, charset = _national(cursor), _NATIONAL
     elif word == "LONG":
@@ -187,18 +187,18 @@ def _numbers(cursor: Cursor) -> tuple[int | None, int | None]:
     return length, scale
 
 
-def _members(cursor: Cursor) -> tuple[str | bytes, ...]:
+def _labels(cursor: Cursor) -> tuple[str | bytes, ...]:
     cursor.expect("(")
-    members = []
+    labels = []
     while True:
-        members.append(_member(cursor))
+        labels.append(_label(cursor))
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    return tuple(members)
+    return tuple(labels)
 
 
-def _member(cursor: Cursor) -> str | bytes:
+def _label(cursor: Cursor) -> str | bytes:
     """A label as the client sent it; the bytes of a hexadecimal or bit literal."""
     if cursor.key == BYTES:
         cursor.at += 1

@@ -1,7 +1,7 @@
 """ALTER TABLE against the table's present schema, with the order of effects that servers have.
 
 Names that DROP, CHANGE, MODIFY, RENAME and ALTER COLUMN take are those before the statement; AFTER and keys name columns
-as they are called behind it. Columns are dropped, renamed and changed at their place first; then, in the statement's
+as they are called behind it. Columns are dropped, renamed and changed at their place first. Then, in the statement's
 order, those that were given a position move there one after the other, and added ones are put in.
 """
 
@@ -217,8 +217,8 @@ def _columns(old: Snapshot, scope: _Scope, catalog: Catalog) -> tuple[list[Colum
 def _converted(column: Column, charset: str, collation: str, context: StatementContext) -> Column:
     """A column of text behind CONVERT TO CHARACTER SET."""
     old = column.type
-    if not all(keeps_bytes(member, old.charset or "", charset) for member in old.members):
-        raise Refused("CONVERT TO CHARACTER SET damages the members of an ENUM or SET that are not of the same bytes")
+    if not all(keeps_bytes(label, old.charset or "", charset) for label in old.labels):
+        raise Refused("CONVERT TO CHARACTER SET damages the labels of an ENUM or SET that are not of the same bytes")
     kind = converted_type(old, charset, collation, context)
     text = column.default
     if text is not None and kind.charset is None and not column.default_is_expression:

@@ -95,7 +95,7 @@ def with_promoted_timestamp(
     """All columns behind a statement, with the defaults that TIMESTAMPs get without being asked.
 
     Without ``explicit_defaults_for_timestamp``, of those that the statement defines, are NOT NULL and have no default,
-    the one that is the table's first of any kind gets CURRENT_TIMESTAMP for default and ON UPDATE, others a zero default.
+    the one that is first in the table gets CURRENT_TIMESTAMP for default and ON UPDATE. Others get a zero default.
 
     Args:
         defined: ids of columns that the statement defines.

@@ -37,7 +37,7 @@ class Resolution:
             DDL that is understood and does so to ``tables``, once its edits are applied. "not_understood": the schema of
             ``tables`` is not known behind it; other tables have their edits.
         tables: of "dml", "rows" and "not_understood", those that the statement touches, as far as can be told.
-        conditional: tables in ``edits`` whose CREATE says IF NOT EXISTS and is logged whether it did anything or not; it
+        conditional: tables in ``edits`` whose CREATE says IF NOT EXISTS and is logged whether it did anything or not. It
             proves that the table begins here only where the catalog is known to hold every table.
         reason: of "dml", "rows" and "not_understood", a clause for people.
         filled: of "rows", whether all that may have happened is that NULLs became values.

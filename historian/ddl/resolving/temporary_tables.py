@@ -1,7 +1,7 @@
 """Temporary tables by session: what statements in the log open, rename and drop.
 
-No mark in a statement's event tells by itself. The servers mark each statement on a temporary table, but within a procedure that
-has used one also those behind it, on real tables (MySQL 5.7 to 9.7, MariaDB 10.5 to 11.8); MariaDB does not mark RENAME TABLE.
+No mark in a statement's event tells by itself. The servers mark each statement on a temporary table. But within a procedure that
+has used one also those behind it, on real tables (MySQL 5.7 to 9.7, MariaDB 10.5 to 11.8). MariaDB does not mark RENAME TABLE.
 Where statements on temporary tables are logged at all, the CREATE of the table is, and the DROP at the session's end.
 """
 

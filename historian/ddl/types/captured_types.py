@@ -20,7 +20,7 @@ from historian.schema.snapshots import ColumnType
 __all__ = ["UnknownColumnType", "parse_column_type", "parse_default_text", "parse_display_width"]
 
 _PRINTED = StatementContext()
-"""Servers escape backslashes and line ends in members, whatever the mode."""
+"""Servers escape backslashes and line ends in labels, whatever the mode."""
 
 _RENAMING_NOTHING = {flavor: StatementContext(flavor=flavor, version=50700) for flavor in ("mysql", "mariadb")}
 """MySQL 8 calls a GEOMETRYCOLLECTION otherwise than 5.7; the name stays as it was printed."""
@@ -44,14 +44,14 @@ def parse_column_type(
         spec = parse_type(cursor)
     except (LexError, ParseError) as error:
         raise UnknownColumnType("a column type that is not known", where=text, found=str(error)) from None
-    kind = column_type(replace(spec, members=()), "", "", _RENAMING_NOTHING[flavor])
+    kind = column_type(replace(spec, labels=()), "", "", _RENAMING_NOTHING[flavor])
     if kind.name in CHARACTER_TYPES or charset:
         # MySQL 8 prints no charset for an ENUM or SET of bytes.
         charset, collation = charset or "binary", collation or "binary"
         return ColumnType(
             name=spec.name,
             length=kind.length,
-            members=tuple(declared_label(label, "utf8mb4", normal_charset(charset), flavor) for label in spec.members),
+            labels=tuple(declared_label(label, "utf8mb4", normal_charset(charset), flavor) for label in spec.labels),
             charset=normal_charset(charset),
             collation=normal_collation(collation),
         )

@@ -151,8 +151,8 @@ def _character_type(spec: TypeSpec, charset: str, collation: str, context: State
         if name == "text" and _is_sized(length, context):
             name = sized_text(length or 0, "text", maximum_bytes(charset))
         length = None
-    members = tuple(declared_label(label, context.client_charset, charset, context.flavor) for label in spec.members)
-    return _in_charset(ColumnType(name=name, length=length, members=members), charset, collation)
+    labels = tuple(declared_label(label, context.client_charset, charset, context.flavor) for label in spec.labels)
+    return _in_charset(ColumnType(name=name, length=length, labels=labels), charset, collation)
 
 
 def most_bytes(kind: ColumnType) -> int:

@@ -7,7 +7,7 @@ Both are texts of one form, so that a column added by a statement and one captur
 - DATE, TIME, DATETIME, YEAR as the server prints them, fractions with as many digits as declared;
 - TIMESTAMP: the default as written in the session's time zone, the initial value in UTC;
 - BIT as ``b'101'``; BINARY, VARBINARY, BLOBs, GEOMETRY, VECTOR as ``0x`` and hexadecimal digits;
-- ENUM and SET by their members, JSON and all other text as it is.
+- ENUM and SET by their labels, JSON and all other text as it is.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _is_in_range(text: str, kind: ColumnType) -> bool:
 def implied_value(kind: ColumnType) -> str:
     """What a NOT NULL column without a default gets."""
     if kind.name == "enum":
-        return kind.members[0] if kind.members else ""
+        return kind.labels[0] if kind.labels else ""
     if kind.name == "binary":
         return "0x" + "00" * (kind.length or 0)
     if kind.name in _BYTES or kind.name.endswith(("geometry", "point", "linestring", "polygon", "collection")):
@@ -263,7 +263,7 @@ def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: Stateme
     if name == "varchar" and kind.length is not None:
         return text[: kind.length]  # what is cut off is blanks
     if name in ("enum", "set"):
-        label = _members_text(text, kind)
+        label = _labels_text(text, kind)
         return label if default.kind != "number" else _numbered(label, _by_number(default, kind), context)
     return text
 
@@ -338,19 +338,19 @@ def _by_number(default: DefaultSpec, kind: ColumnType) -> str | None:
     if number is None or number != int(number):
         return None
     chosen = 1 << int(number) >> 1 if kind.name == "enum" else int(number)
-    if not 0 < chosen < 1 << len(kind.members):
+    if not 0 < chosen < 1 << len(kind.labels):
         return None
-    return set_text(member for bit, member in enumerate(kind.members) if chosen >> bit & 1)
+    return set_text(label for bit, label in enumerate(kind.labels) if chosen >> bit & 1)
 
 
-def _members_text(text: str, kind: ColumnType) -> str | None:
+def _labels_text(text: str, kind: ColumnType) -> str | None:
     """Members as declared, a SET's in their order; the literal may differ in case."""
     text = text if kind.charset == "binary" else text.rstrip(" ")
-    by_lower = {member.lower(): member for member in kind.members}
+    by_lower = {label.lower(): label for label in kind.labels}
     wanted = text.split(",") if kind.name == "set" else [text]
     if kind.name == "set" and not text:
         return ""
-    found = {member if member in kind.members else by_lower.get(member.lower()) for member in wanted}
+    found = {label if label in kind.labels else by_lower.get(label.lower()) for label in wanted}
     if None in found:
         return None
-    return set_text(member for member in kind.members if member in found)
+    return set_text(label for label in kind.labels if label in found)

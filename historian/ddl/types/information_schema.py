@@ -1,7 +1,7 @@
 """Tables in the words of ``information_schema.columns``: one form for commands and comparisons.
 
 Servers differ in how they print the same column, so the form is that of one flavor and version. Not theirs to the letter:
-expressions (defaults, generated columns), which servers print from their own parse and here stand as they were written, and
+expressions (defaults, generated columns), which servers print from their own parse and here stand as they were written. Nor
 the default of a TIMESTAMP that is a moment, which some print in the time zone of who asks.
 """
 
@@ -102,8 +102,8 @@ def _type(column: Column, server: ServerForm) -> str:
 
 def _stored_type(column: Column, server: ServerForm) -> str:
     kind = column.type
-    if kind.members:
-        return f"{kind.name}({','.join(_quoted(member) for member in kind.members)})"
+    if kind.labels:
+        return f"{kind.name}({','.join(_quoted(label) for label in kind.labels)})"
     text = str(kind)
     prints_widths = server.flavor == "mariadb" or server.version < 80019
     if not prints_widths or kind.length is not None:

@@ -101,7 +101,7 @@ def record_dead_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -
     versions = [version.snapshot for table in plan.tables for version in table.versions]
     if not any(may_be_dead_letter(column.type) for found in versions if found is not None for column in found.columns):
         return
-    rows = [row for head in chunks.heads if head.letters for row in _rows(plan, head)]
+    rows = [row for head in chunks.heads if head.dead_letters for row in _rows(plan, head)]
     if not rows:
         return
     view = kernel.view(path) or kernel.create(path, DEAD_LETTERS_SCHEMA, {}, {})
@@ -127,7 +127,7 @@ def _rows(plan: Plan, head: ChunkHead) -> Iterator[dict[str, Any]]:
         for version in table.versions
         if table.table_id == head.table_id and version.version == head.version and version.snapshot is not None
     )
-    for letter in json.loads(head.letters):
+    for letter in json.loads(head.dead_letters):
         column = snapshot.column_by_id(letter["column"])
         yield {
             "plan": plan.number,

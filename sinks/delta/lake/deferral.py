@@ -1,6 +1,6 @@
 """How often mirrors and histories apply what their changelogs have: with every plan, or what several brought at once.
 
-What waits follows from the plans that the lake has recorded: a plan with which a changelog goes on and the table's other
+What waits follows from the plans that the lake has recorded. A plan with which a changelog goes on and the table's other
 targets do not leaves its rows to a later one, which reads them back from the changelog. So nothing else is kept for it.
 """
 
@@ -184,8 +184,8 @@ def turn_of(
     """What *plan* does.
 
     A plan without any log applies all that waits. Else a table's rows are due when as much time as is said of it has passed
-    since the plan that it last took some up with, by the times that plans were made at, or where the plan changes more of it
-    than rows. With those that are due all go that have the same cadence or a shorter one. So the one with the longest takes
+    since the plan that it last took some up with. They are due too where the plan changes more of it
+    than rows. With those that are due all go that have the same `mirror_every` or a shorter one. So the one with the longest takes
     the others with it, and behind it all targets hold the same position.
 
     Args:

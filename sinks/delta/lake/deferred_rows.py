@@ -84,8 +84,8 @@ class DeferredRows:
             size_bytes=self.size_bytes,
             nulled="",
             stopped="",
-            lacks=(),
-            letters="",
+            missing=(),
+            dead_letters="",
         )
 
     def chunk(self) -> Chunk:

@@ -1,6 +1,6 @@
 """Delta's file statistics, taken from what the Parquet writer measured.
 
-Format: "Per-file Statistics" of Delta's protocol. Bounds must hold, they need not be tight: timestamps are cut to
+Format: "Per-file Statistics" of Delta's protocol. Bounds must hold, they need not be tight. Timestamps are cut to
 milliseconds as Delta's readers expect, long strings to a prefix, the upper one followed by the highest code point.
 Decimals are widened to the digits that a double keeps: Delta Kernel reads every fraction in JSON as a double.
 """

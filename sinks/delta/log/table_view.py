@@ -125,7 +125,7 @@ class TableView:
     def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
         """Paths of the files, where they have no more than that and every row of theirs is there; else None.
 
-        None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted; and where
+        None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted. And where
         rows have an identity (row tracking), which a file of ours would not carry on.
 
         Args:

@@ -1,6 +1,6 @@
 """Consistent cuts: tables of a lake at one position of the source, each at the Delta version that holds it.
 
-A target's commits carry the plans that it holds, so nothing is recorded for this: a cut is found for every plan whose
+A target's commits carry the plans that it holds, so nothing is recorded for this. A cut is found for every plan whose
 Delta versions are kept, beside any run, whatever was compacted or vacuumed since.
 """
 

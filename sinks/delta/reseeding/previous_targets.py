@@ -1,7 +1,7 @@
 """What the targets of a table held once, and where it can still be read: fresh targets begin with it.
 
-Changelogs and histories count what they hold, so that any later version of theirs tells it; what a mirror held, the version that
-held it does, or the changelog amounts to it.
+Changelogs and histories count what they hold, so that any later version of theirs tells it. What a mirror held, the version that
+held it does, or the folded changelog is it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _previous(state: LakeState, location: TableLocation, kind: str, number: int,
         later = _untouched(state, newest, version)
         found = newest if later == newest.version else state.kernel.view_at(path, later)
         rows = found if found is not None and _is_whole(found) else None
-    if rows is None and not (kind == "mirror" and _amounts(location, view, number, state)):
+    if rows is None and not (kind == "mirror" and _is_folded_changelog(location, view, number, state)):
         what = "" if kind != "mirror" else "; by the changelog it is not known"
         raise _not_kept(where, f"the files of version {version}{what}", "some that are gone: VACUUM deletes them")
     return PreviousTarget(kind=kind, view=view, rows=rows)
@@ -153,8 +153,8 @@ def _is_whole(view: TableView) -> bool:
     return all(info.type == pafs.FileType.File for info in infos)
 
 
-def _amounts(location: TableLocation, mirror: TableView, number: int, state: LakeState) -> bool:
-    """Whether a mirror had just the rows that the changelog amounts to."""
+def _is_folded_changelog(location: TableLocation, mirror: TableView, number: int, state: LakeState) -> bool:
+    """Whether a mirror had just the rows of the folded changelog."""
     plan = state.plan(number)
     if not location.changelog or plan is None or DELETED[0] in mirror.schema().names():
         return False

@@ -1,7 +1,7 @@
 """Fresh targets begin with what former ones held up to a plan: the same rows, offsets, columns and keys.
 
 A target is made with its next offset, and gets its rows in one commit, which carries the identifier of the step before the
-plan's first; what holds that is passed by when the plan comes again.
+plan's first. What holds that is passed by when the plan comes again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _files(
     schema: DeltaSchema,
     part: Part,
 ) -> Sequence[DataFile]:
-    """Files of the fresh target with the rows of the former one; None: with those that the changelog amounts to."""
+    """Files of the fresh target with the rows of the previous one; None: with those of the folded changelog."""
     few = None if previous is None else few_rows_of(previous, schema.arrow())
     if few is not None:
         writer = FileWriter(target.path, schema.arrow())
@@ -125,7 +125,7 @@ def _domains(previous: PreviousTarget) -> dict[str, str]:
 
 
 def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: DeltaSchema) -> DataFrame:
-    """The rows of a mirror that the changelog, which has all up to the plan, amounts to."""
+    """The folded changelog, which has all up to the plan, as rows of a mirror."""
     shown = evolved(part, soft=False).part
     work = ChangelogPart(
         part=shown,
@@ -138,7 +138,7 @@ def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: Delta
     known = set() if shown.base is None else {physical_name(column.id) for column in shown.base.columns}
     if shown.base is None or wanted != known:
         raise TableStopped(
-            "what a mirror held is not kept, and its changelog amounts to other columns",
+            "what a mirror held is not kept, and its folded changelog has other columns",
             where=part.location.name,
             expected=sorted(wanted),
             found=sorted(known),

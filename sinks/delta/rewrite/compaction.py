@@ -1,6 +1,6 @@
 """Small files of targets become fewer ones between two plans, by the run that writes the targets.
 
-So nothing of ours is ever being written meanwhile, and a commit says that no row changed: streams and change feeds skip it,
+So nothing of ours is ever being written meanwhile, and a commit says that no row changed. Streams and change feeds skip it,
 the chain of plans and consistent cuts pass over it. Where rows have an identity or marks beside their files (row tracking,
 change data feed, deletion vectors), Delta's own OPTIMIZE does it.
 """

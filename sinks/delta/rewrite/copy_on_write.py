@@ -1,6 +1,6 @@
 """The net change of a part applied by the files of a mirror: what a MERGE does, file by file and in Arrow.
 
-A row that changes is replaced in the file that holds it, so that files keep their ranges of keys; only files that hold
+A row that changes is replaced in the file that holds it, so that files keep their ranges of keys. Only files that hold
 a key of the change are written anew. Rows that no file holds are new, and stand in a file of their own. What files
 become is one commit, which the caller makes.
 """

@@ -1,6 +1,6 @@
 """Tasks turn chunks into Parquet files that lie in the targets' directories and that no table knows yet.
 
-One pass over chunks writes the files of every table: the changelog's rows, the net change for the mirror, and for the
+One pass over chunks writes the files of every table: the changelog's rows and the net change for the mirror. For the
 history the rows that begin and the ends of those from before. What a failed task leaves behind is an orphan, which VACUUM takes.
 """
 

@@ -1,6 +1,6 @@
 """Which files of a table are worth writing anew as fewer ones; pure.
 
-Files are joined where the others weigh as much as the largest of them, so that a row is written anew no more often than
+Files are joined where the others weigh as much as the largest of them. So a row is written anew no more often than
 the table doubles, however long it grows by small files.
 """
 

@@ -1,6 +1,6 @@
 """How the schemas of targets follow a table's snapshots, by column id.
 
-A column's id decides everything: its Delta id and its physical name follow from it, so a rename is a change of the name
+A column's id decides everything: its Delta id and its physical name follow from it. So a rename is a change of the name
 only, and a column dropped and added again never shows old values.
 """
 
@@ -114,7 +114,7 @@ def changelog_schema(
     named = {POSITION_COLUMNS[action] for action in positions} if current is None else {f.physical for f in held}
     system = (*_CHANGELOG_FIELDS, *(f for f in _POSITION_FIELDS if f.physical in named))
     refuse_system_names(snapshot)
-    system = (*system, *(_absence_fields(held, (*_OWN_FIELDS, *live)) if partial else ()))
+    system = (*system, *(_missing_column_fields(held, (*_OWN_FIELDS, *live)) if partial else ()))
     return _news(current, _keeping(live, gone, snapshot, system, "the changelog"))
 
 
@@ -174,7 +174,7 @@ def _steady(wanted: Sequence[int], held: Sequence[int]) -> list[int]:
     return order
 
 
-def _absence_fields(held: Sequence[DeltaField], others: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
+def _missing_column_fields(held: Sequence[DeltaField], others: Sequence[DeltaField]) -> tuple[DeltaField, ...]:
     found = tuple(f for f in held if f.physical in MISSING_COLUMNS)
     last = max(f.delta_id for f in (*held, *others))
     return found or tuple(

@@ -181,7 +181,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
         target.commit(last, Commit(schema=_news(schema, target)))
         faults.reached("mirror_committed", f"{target.path} {part.index}")
         return net.files
-    splice = CopyOnWrite(
+    rewrite = CopyOnWrite(
         directory=target.path,
         schema=schema.arrow(),
         key=tuple(physical_name(column_id) for column_id in snapshot.primary_key) or tuple(schema.arrow().names),
@@ -191,7 +191,7 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
         filled={physical_name(column.id): initial_scalar(column) for column in filled},
         deleted_at_us=deleted_at_us,
     )
-    file_rewrite = None if target.by_spark else taken_up(spark, target.view, splice, net)
+    file_rewrite = None if target.by_spark else taken_up(spark, target.view, rewrite, net)
     if file_rewrite is None and part.counts:
         raise TableStopped(
             "a mirror of a table without a key cannot be merged by Spark",

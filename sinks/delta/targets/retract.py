@@ -152,9 +152,9 @@ def _ids(base: Snapshot, set_aside: Sequence[int], schema: DeltaSchema) -> list[
 
 
 def folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFrame:
-    """The rows, under physical names, that the changelog of *work* amounts to before its part; columns added later hold their default in rows from before.
+    """The rows, under physical names, of the folded changelog of *work* before its part; columns added later hold their default in rows from before.
 
-    By key they are right too where the log has changes of rows from before it began; but rows that were written under
+    By key they are right too where the log has changes of rows from before it began. But rows that were written under
     another key can meet in one of the present key.
     """
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom

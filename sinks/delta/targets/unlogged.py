@@ -1,7 +1,7 @@
 """What the rows of a target show of changes that a statement made to the table's rows without row events.
 
-A server that is not strict makes 0 of a NULL in a column of a new primary key, one that is told to IGNORE them takes rows of one new
-key away, and so does a tool for online changes that copies rows; a column that becomes AUTO_INCREMENT gets numbers for 0.
+A server that is not strict makes 0 of a NULL in a column of a new primary key. One that is told to IGNORE them takes rows of one new
+key away, and so does a tool for online changes that copies rows. A column that becomes AUTO_INCREMENT gets numbers for 0.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -19,20 +18,10 @@ from historian.errors import ValueUnrepresentable
 from historian.schema.edits import apply_all
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from historian.values.arrow_types import arrow_type
+from models.changes import WHEN, appended
 from models.timelines import BIGINT, INT, random_edits, snapshot
 
-WHEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
 SYSTEM = [field.name for field in CHUNK_COLUMNS]
-
-
-def chunk(written: Snapshot, *rows: tuple[Any, ...]) -> pa.RecordBatch:
-    """Appended rows of *written*."""
-    count = len(rows)
-    system = [[0] * count, [WHEN] * count, [0] * count, list(range(count)), list(range(count))]
-    data = [[row[i] for row in rows] for i in range(len(written.columns))]
-    fields = [*CHUNK_COLUMNS, *(pa.field(physical_name(c.id), arrow_type(c.type)) for c in written.columns)]
-    arrays = [pa.array(values, field.type) for values, field in zip([*system, *data], fields, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def table_of(*columns: Column) -> Snapshot:
@@ -47,7 +36,7 @@ def test_columns_are_found_by_id_added_ones_filled_and_dropped_ones_left_out() -
     written = table_of(of(INT, 1), of(INT, 2), of(INT, 3))
     target = table_of(of(INT, 5, initial="7"), replace(of(INT, 3), name="renamed"), of(INT, 1), of(INT, 6))
 
-    projected = project(chunk(written, (1, 2, 3), (4, None, None)), written, target)
+    projected = project(appended(written, (1, 2, 3), (4, None, None)), written, target)
 
     assert [*SYSTEM, "h5", "h3", "h1", "h6"] == projected.schema.names
     assert [(7, 3, 1, None), (7, None, 4, None)] == [
@@ -57,7 +46,7 @@ def test_columns_are_found_by_id_added_ones_filled_and_dropped_ones_left_out() -
 
 def test_system_columns_are_kept() -> None:
     written = table_of(of(INT))
-    rows = chunk(written, (1,), (2,))
+    rows = appended(written, (1,), (2,))
 
     assert rows.select(SYSTEM) == project(rows, written, table_of()).select(SYSTEM)
     assert 2 == project(rows, written, table_of()).num_rows
@@ -65,7 +54,7 @@ def test_system_columns_are_kept() -> None:
 
 def test_unchanged_columns_are_not_copied() -> None:
     written = table_of(of(INT))
-    rows = chunk(written, (1,))
+    rows = appended(written, (1,))
 
     projected = project(rows, written, written)
 
@@ -75,7 +64,7 @@ def test_unchanged_columns_are_not_copied() -> None:
 def test_no_rows_project_to_no_rows() -> None:
     written, target = table_of(of(INT)), table_of(of(BIGINT), of(INT, 2, initial="1"))
 
-    projected = project(chunk(written), written, target)
+    projected = project(appended(written), written, target)
 
     assert (0, pa.int64(), pa.int32()) == (
         projected.num_rows,
@@ -103,7 +92,7 @@ FLOAT, DOUBLE = ColumnType(name="float"), ColumnType(name="double")
         (INT, MONEY, [12], [Decimal("12.00")]),
         (FLOAT, DOUBLE, [0.5, None], [0.5, None]),
         (DOUBLE, FLOAT, [0.5, None], [0.5, None]),
-        (ColumnType(name="enum", members=("a",)), ColumnType(name="varchar", length=9), ["a", None], ["a", None]),
+        (ColumnType(name="enum", labels=("a",)), ColumnType(name="varchar", length=9), ["a", None], ["a", None]),
         (ColumnType(name="varbinary", length=2), ColumnType(name="blob"), [b"\x00"], [b"\x00"]),
         (ColumnType(name="bit", length=9), ColumnType(name="bit", length=16), [b"\x01\x00"], [b"\x01\x00"]),
     ],
@@ -113,7 +102,7 @@ def test_values_are_carried_to_another_type_exactly(
 ) -> None:
     written, target = table_of(of(old)), table_of(of(new))
 
-    projected = project(chunk(written, *((value,) for value in values)), written, target)
+    projected = project(appended(written, *((value,) for value in values)), written, target)
 
     assert pa.array(expected, arrow_type(new)) == projected.column("h1")
 
@@ -135,7 +124,7 @@ def test_a_value_that_does_not_fit_is_refused_by_table_and_column(old: ColumnTyp
     written, target = table_of(of(old)), table_of(of(new))
 
     with pytest.raises(ValueUnrepresentable, match=r"shop\.t\.c1"):
-        project(chunk(written, (value,)), written, target)
+        project(appended(written, (value,)), written, target)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +144,14 @@ def test_types_whose_values_mean_something_else_are_refused(old: ColumnType, new
     written, target = table_of(of(old)), table_of(of(new))
 
     with pytest.raises(ValueUnrepresentable, match="cannot be read as another"):
-        project(chunk(written, (value,)), written, target)
+        project(appended(written, (value,)), written, target)
 
 
 def test_a_column_that_only_the_server_could_fill_is_refused() -> None:
     with pytest.raises(ValueUnrepresentable, match="only the server knows"):
-        project(chunk(table_of(of(INT)), (1,)), table_of(of(INT)), table_of(of(INT), of(INT, 2, initial_known=False)))
+        project(
+            appended(table_of(of(INT)), (1,)), table_of(of(INT)), table_of(of(INT), of(INT, 2, initial_known=False))
+        )
 
 
 @settings(deadline=None, max_examples=100)
@@ -178,7 +169,7 @@ def test_projection_between_versions_equals_a_model_row_by_row(seed: int) -> Non
         for _ in range(random.randint(0, 6))
     ]
 
-    projected = project(chunk(written, *rows), written, target)
+    projected = project(appended(written, *rows), written, target)
 
     expected = []
     for row in rows:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from historian import codec
 from historian.errors import ConfigError, StoreError
@@ -238,7 +239,10 @@ def test_every_kind_of_edit_is_documented_with_its_keys(kind: str) -> None:
 def test_every_key_of_a_value_is_documented(part: Any) -> None:
     (section,) = re.findall(rf"^### {part.__name__}\n(.*?)(?=^#|\Z)", DOCS, re.DOTALL | re.MULTILINE)
 
-    assert [field.name for field in fields(part)] == re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    # A field that was renamed has its old name in JSON.
+    keys = list(TypeAdapter(part).json_schema(by_alias=True)["properties"])
+
+    assert keys == re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
 
 
 def test_the_documented_file_can_be_imported() -> None:

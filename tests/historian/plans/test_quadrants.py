@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,22 +37,15 @@ from historian.schema.online_states import (
     OnlineState,
     neighbours,
 )
-from historian.schema.snapshots import Column, Snapshot
-from historian.values.arrow_types import arrow_type
+from historian.schema.snapshots import Column
+from models.changes import appended
 from models.timelines import BIGINT, INT, capture, create, random_log, statement, table
 
-WHEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 T = table("t")
 ADDED = Column(id=3, name="c", type=INT, initial="7")
-
-
-def chunk(written: Snapshot, *rows: tuple[Any, ...]) -> pa.RecordBatch:
-    count = len(rows)
-    system = [[0] * count, [WHEN] * count, [0] * count, list(range(count)), list(range(count))]
-    data = [[row[i] for row in rows] for i in range(len(written.columns))]
-    fields = [*CHUNK_COLUMNS, *(pa.field(physical_name(c.id), arrow_type(c.type)) for c in written.columns)]
-    arrays = [pa.array(values, field.type) for values, field in zip([*system, *data], fields, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def versions(*edits: Edit) -> tuple[Version, ...]:
@@ -67,7 +58,7 @@ def versions(*edits: Edit) -> tuple[Version, ...]:
 def outcome(chain: tuple[Version, ...], written: int, in_force: int, *rows: tuple[Any, ...]) -> Any:
     """The data of the rows that go on, else their fate."""
     held = next(v.snapshot for v in reversed(chain) if v.number <= written and v.snapshot is not None)
-    result = reconcile(chunk(held, *rows), chain, written=written, in_force=in_force)
+    result = reconcile(appended(held, *rows), chain, written=written, in_force=in_force)
     assert (result.rows is None) == (result.fate is not RowFate.KEEP) == (result.reason != "")
     if result.rows is None:
         return result.fate
@@ -120,7 +111,7 @@ def test_rows_of_a_table_yet_to_be_created_wait_and_earlier_ones_cannot_be() -> 
 
     assert RowFate.WAIT is outcome(chain, 2, 1, (1, 2, 7))
     with pytest.raises(UnknownTable):
-        reconcile(chunk(chain[0].snapshot or create(1, "t").snapshot), chain, written=1, in_force=2)
+        reconcile(appended(chain[0].snapshot or create(1, "t").snapshot), chain, written=1, in_force=2)
 
 
 def test_a_version_holds_until_the_next() -> None:
@@ -226,7 +217,7 @@ def test_rows_that_go_on_lose_nothing(seed: int) -> None:
     now = next((v for v in reversed(chain) if v.number <= at), None)
     assert held.snapshot is not None
     choices = (None, 7, 7, 7, random.randint(-9, 9))
-    rows = chunk(held.snapshot, *(tuple(random.choice(choices) for _ in held.snapshot.columns) for _ in range(2)))
+    rows = appended(held.snapshot, *(tuple(random.choice(choices) for _ in held.snapshot.columns) for _ in range(2)))
     if now is not None and now.unknown is not None:
         with pytest.raises(PositionUnknown):
             reconcile(rows, chain, written=held.number, in_force=at)

@@ -12,7 +12,14 @@ from historian.history.history import History
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable
 from historian.plans.segments import planned_tables
-from historian.plans.type_options import CHOICES, NO_TYPE_OPTIONS, TypeOptions, TypeRule, forms_of, type_options_of
+from historian.plans.type_options import (
+    NO_TYPE_OPTIONS,
+    TYPE_OPTIONS,
+    TypeOptions,
+    TypeRule,
+    planned_type_options,
+    type_options_of,
+)
 from historian.positions import LogPosition
 from historian.schema.edits import apply_all
 from historian.schema.snapshots import Column, ColumnType
@@ -78,14 +85,14 @@ def test_a_policy_is_a_word_of_the_form_where_there_are_such_values(
     kind: ColumnType, chosen: dict[str, str], form: str
 ) -> None:
     assert TypeOptions((rule(**chosen),)).form(ORDERS, "c", kind) == form
-    formed = replace(kind, form=form)
+    formed = replace(kind, options=form)
     assert formed.shape == (form.partition(" ")[0] if form.startswith(("int64", "boolean", "variant")) else "")
     for reason in REASONS:
-        wanted = chosen.get(reason, next(iter(CHOICES[reason])))
+        wanted = chosen.get(reason, next(iter(TYPE_OPTIONS[reason])))
         if reason in type_options_of(kind) and is_possible(reason, formed.shape):
             assert policy_of(formed, reason) == wanted
     assert may_be_dead_letter(formed) == ("dead_letter" in form)
-    assert is_compatible(formed, replace(kind, form=formed.shape))
+    assert is_compatible(formed, replace(kind, options=formed.shape))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,7 @@ def test_a_policy_is_a_word_of_the_form_where_there_are_such_values(
 def test_a_shape_that_holds_what_another_does_not_is_known(
     kind: ColumnType, reason: str, shape: str, *, held: bool
 ) -> None:
-    assert holds_all(replace(kind, form=shape), reason) == held
+    assert holds_all(replace(kind, options=shape), reason) == held
 
 
 def test_a_choice_is_for_its_types_alone() -> None:
@@ -126,7 +133,7 @@ def test_a_choice_is_for_its_types_alone() -> None:
         ("invalid_member",): [ColumnType(name="enum"), ColumnType(name="set")],
         ("json", "invalid_variant", "invalid_json"): [ColumnType(name="json")],
     }
-    assert set(CHOICES) == {choice for type_options in kinds for choice in type_options}
+    assert set(TYPE_OPTIONS) == {choice for type_options in kinds for choice in type_options}
     for type_options, each in kinds.items():
         assert [type_options] * len(each) == [type_options_of(kind) for kind in each]
 
@@ -173,11 +180,11 @@ def test_a_choice_stays_with_its_column_through_renames_and_is_in_edits_too() ->
 
     last = table.versions[-1].snapshot
     assert last is not None
-    assert {"id": "", "done": "boolean", "at": "text", "due": "text"} == {c.name: c.type.form for c in last.columns}
+    assert {"id": "", "done": "boolean", "at": "text", "due": "text"} == {c.name: c.type.options for c in last.columns}
     kinds = {edit.kind: edit for version in table.versions for edit in version.edits}
-    assert kinds["change_type"].new.form == kinds["change_type"].old.form == "text"
-    assert kinds["add_column"].column.type.form == "text"
-    assert kinds["create_table"].snapshot.columns[1].type.form == "boolean"
+    assert kinds["change_type"].new.options == kinds["change_type"].old.options == "text"
+    assert kinds["add_column"].column.type.options == "text"
+    assert kinds["create_table"].snapshot.columns[1].type.options == "boolean"
     # As text a value says how many digits its type has, so that old and new rows are not alike.
     assert [0, 0, 1, 1, 1] == [version.segment for version in table.versions]
     assert [0] * 5 == [version.segment for version in planned(NO_TYPE_OPTIONS, *STATEMENTS).versions]
@@ -198,7 +205,7 @@ def test_what_fixes_a_target_is_told_by_column() -> None:
         system_time_us=0,
         revision="",
     )
-    assert sorted(forms_of(plan).items()) == [
+    assert sorted(planned_type_options(plan).items()) == [
         ("1 bigint_unsigned", ""),
         ("2 tinyint1", "boolean"),
         ("3 zero_dates", ""),
@@ -210,16 +217,16 @@ def test_what_fixes_a_target_is_told_by_column() -> None:
     "old,new,expected",
     [
         (FLAG, ColumnType(name="int"), True),
-        (ColumnType(name="tinyint", length=1, form="boolean"), ColumnType(name="int"), False),
-        (ColumnType(name="int", unsigned=True), ColumnType(name="bigint", unsigned=True, form="int64"), True),
-        (ColumnType(name="int", unsigned=True), ColumnType(name="bigint", unsigned=True, form="text"), False),
-        (ColumnType(name="date", form="error"), ColumnType(name="date"), True),
-        (ColumnType(name="date", form="text"), ColumnType(name="date"), False),
-        (ColumnType(name="time", form="text"), ColumnType(name="time", fraction=3, form="text"), False),
+        (ColumnType(name="tinyint", length=1, options="boolean"), ColumnType(name="int"), False),
+        (ColumnType(name="int", unsigned=True), ColumnType(name="bigint", unsigned=True, options="int64"), True),
+        (ColumnType(name="int", unsigned=True), ColumnType(name="bigint", unsigned=True, options="text"), False),
+        (ColumnType(name="date", options="error"), ColumnType(name="date"), True),
+        (ColumnType(name="date", options="text"), ColumnType(name="date"), False),
+        (ColumnType(name="time", options="text"), ColumnType(name="time", fraction=3, options="text"), False),
         (ColumnType(name="bit", length=1), ColumnType(name="bit", length=8), False),
-        (ColumnType(name="json", form="variant"), ColumnType(name="longtext", charset="utf8mb4"), False),
-        (ColumnType(name="bit", length=1, form="binary"), ColumnType(name="bit", length=8), True),
-        (ColumnType(name="bit", length=1, form="binary"), ColumnType(name="bit", length=9), False),
+        (ColumnType(name="json", options="variant"), ColumnType(name="longtext", charset="utf8mb4"), False),
+        (ColumnType(name="bit", length=1, options="binary"), ColumnType(name="bit", length=8), True),
+        (ColumnType(name="bit", length=1, options="binary"), ColumnType(name="bit", length=9), False),
     ],
 )
 def test_values_in_other_forms_are_other_values(old: ColumnType, new: ColumnType, *, expected: bool) -> None:
@@ -229,17 +236,17 @@ def test_values_in_other_forms_are_other_values(old: ColumnType, new: ColumnType
 @pytest.mark.parametrize(
     "kind,initial,expected",
     [
-        (ColumnType(name="bigint", unsigned=True, form="int64"), "5", 5),
-        (ColumnType(name="bigint", unsigned=True, zerofill=True, form="text"), "005", "5"),
-        (ColumnType(name="tinyint", length=1, form="boolean"), "1", True),
-        (ColumnType(name="bit", length=1, form="binary"), "b'1'", b"\1"),
-        (ColumnType(name="date", form="text"), "0000-00-00", "0000-00-00"),
-        (ColumnType(name="json", form="variant"), "null", "null"),
-        (ColumnType(name="time", fraction=1, form="text"), "-00:00:01.5", "-00:00:01.5"),
-        (ColumnType(name="bigint", unsigned=True, form="int64"), str(2**63), None),
-        (ColumnType(name="tinyint", length=1, form="boolean"), "2", None),
-        (ColumnType(name="date", form="error"), "0000-00-00", None),
-        (ColumnType(name="datetime", form="error"), "0000-00-00 00:00:00", None),
+        (ColumnType(name="bigint", unsigned=True, options="int64"), "5", 5),
+        (ColumnType(name="bigint", unsigned=True, zerofill=True, options="text"), "005", "5"),
+        (ColumnType(name="tinyint", length=1, options="boolean"), "1", True),
+        (ColumnType(name="bit", length=1, options="binary"), "b'1'", b"\1"),
+        (ColumnType(name="date", options="text"), "0000-00-00", "0000-00-00"),
+        (ColumnType(name="json", options="variant"), "null", "null"),
+        (ColumnType(name="time", fraction=1, options="text"), "-00:00:01.5", "-00:00:01.5"),
+        (ColumnType(name="bigint", unsigned=True, options="int64"), str(2**63), None),
+        (ColumnType(name="tinyint", length=1, options="boolean"), "2", None),
+        (ColumnType(name="date", options="error"), "0000-00-00", None),
+        (ColumnType(name="datetime", options="error"), "0000-00-00 00:00:00", None),
     ],
 )
 def test_what_old_rows_read_in_an_added_column_has_its_form(kind: ColumnType, initial: str, expected: object) -> None:
@@ -254,9 +261,9 @@ def test_what_old_rows_read_in_an_added_column_has_its_form(kind: ColumnType, in
 @pytest.mark.parametrize(
     "kind,initial",
     [
-        (ColumnType(name="bigint", unsigned=True, form="int64 int64_overflow=null"), str(2**63)),
-        (ColumnType(name="tinyint", length=1, form="boolean invalid_boolean=dead_letter"), "2"),
-        (ColumnType(name="date", form="dead_letter"), "0000-00-00"),
+        (ColumnType(name="bigint", unsigned=True, options="int64 int64_overflow=null"), str(2**63)),
+        (ColumnType(name="tinyint", length=1, options="boolean invalid_boolean=dead_letter"), "2"),
+        (ColumnType(name="date", options="dead_letter"), "0000-00-00"),
     ],
 )
 def test_a_default_that_cannot_be_represented_is_null_where_the_policy_lets_it(kind: ColumnType, initial: str) -> None:
@@ -265,4 +272,4 @@ def test_a_default_that_cannot_be_represented_is_null_where_the_policy_lets_it(k
 
 def test_the_history_knows_no_forms() -> None:
     catalog = after(*STATEMENTS[:1], context=MYSQL)
-    assert {column.type.form for column in catalog.tables[ORDERS].columns} == {""}
+    assert {column.type.options for column in catalog.tables[ORDERS].columns} == {""}

@@ -23,13 +23,13 @@ from models.timelines import snapshot
 
 
 def kind(text: str) -> ColumnType:
-    """``name[(length | precision,scale | 'member',...)] [unsigned] [charset]``."""
+    """``name[(length | precision,scale | 'label',...)] [unsigned] [charset]``."""
     head, *rest = text.split(" ")
     name, _, inside = head.rstrip(")").partition("(")
     charset = next((word for word in rest if word != "unsigned"), None)
     made = ColumnType(name=name, unsigned="unsigned" in rest, charset=charset, collation=charset and f"{charset}_bin")
     if inside.startswith("'"):
-        return replace(made, members=tuple(member.strip("'") for member in inside.split(",")))
+        return replace(made, labels=tuple(label.strip("'") for label in inside.split(",")))
     if "," in inside:
         precision, scale = map(int, inside.split(","))
         return replace(made, precision=precision, scale=scale)
@@ -115,10 +115,10 @@ def test_type_changes_that_may_rewrite_a_value(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     "old,new",
     [
-        (ColumnType(name="date", form="text"), ColumnType(name="datetime", form="text")),
-        (ColumnType(name="tinyint", length=1, form="boolean"), kind("decimal(10,0)")),
-        (ColumnType(name="bigint", unsigned=True, form="int64"), kind("decimal(20,0)")),
-        (ColumnType(name="bigint", unsigned=True, form="text"), kind("decimal(20,0)")),
+        (ColumnType(name="date", options="text"), ColumnType(name="datetime", options="text")),
+        (ColumnType(name="tinyint", length=1, options="boolean"), kind("decimal(10,0)")),
+        (ColumnType(name="bigint", unsigned=True, options="int64"), kind("decimal(20,0)")),
+        (ColumnType(name="bigint", unsigned=True, options="text"), kind("decimal(20,0)")),
     ],
 )
 def test_values_in_forms_of_their_own_are_not_carried_to_another_kind(old: ColumnType, new: ColumnType) -> None:
@@ -127,7 +127,7 @@ def test_values_in_forms_of_their_own_are_not_carried_to_another_kind(old: Colum
 
 @pytest.mark.parametrize("policy", ["", "error", "dead_letter"])
 def test_a_date_that_is_none_is_null_as_a_time_too(policy: str) -> None:
-    assert is_compatible(ColumnType(name="date", form=policy), ColumnType(name="datetime", form=policy))
+    assert is_compatible(ColumnType(name="date", options=policy), ColumnType(name="datetime", options=policy))
 
 
 NUMBERS = [

@@ -29,7 +29,7 @@ CASES = [
     (ColumnType(name="time", fraction=3), pa.int64(), "time(3)"),
     (ColumnType(name="year", length=4), pa.int16(), "year(4)"),
     (ColumnType(name="varchar", length=9, charset="latin1"), pa.string(), "varchar(9)"),
-    (ColumnType(name="enum", members=("a", "it's", "x,y")), pa.string(), "enum('a','it''s','x,y')"),
+    (ColumnType(name="enum", labels=("a", "it's", "x,y")), pa.string(), "enum('a','it''s','x,y')"),
     (ColumnType(name="json"), pa.string(), "json"),
     (ColumnType(name="binary", length=16), pa.binary(), "binary(16)"),
     (ColumnType(name="geomcollection"), pa.binary(), "geomcollection"),

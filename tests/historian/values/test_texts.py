@@ -53,8 +53,8 @@ CASES: list[tuple[Column, Value]] = [
     (column("time", "00:00:00.000007", fraction=6), 7),
     (column("varchar", "", length=5), ""),
     (column("varchar", "0x41", length=5), "0x41"),
-    (column("enum", "b", members=("a", "b")), "b"),
-    (column("set", "a,b", members=("a", "b")), "a,b"),
+    (column("enum", "b", labels=("a", "b")), "b"),
+    (column("set", "a,b", labels=("a", "b")), "a,b"),
     (column("json", "null"), "null"),
     (column("binary", "0x41", length=3), b"A\0\0"),
     (column("binary", "", length=2), b"\0\0"),
@@ -128,7 +128,7 @@ def test_a_value_that_only_the_server_knows_is_refused() -> None:
         (ColumnType(name="decimal", precision=12, scale=3), "1.250", Decimal("1.250")),
         (ColumnType(name="bit", length=9), "b'101'", b"\x00\x05"),
         (ColumnType(name="float"), "0", 0.0),
-        (ColumnType(name="enum", members=("a", "b")), "b", "b"),
+        (ColumnType(name="enum", labels=("a", "b")), "b", "b"),
     ],
 )
 def test_a_column_that_an_insert_does_not_name_has_its_default(

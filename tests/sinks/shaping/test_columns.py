@@ -92,7 +92,7 @@ def test_a_mask_takes_the_place_of_every_value_but_null(kind: ColumnType, consta
         (ColumnType(name="year"), HASH),
         (ColumnType(name="date"), HASH),
         (ColumnType(name="bit", length=9), HASH),
-        (ColumnType(name="tinyint", length=1, form="boolean"), HASH),
+        (ColumnType(name="tinyint", length=1, options="boolean"), HASH),
         (INT, Action(kind="truncate", characters=1)),
         (BYTES, Action(kind="truncate", characters=1)),
         (INT, Action(kind="mask", text="****")),

@@ -117,7 +117,7 @@ def test_dead_letters_say_nothing_of_a_value_that_is_shaped(rules: Rules, told: 
     lab.insert("shop.t", {"id": 1, "d": None}, {"id": 2, "d": None})
     chunk = chunk_of(lab)
     said = [[0, "h2", "aa", "2024-02-30", "zero_dates"], [1, "h2", "bb", "0000-00-00", "zero_dates"]]
-    rows = chunk.rows.replace_schema_metadata({"letters": json.dumps(said), "nulled": '{"h2": 2}'})
+    rows = chunk.rows.replace_schema_metadata({"dead_letters": json.dumps(said), "nulled": '{"h2": 2}'})
     chunk = replace(chunk, rows=rows)
 
     found = shaped_chunk(chunk, written, shape(rules, "id", "d"))
@@ -133,7 +133,7 @@ def test_the_letter_of_a_row_that_is_filtered_goes_with_it() -> None:
     lab.insert("shop.t", {"id": 1, "d": None}, {"id": 2, "d": None})
     chunk = chunk_of(lab)
     said = json.dumps([[0, "h2", "aa", "x", "invalid_text"], [1, "h2", "bb", "y", "invalid_text"]])
-    rows = chunk.rows.replace_schema_metadata({"letters": said})
+    rows = chunk.rows.replace_schema_metadata({"dead_letters": said})
     chunk = replace(chunk, rows=rows)
 
     evaluated = EvaluatedRows(keep=pa.array([False, True]), computed={})

@@ -48,7 +48,10 @@ def lab_of_two() -> Lab:
 def told(one: Chunk) -> Chunk:
     """With marks of values that were none: of its last column but one, and of its first."""
     names = [name for name in one.rows.schema.names if name.startswith("h")]
-    marks = {"nulled": json.dumps({names[-2]: 1}), "letters": json.dumps([[0, names[0], "ff", "?", "invalid_text"]])}
+    marks = {
+        "nulled": json.dumps({names[-2]: 1}),
+        "dead_letters": json.dumps([[0, names[0], "ff", "?", "invalid_text"]]),
+    }
     return replace(one, rows=one.rows.replace_schema_metadata(marks))
 
 
@@ -68,7 +71,7 @@ def test_rows_have_the_one_tables_columns_and_heads_tell_of_them() -> None:
         made = head_of(one)
         assert replace(head, size_bytes=0) == replace(made, size_bytes=0)
     assert json.loads(seen.heads[1].nulled) == {"h2": 1}
-    assert [one["column"] for one in json.loads(seen.heads[1].letters)] == [3]
+    assert [one["column"] for one in json.loads(seen.heads[1].dead_letters)] == [3]
 
 
 def test_absent_columns_stay_with_their_columns() -> None:
@@ -77,7 +80,7 @@ def test_absent_columns_stay_with_their_columns() -> None:
     found, chunks, seen = grouped(lab)
     snapshot = found.plan.tables[0].versions[-1].snapshot
     assert snapshot is not None
-    assert [sorted(head.lacks) for head in seen.heads] == [sorted(lacking(one.rows)) for one in chunks]
+    assert [sorted(head.missing) for head in seen.heads] == [sorted(lacking(one.rows)) for one in chunks]
     partial = next(one for one in chunks if ABSENT in one.rows.schema.names)
     bits = marked(partial.rows, ABSENT, len(snapshot.columns))
     absent = [[c.name for c, bit in zip(snapshot.columns, row, strict=True) if bit] for row in bits]

@@ -16,6 +16,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ import pymysql
 from databases.server_builds import Build, Flavor, build
 from databases.server_data import copy_data, file_options, write_options
 
-__all__ = ["Server", "ServerError", "free_port", "server_at", "server_options", "start_server"]
+__all__ = ["Server", "ServerError", "free_port", "global_setting", "server_at", "server_options", "start_server"]
 
 USER = PASSWORD = "historian"
 START_S = 60
@@ -281,3 +283,14 @@ def free_port() -> int:
             probe.bind(("127.0.0.1", port))
             return port
     raise ServerError("no free port on 127.0.0.1")
+
+
+@contextmanager
+def global_setting(server: Server, name: str, value: str) -> Iterator[None]:
+    """The server has that setting meanwhile; *value* is SQL."""
+    ((before,),) = server.sql(f"SELECT @@GLOBAL.{name}")
+    server.sql(f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        server.sql(f"SET GLOBAL {name} = %s", before)

@@ -101,11 +101,11 @@ def _spelled(column: Column, value: Any, flavor: str) -> bytes:
         number = int(value) if isinstance(value, bool) else int.from_bytes(value, "big")
         return f"b'{number:0{kind.length}b}'".encode()
     if kind.name == "enum":
-        return str(kind.members.index(value) + 1 if value in kind.members else 0).encode()
+        return str(kind.labels.index(value) + 1 if value in kind.labels else 0).encode()
     if kind.name == "set":
         chosen = value.split(",") if value else []
-        number = sum(1 << kind.members.index(member) for member in chosen)
-        width = next(width for width in (1, 2, 3, 4, 8) if 8 * width >= len(kind.members))
+        number = sum(1 << kind.labels.index(label) for label in chosen)
+        width = next(width for width in (1, 2, 3, 4, 8) if 8 * width >= len(kind.labels))
         return f"b'{number:0{8 * width}b}'".encode()
     if kind.name == "json" and flavor == "mysql":
         # A document that is a text comes without its quotes.

@@ -17,7 +17,7 @@ __all__ = ["RandomLab"]
 
 _BIG = ColumnType(name="bigint")
 _WIDER = (_BIG, decimal(12, 2), ColumnType(name="double"))
-_DATE = ColumnType(name="date", form=DEAD_LETTER)
+_DATE = ColumnType(name="date", options=DEAD_LETTER)
 _COLUMNS = {"id": INT, "a": text(), "n": INT}
 
 
@@ -143,7 +143,7 @@ class RandomLab:
         chunks = self.lab.chunks[plan.number]
         for at, chunk in enumerate(chunks):
             if chunk.table_id == bag.table_id:
-                chunks[at] = replace(chunk, rows=chunk.rows.replace_schema_metadata({"letters": told}))
+                chunks[at] = replace(chunk, rows=chunk.rows.replace_schema_metadata({"dead_letters": told}))
 
     def _columns(self, name: str) -> list[str]:
         return [column.name for column in self.lab.catalog.tables[_table(self.lab, name)].columns]

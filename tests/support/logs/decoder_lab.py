@@ -49,7 +49,7 @@ def _type(row: Sequence[Any]) -> ColumnType:
         precision=precision if name == "decimal" else None,
         scale=scale if name == "decimal" else None,
         fraction=fraction or 0,
-        members=tuple(m.replace("''", "'") for m in MEMBER.findall(text)) if name in {"enum", "set"} else (),
+        labels=tuple(m.replace("''", "'") for m in MEMBER.findall(text)) if name in {"enum", "set"} else (),
         charset=charset,
         collation=collation,
     )

@@ -1,6 +1,11 @@
-"""One small file of a server's log with something of everything in it, to be damaged."""
+"""One small file of a server's log with something of everything in it, to be damaged; scripts of the recorded shop."""
 
 from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
 
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from databases.servers import Server
@@ -8,7 +13,9 @@ from logs.binlog_lab import only_place, planned_tables, run
 from logs.damage import Recording
 from logs.decoder_lab import log_end
 
-__all__ = ["recorded"]
+__all__ = ["recorded", "shop_script"]
+
+_SHOP = Path(__file__).parents[3] / "examples/shop"
 
 COLUMNS = """
     id INT PRIMARY KEY, ti TINYINT, mu MEDIUMINT UNSIGNED, bu BIGINT UNSIGNED, de DECIMAL(20, 6), d4 DECIMAL(65, 30),
@@ -75,3 +82,14 @@ def _packing(server: Server) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if server.name == "mysql57":
         return (), ()
     return ("SET SESSION binlog_transaction_compression = OFF",), ("SET SESSION binlog_transaction_compression = ON",)
+
+
+def shop_script(name: str) -> ModuleType:
+    """A module of examples/shop, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"shop_{name}", _SHOP / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

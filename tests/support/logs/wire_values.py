@@ -95,16 +95,16 @@ def _bit(draw: st.DrawFn) -> Column:
 
 
 @st.composite
-def _members(draw: st.DrawFn) -> Column:
+def _labels(draw: st.DrawFn) -> Column:
     if draw(st.booleans()):
         count = draw(st.sampled_from([1, 2, 255, 256, 300]))
         width = 1 if count < 256 else 2
         values = st.integers(0, count).map(lambda number: number.to_bytes(width, "little"))
-        return _column(254, bytes([247, width]), values, name="enum", members=MEMBERS[:count], charset="utf8mb4")
+        return _column(254, bytes([247, width]), values, name="enum", labels=MEMBERS[:count], charset="utf8mb4")
     count = draw(st.integers(1, 64))
     width = next(width for width in (1, 2, 3, 4, 8) if 8 * width >= count)
     values = st.integers(0, 2**count - 1).map(lambda number: number.to_bytes(width, "little"))
-    return _column(254, bytes([248, width]), values, name="set", members=MEMBERS[:count], charset="utf8mb4")
+    return _column(254, bytes([248, width]), values, name="set", labels=MEMBERS[:count], charset="utf8mb4")
 
 
 def _fractions(digits: int) -> st.SearchStrategy[bytes]:
@@ -237,5 +237,5 @@ def _json_container(document: Any) -> tuple[int, bytes]:
 
 def wire_columns() -> st.SearchStrategy[Column]:
     """A column, and what makes bytes of its values."""
-    makers = (_integer, _decimal, _float, _text, _blob, _binary, _bit, _members, _temporal, _json)
+    makers = (_integer, _decimal, _float, _text, _blob, _binary, _bit, _labels, _temporal, _json)
     return st.one_of(*(make() for make in makers))

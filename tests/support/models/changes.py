@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
-from historian.changelog.operations import Op
+from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
+from historian.schema.snapshots import Snapshot
+from historian.values.arrow_types import arrow_type
 
+WHEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
 KEY = ("k", "l")
 DATA = ("k", "l", "v", "w")
 SCHEMA = pa.schema(
@@ -71,3 +75,13 @@ def _key(random: Random) -> Row:
 
 def _rest(random: Random) -> Row:
     return random.choice((None, b"", b"\x00", b"x")), random.choice((None, 0.0, 0.5, -1.5))
+
+
+def appended(written: Snapshot, *rows: tuple[Any, ...]) -> pa.RecordBatch:
+    """Appended rows of *written*."""
+    count = len(rows)
+    system = [[0] * count, [WHEN] * count, [0] * count, list(range(count)), list(range(count))]
+    data = [[row[i] for row in rows] for i in range(len(written.columns))]
+    fields = [*CHUNK_COLUMNS, *(pa.field(physical_name(c.id), arrow_type(c.type)) for c in written.columns)]
+    arrays = [pa.array(values, field.type) for values, field in zip([*system, *data], fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

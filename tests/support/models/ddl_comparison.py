@@ -28,7 +28,7 @@ _DESCENDING = """SELECT DISTINCT table_schema, table_name FROM information_schem
 WHERE table_schema IN %s AND non_unique = 0 AND collation = 'D'"""
 
 _LOST = re.compile(r"(?:enum|set)\(.*\?|set\((?:.*,)?''[,)]")
-"""What servers print for a member, or a part of one, that is no text in its charset any more: a question mark, or nothing."""
+"""What servers print for a label, or a part of one, that is no text in its charset any more: a question mark, or nothing."""
 _OF_BYTES = re.compile(r"expected (?:enum|set)\([^)]*\\x")
 _BEYOND_ASCII = re.compile(r"0x(?:..)*[89A-F].(?:..)*")
 _SAID_OTHERWISE = re.compile(r"_\w+'|[xX]'|0x|N'")
@@ -134,7 +134,7 @@ class Comparison:
 
 
 def is_lost(finding: str) -> bool:
-    """Whether it tells of a member that is no text in its charset any more, which servers print as a question mark or nothing."""
+    """Whether it tells of a label that is no text in its charset any more, which servers print as a question mark or nothing."""
     return _LOST.search(finding) is not None or _OF_BYTES.search(finding) is not None
 
 
@@ -163,8 +163,8 @@ def _is_free(what: str, theirs: Any, column: Column, snapshot: Snapshot, flavor:
     if what == "extra" and column.default is None and theirs.startswith("DEFAULT_GENERATED"):
         ours = f"on update {column.on_update}" if column.on_update else ""
         return theirs.removeprefix("DEFAULT_GENERATED").lstrip() == ours  # stays when such a default is dropped
-    if what == "type" and ("x'" in theirs or _LOST.search(str(column.type)) or "\\x" in str(column.type.members)):
-        return True  # members that are no text
+    if what == "type" and ("x'" in theirs or _LOST.search(str(column.type)) or "\\x" in str(column.type.labels)):
+        return True  # labels that are no text
     return what == "default" and _is_free_default(theirs, column, flavor)
 
 

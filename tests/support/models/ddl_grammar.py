@@ -307,11 +307,11 @@ class DdlGrammar:
 
     def enumeration(self) -> str:
         if self.random.random() < 0.6:
-            members = self.random.sample(MEMBERS, self.random.randint(1, 4))
-            return f"ENUM({', '.join(members)}){self.charset_clause()}|{members[0]}"
-        members = self.random.sample(SET_MEMBERS, self.random.randint(1, 4))
-        default = ",".join(member[1:-1] for member in reversed(members))
-        return f"SET({','.join(members)}){self.charset_clause()}|'{default}'"
+            labels = self.random.sample(MEMBERS, self.random.randint(1, 4))
+            return f"ENUM({', '.join(labels)}){self.charset_clause()}|{labels[0]}"
+        labels = self.random.sample(SET_MEMBERS, self.random.randint(1, 4))
+        default = ",".join(label[1:-1] for label in reversed(labels))
+        return f"SET({','.join(labels)}){self.charset_clause()}|'{default}'"
 
     def other(self) -> str:
         own = (
@@ -608,7 +608,7 @@ def _is_misprinted(column: Column, *, plain: bool) -> bool:
     """
     if column.default is not None and (column.default_is_expression or column.default.startswith("0x")):
         return True
-    texts = (column.name, column.default or "", *column.type.members)
+    texts = (column.name, column.default or "", *column.type.labels)
     return plain and not all(text.isascii() and "\\" not in text and "\n" not in text for text in texts)
 
 

@@ -23,7 +23,7 @@ from models.ddl_text import described
 __all__ = ["Oracle"]
 
 _REFUSED = (
-    "damages the members",
+    "damages the labels",
     "gives it a size of its own",
     "may not find a long",
     "depends on a setting",
@@ -156,8 +156,8 @@ class Oracle:
             snapshot = self.catalog.tables.get(found.table)
             if snapshot is None:
                 continue
-            if any("\\x" in member for column in found.columns for member in column.members or ()):
-                continue  # members that are no text in their charset, which the server prints as question marks
+            if any("\\x" in label for column in found.columns for label in column.labels or ()):
+                continue  # labels that are no text in their charset, which the server prints as question marks
             self.mapped += 1
             difference = mismatch(snapshot, found.columns, self.comparison.form.flavor)
             if difference is not None:

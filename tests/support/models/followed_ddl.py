@@ -28,8 +28,8 @@ CONNECTION_LOST = (2006, 2013)
 _NOBODY = TableName("", "")
 
 _KNOWN = (
-    "damages the members",
-    "cannot say all members",
+    "damages the labels",
+    "cannot say all labels",
     "gives it a size of its own",
     "may not find a long",
     "depends on a setting",

@@ -37,10 +37,10 @@ def value_of(kind: int, metadata: bytes, column: ColumnType, take: Callable[[int
     if kind == 16:
         return raw == b"\1" if metadata == b"\1\0" else raw
     if column.name == "enum":
-        return ["", *column.members][int.from_bytes(raw, "little")]
+        return ["", *column.labels][int.from_bytes(raw, "little")]
     if column.name == "set":
         bits = int.from_bytes(raw, "little")
-        return ",".join(member for bit, member in enumerate(column.members) if bits >> bit & 1)
+        return ",".join(label for bit, label in enumerate(column.labels) if bits >> bit & 1)
     if column.charset in (None, "binary"):
         return raw.ljust(metadata[1], b"\0") if column.name == "binary" else raw
     return raw.decode(CODECS[column.charset])

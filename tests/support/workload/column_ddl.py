@@ -160,10 +160,10 @@ def move(work: Work) -> None:
 
 
 def append_member(work: Work) -> None:
-    column = work.rng.choice([c for c in work.shape.columns if c.type == "enum" and len(c.members) < 9])
-    members = ",".join("'" + m.replace("'", "''") + "'" for m in (*column.members, f"m{len(column.members)}"))
+    column = work.rng.choice([c for c in work.shape.columns if c.type == "enum" and len(c.labels) < 9])
+    labels = ",".join("'" + m.replace("'", "''") + "'" for m in (*column.labels, f"m{len(column.labels)}"))
     collate = column.sql_type.partition(") ")[2]
-    work.alter("modify enum", f"MODIFY {quoted(column.name)} {_restated(column, f'ENUM({members}) {collate}')}")
+    work.alter("modify enum", f"MODIFY {quoted(column.name)} {_restated(column, f'ENUM({labels}) {collate}')}")
 
 
 def several(work: Work) -> None:

@@ -45,7 +45,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(run=columns.move, fits=lambda work: bool(columns.movable(work))),
     Kind(
         run=columns.append_member,
-        fits=lambda work: any(c.type == "enum" and len(c.members) < 9 for c in work.shape.columns),
+        fits=lambda work: any(c.type == "enum" and len(c.labels) < 9 for c in work.shape.columns),
     ),
     Kind(run=columns.several, fits=lambda work: len(columns.droppable(work)) > 4),
     Kind(run=columns.keep_shape, fits=lambda work: work.definer.tables.is_narrow(work.table), narrow=True),

@@ -41,9 +41,9 @@ class ColumnShape:
         return "auto_increment" in self.extra
 
     @property
-    def members(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         """Of ENUM and SET."""
-        return tuple(member.replace("''", "'") for member in _MEMBER.findall(self.arguments))
+        return tuple(label.replace("''", "'") for label in _MEMBER.findall(self.arguments))
 
     @property
     def numbers(self) -> tuple[int, ...]:

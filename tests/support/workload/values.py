@@ -137,7 +137,7 @@ def _time_us(column: ColumnShape, rng: random.Random) -> int:
 
 
 def _set(column: ColumnShape, rng: random.Random) -> str:
-    return ",".join(member for member in column.members if rng.random() < 0.4)
+    return ",".join(label for label in column.labels if rng.random() < 0.4)
 
 
 def _document(rng: random.Random) -> str:
@@ -173,7 +173,7 @@ _MAKERS: dict[str, Callable[[ColumnShape, random.Random], Any]] = {
     "timestamp": _timestamp,
     "time": _time_us,
     "year": lambda _, rng: rng.choice((0, rng.randint(1901, 2155))),
-    "enum": lambda column, rng: rng.choice(column.members),
+    "enum": lambda column, rng: rng.choice(column.labels),
     "set": _set,
     "bit": lambda column, rng: rng.randrange(2 ** column.numbers[0]),
     "json": lambda _, rng: _document(rng),

@@ -47,7 +47,7 @@ class Cells:
         values: of fixed width, else the int32 offsets, one more than rows; ``data``: what the offsets point into.
         unrepresentable: values that became NULL, set by a finish; ``first_unrepresentable``: the row of the first.
         place: table, column and position of a row, for errors.
-        letters: rows whose values became dead letters, with the bytes of the log, the server's text and the reason; set by
+        dead_letters: rows whose values became dead letters, with the bytes of the log, the server's text and the reason; set by
             a finish.
     """
 
@@ -60,7 +60,7 @@ class Cells:
     place: Callable[[int], str]
     unrepresentable: int = 0
     first_unrepresentable: int = 0
-    letters: tuple[tuple[int, bytes, str, str], ...] = ()
+    dead_letters: tuple[tuple[int, bytes, str, str], ...] = ()
 
     @property
     def offsets(self) -> NDArray[np.int32]:

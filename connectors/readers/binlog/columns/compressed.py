@@ -1,7 +1,7 @@
 """Columns that MariaDB keeps compressed: what their values say once they are unpacked.
 
 Format: ``Field_longstr::compress`` in MariaDB's sql/field.cc. The empty value is no bytes. Else a first byte of 0 stands
-before plain data, and one from 0x81 on before deflated data: its lowest three bits are how many bytes the plain length has,
+before plain data, and one from 0x81 on before deflated data. Its lowest three bits are how many bytes the plain length has,
 which follows with the highest byte first, and 8 says that the deflated data have no zlib header.
 """
 

@@ -39,7 +39,7 @@ def lettered(name: str, texts: Finish, size_bytes: int, *, is_big: bool) -> Fini
                 kept[row] = False
                 raw = int(words[row]).to_bytes(size_bytes, "big" if is_big else "little")
                 letters.append((row, raw, text, "zero_dates"))
-        cells.letters = tuple(letters)
+        cells.dead_letters = tuple(letters)
         if letters:
             cells.unrepresentable, cells.first_unrepresentable = len(letters), letters[0][0]
         nulls = cells.rows - int(np.count_nonzero(kept))

@@ -28,7 +28,7 @@ def lose(cells: Cells, lost: Iterable[Lost], policy_of: Callable[[str], str]) ->
     for row, raw, text, reason in lost:
         rows.append(row)
         if policy_of(reason) == DEAD_LETTER:
-            cells.letters += ((row, raw, text, reason),)
+            cells.dead_letters += ((row, raw, text, reason),)
     if rows:
         cells.unrepresentable, cells.first_unrepresentable = cells.unrepresentable + len(rows), rows[0]
     return rows

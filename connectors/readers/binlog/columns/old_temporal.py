@@ -1,9 +1,9 @@
 """TIME, DATETIME and TIMESTAMP as servers kept them before MySQL 5.6, and MariaDB with ``mysql56_temporal_format=OFF``.
 
 Without fractional digits a value is decimal digits in a little-endian number (hhmmss; YYYYMMDDhhmmss), a TIMESTAMP its
-seconds. With them, which only MariaDB has here, it is a big-endian number in the unit of the last digit: of TIME and
-DATETIME parts packed with their ranges as factors (``pack_time``, ``Field_*_hires`` in MariaDB's sql/field.cc), TIME offset by
-the longest one; a TIMESTAMP is seconds and behind them its fraction.
+seconds. With them, which only MariaDB has here, it is a big-endian number in the unit of the last digit. Of TIME and
+DATETIME it is parts packed with their ranges as factors (``pack_time``, ``Field_*_hires`` in MariaDB's sql/field.cc), TIME offset by
+the longest one. A TIMESTAMP is seconds and behind them its fraction.
 """
 
 from __future__ import annotations

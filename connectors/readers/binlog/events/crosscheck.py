@@ -1,7 +1,7 @@
 """The check of every TABLE_MAP against the schema that the history says is in force.
 
 Without metadata the log tells types, their lengths and nullability; with ``binlog_row_metadata`` MINIMAL also signs and
-charsets, with FULL names, key and members. Whatever it tells must fit.
+charsets, with FULL names, key and labels. Whatever it tells must fit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _decimal(kind: ColumnType, _flavor: str) -> _Logged:
 
 
 def _set(kind: ColumnType, _flavor: str) -> _Logged:
-    size = (min(len(kind.members), 64) + 7) // 8
+    size = (min(len(kind.labels), 64) + 7) // 8
     return _C.SET, _C.SET << 8 | (size if size <= 4 else 8)
 
 
@@ -77,7 +77,7 @@ _LOGGED: dict[str, Callable[[ColumnType, str], _Logged]] = {
     "binary": lambda kind, _flavor: _fixed_text(_bytes(kind)),
     "varchar": lambda kind, _flavor: (_C.VARCHAR, _bytes(kind)),
     "varbinary": lambda kind, _flavor: (_C.VARCHAR, _bytes(kind)),
-    "enum": lambda kind, _flavor: (_C.ENUM, _C.ENUM << 8 | (1 if len(kind.members) < 256 else 2)),
+    "enum": lambda kind, _flavor: (_C.ENUM, _C.ENUM << 8 | (1 if len(kind.labels) < 256 else 2)),
     "set": _set,
     **{
         f"{size}{name}": _always(_C.BLOB, width)
@@ -134,8 +134,8 @@ def _differences(kind: ColumnType, mapped: MappedColumn, flavor: str) -> Iterato
         yield mapped.unsigned != kind.unsigned
     if mapped.charset is not None and (kind.charset is not None or kind.name in _BINARY):
         yield _charset(mapped.charset, flavor) != _canonical(kind.charset or "binary")
-    if mapped.members is not None:
-        yield mapped.members != kind.members
+    if mapped.labels is not None:
+        yield mapped.labels != kind.labels
     if mapped.dimension is not None:
         yield mapped.dimension != kind.length
     if mapped.geometry is not None:
@@ -192,7 +192,7 @@ class _Pair:
             _logged_text((mapped.type, mapped.metadata)),
             "unsigned" if mapped.unsigned else "",
             "" if mapped.charset is None else f"charset {_charset(mapped.charset, self._flavor)}",
-            "" if mapped.members is None else str(mapped.members),
+            "" if mapped.labels is None else str(mapped.labels),
             "" if mapped.dimension is None else f"of {mapped.dimension} numbers",
             "" if mapped.nullable else "NOT NULL",
             "INVISIBLE" if mapped.visible is False else "",

@@ -1,8 +1,8 @@
 """A table's schema out of a TABLE_MAP with FULL metadata, where a change of the table is not in the log.
 
-Rows behind such an event are read exactly: it says names, types, signs, charsets, members and key. It does not say what a
+Rows behind such an event are read exactly: it says names, types, signs, charsets, labels and key. It does not say what a
 change did to rows from before. So a column is the same one only by its name, with a type of its kind that holds its old
-values as they are; a column of another name, or of another type, is a new one.
+values as they are. A column of another name, or of another type, is a new one.
 """
 
 from __future__ import annotations
@@ -152,11 +152,11 @@ def _blob(mapped: MappedColumn, flavor: str) -> ColumnType | None:
     return _text(f"{size}text", None, mapped, flavor)
 
 
-def _members(name: str) -> Callable[[MappedColumn, str], ColumnType | None]:
+def _labels(name: str) -> Callable[[MappedColumn, str], ColumnType | None]:
     def make(mapped: MappedColumn, flavor: str) -> ColumnType | None:
-        if mapped.members is None or mapped.charset is None:
+        if mapped.labels is None or mapped.charset is None:
             return None
-        return replace(_text(name, None, mapped, flavor), members=mapped.members)
+        return replace(_text(name, None, mapped, flavor), labels=mapped.labels)
 
     return make
 
@@ -188,8 +188,8 @@ _TYPES: dict[int, Callable[[MappedColumn, str], ColumnType | None]] = {
     _C.STRING: _char,
     _C.BLOB: _blob,
     _C.JSON: _plain("json"),
-    _C.ENUM: _members("enum"),
-    _C.SET: _members("set"),
+    _C.ENUM: _labels("enum"),
+    _C.SET: _labels("set"),
     _C.GEOMETRY: _geometry,
     _C.VECTOR: _vector,
 }

@@ -2,7 +2,7 @@
 
 Codes and layouts: ``Query_event`` in MySQL's libs/mysql/binlog/event/statement_events.h and ``Query_log_event`` in
 MariaDB's sql/log_event.cc. MySQL writes the codes in ascending order, so that a reader may stop at the first one that
-it does not know, as its replicas do; MariaDB does not (131 stands before 4).
+it does not know, as its replicas do. MariaDB does not (131 stands before 4).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _WITH_CHARSET = {
     "mysql": _TEXT | {_C.VECTOR},
     "mariadb": _TEXT | {_C.GEOMETRY, _C.VARCHAR_COMPRESSED, _C.BLOB_COMPRESSED},
 }
-_WITH_MEMBERS = frozenset((_C.ENUM, _C.SET))
+_WITH_LABELS = frozenset((_C.ENUM, _C.SET))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class TableMap:
 def table_map(event: bytes | memoryview, flavor: str) -> TableMap:
     """Reads a TABLE_MAP event.
 
-    A column's ``metadata`` is the server's own number of it: for types of two bytes the first is the high one, except
+    A column's ``metadata`` is the server's own number of it. For types of two bytes the first is the high one, except
     VARCHAR and BIT, where it is the low one.
 
     Raises:
@@ -118,17 +118,17 @@ def _table_map(body: bytes, flavor: str) -> TableMap:
             raise IndexError(at + length)
         _read(kind, columns, body[at : at + length], flavor)
         at += length
-    columns = [_with_members_decoded(column, flavor) for column in columns]
+    columns = [_with_labels_decoded(column, flavor) for column in columns]
     return TableMap(number=number, table=TableName(*names), columns=tuple(columns))
 
 
-def _with_members_decoded(column: MappedColumn, flavor: str) -> MappedColumn:
+def _with_labels_decoded(column: MappedColumn, flavor: str) -> MappedColumn:
     """Members come before the charset that they are in: read as bytes (latin-1) first, decoded here."""
-    if column.members is None:
+    if column.labels is None:
         return column
     charset = "utf8mb4" if column.charset is None else collation(column.charset, flavor).charset
-    raw = [member.encode("latin-1") for member in column.members]
-    return replace(column, members=tuple(stored_label(member, charset, flavor) for member in raw))
+    raw = [label.encode("latin-1") for label in column.labels]
+    return replace(column, labels=tuple(stored_label(label, charset, flavor) for label in raw))
 
 
 def _columns(types: bytes, metadata: bytes) -> Iterator[MappedColumn]:
@@ -199,17 +199,17 @@ def _names(columns: _Columns, data: bytes) -> None:
         at += length
 
 
-def _members(kind: int) -> Callable[[_Columns, bytes], None]:
+def _labels(kind: int) -> Callable[[_Columns, bytes], None]:
     def read(columns: _Columns, data: bytes) -> None:
         at = 0
         for index in _of(columns, frozenset((kind,))):
             count, at = packed_integer(data, at)
-            members: list[str] = []
+            labels: list[str] = []
             for _ in range(count):
                 length, at = packed_integer(data, at)
-                members.append(data[at : at + length].decode("latin-1"))
+                labels.append(data[at : at + length].decode("latin-1"))
                 at += length
-            columns[index] = replace(columns[index], members=tuple(members))
+            columns[index] = replace(columns[index], labels=tuple(labels))
 
     return read
 
@@ -241,8 +241,8 @@ def _visibility(columns: _Columns, data: bytes) -> None:
 _FIELDS: dict[int, Callable[[_Columns, bytes], None]] = {
     1: _signedness,
     4: _names,
-    5: _members(_C.SET),
-    6: _members(_C.ENUM),
+    5: _labels(_C.SET),
+    6: _labels(_C.ENUM),
     7: _shapes,
     8: _primary_key(1),
     9: _primary_key(2),
@@ -254,6 +254,6 @@ _CHARSET_FIELDS = {2: _default_charset, 3: _column_charsets, 10: _default_charse
 
 def _read(kind: int, columns: _Columns, data: bytes, flavor: str) -> None:
     if kind in _CHARSET_FIELDS:
-        _CHARSET_FIELDS[kind](columns, _WITH_MEMBERS if kind >= 10 else _WITH_CHARSET[flavor], data)
+        _CHARSET_FIELDS[kind](columns, _WITH_LABELS if kind >= 10 else _WITH_CHARSET[flavor], data)
     elif kind in _FIELDS:
         _FIELDS[kind](columns, data)

@@ -220,13 +220,13 @@ class TableBuilder:
             fields.append(pa.field(name, step.arrow))
             if cells.unrepresentable:
                 nulled[name] = cells.unrepresentable
-            letters += [(row, name, raw.hex(), text, reason) for row, raw, text, reason in cells.letters]
+            letters += [(row, name, raw.hex(), text, reason) for row, raw, text, reason in cells.dead_letters]
         for name, bitmaps in ({} if flags is None else flags.columns()).items():
             arrays.append(bitmaps)
             fields.append(pa.field(name, bitmaps.type))
         self._wanted_rows = max(rows, _FIRST_ROWS)
         self.clear()
-        told = (("nulled", nulled), ("letters", letters))
+        told = (("nulled", nulled), ("dead_letters", letters))
         metadata = {what.encode(): json.dumps(value).encode() for what, value in told if value}
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata or None))
 

@@ -1,6 +1,6 @@
 """Of the rows that MariaDB logs of a system-versioned table, those that are current.
 
-An UPDATE is logged as the UPDATE of the current row and the INSERT of the row from before, a DELETE as the UPDATE that sets the
+An UPDATE is logged as the UPDATE of the current row and the INSERT of the row from before. A DELETE as the UPDATE that sets the
 row's end, and DELETE HISTORY as a DELETE. A current row ends at the last moment that the server's TIMESTAMP can hold.
 """
 

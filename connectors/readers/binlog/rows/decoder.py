@@ -49,7 +49,7 @@ _JSON_WITH_POINT = 80000  # the first version that prints whole doubles as such
 class RangeDecoder:
     """Turns the windows of one range of a log into chunks of the tables asked for.
 
-    A chunk ends where it is full, where its table's version or segment changes, where all unfinished chunks together
+    A chunk ends where it is full, where its table's version or segment changes. It ends too where all unfinished chunks together
     exceed four full ones, where the file changes, and at the end. None of that depends on how the range is cut into
     windows, so reading a range again gives the same chunks.
 

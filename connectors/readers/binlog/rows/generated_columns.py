@@ -19,7 +19,7 @@ def generated_from(snapshot: Snapshot, flavor: str, *, hidden: int) -> NDArray[n
     """A bitmap a column: those that a generated column which images may lack is computed from. None: there is no such column.
 
     MySQL logs a generated column wherever a column that it comes from is logged. MariaDB up to 11.8.6 logs a virtual one only
-    with whole images; 11.8.9 leaves stored ones out as well, and both out of whole images too, of UPDATE, DELETE and REPLACE.
+    with whole images. 11.8.9 leaves stored ones out as well, and both out of whole images too, of UPDATE, DELETE and REPLACE.
     A column with unknown sources may come from all. *hidden* columns that images have behind those of *snapshot* are computed
     from none, nor are those that say when a row was current.
     """

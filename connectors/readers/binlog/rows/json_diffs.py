@@ -1,7 +1,7 @@
 """Partial updates of JSON columns: the diffs of a PARTIAL_UPDATE_ROWS event applied to the document before.
 
 Documents are in MySQL's binary form (sql-common/json_binary.h), diffs in that of ``Json_diff::write_to``
-(sql-common/json_diff.cc): an operation's byte, a path as text, and for all but REMOVE a value. What a diff does is what
+(sql-common/json_diff.cc). A diff is an operation's byte, a path as text, and for all but REMOVE a value. What a diff does is what
 ``apply_json_diffs`` (sql/json_diff.cc) does. Values that no diff goes through stay the bytes that they are.
 """
 

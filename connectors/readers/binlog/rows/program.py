@@ -235,10 +235,10 @@ def _varying(case: _Case) -> Step:
     return Step(kind=at.TEXT, size=size, meta=padded, width=0, arrow=kind, finish=finish)
 
 
-def _members(case: _Case) -> Step:
+def _labels(case: _Case) -> Step:
     size = case.wire.metadata & 0xFF
     make = enum if case.type.name == "enum" else flags
-    finish = make(case.type.members, size, case.policy("invalid_member"))
+    finish = make(case.type.labels, size, case.policy("invalid_member"))
     return Step(kind=at.WORD, size=size, width=8, arrow=pa.string(), finish=finish)
 
 
@@ -246,7 +246,7 @@ _MAKERS: dict[str, Callable[[_Case], Step]] = {
     **dict.fromkeys(_INTEGERS, _integer),
     **dict.fromkeys(("float", "double"), _float),
     **dict.fromkeys(_TEMPORAL, _temporal),
-    **dict.fromkeys(("enum", "set"), _members),
+    **dict.fromkeys(("enum", "set"), _labels),
     "decimal": _decimal,
     "bit": _bit,
     "year": lambda _: Step(kind=at.YEAR, size=1, width=2, arrow=pa.int16(), finish=arrow.plain),
@@ -261,7 +261,7 @@ def program(snapshot: Snapshot, wire: tuple[MappedColumn, ...], *, style: Style)
     """The steps of *snapshot*'s columns, in order; *wire* is a TABLE_MAP's columns that fit it, hidden ones at its end.
 
     A virtual generated column stands in the row image like any other, on every server tried (MySQL 5.7, 8.0, 9.7,
-    MariaDB 10.11 and 11.8); the hidden column behind a functional index does not.
+    MariaDB 10.11 and 11.8). The hidden column behind a functional index does not.
 
     Raises:
         ValueUnrepresentable: a column type or character set that is not read yet.

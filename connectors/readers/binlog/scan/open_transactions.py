@@ -1,9 +1,8 @@
 """Transactions whose rows may come later, or not at all: prepared XA transactions, and parts that were rolled back.
 
 What MySQL and MariaDB write of an XA transaction is ``XA START`` (MariaDB: a flag of the GTID event), its events,
-``XA END`` and an XA_PREPARE event; ``XA COMMIT`` or ``XA ROLLBACK`` follow as transactions of their own. A transaction that
-cannot be taken back whole (it created a temporary table, say, or MariaDB has written to a table without transactions
-beside it) is logged with the ROLLBACK that ends it, and with each ROLLBACK TO a savepoint.
+``XA END`` and an XA_PREPARE event. ``XA COMMIT`` or ``XA ROLLBACK`` follow as transactions of their own. A transaction that
+cannot be taken back whole is logged with its ROLLBACK and each ROLLBACK TO a savepoint.
 """
 
 from __future__ import annotations

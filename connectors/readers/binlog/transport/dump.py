@@ -132,8 +132,7 @@ class Dump:
 
         With *waits_as* it goes on for ever, and holds the user lock of that name, by which it can be found and ended.
 
-        The protocol has four bytes for an offset. Beyond them the dump starts at the last event that they can name, as far as
-        that is known, else at the file's first one, and what comes before *offset* is passed over.
+        The protocol has four bytes for an offset. Beyond them the dump starts at the last event that they can name, else at the file's first one, and what comes before *offset* is passed over.
         """
         self._where = f"{file}:{offset}"
         if not self.may_start(offset):

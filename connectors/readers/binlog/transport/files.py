@@ -1,6 +1,6 @@
 """Binlog files on disk: their order, their first events, and windows of what stands in them.
 
-The file format is a magic of four bytes, then events that follow each other; the first one describes all others
+The file format is a magic of four bytes, then events that follow each other. The first one describes all others
 (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html).
 """
 
@@ -69,7 +69,7 @@ def list_files(paths: Iterable[Path]) -> tuple[LogFile, ...]:
     """The binlog files among *paths*, and in those that are directories, in the log's order.
 
     In a directory only files with the magic bytes and a number at the end of their name count, so an index file or data
-    beside them do no harm; a damaged file that is called like those counts too, and so does a file named by itself.
+    beside them do no harm. A damaged file that is called like those counts too, and so does a file named by itself.
     Where one that is named by itself has no number, all have to be named so: they count in the order given, and each has the
     number of its place: ``copy.000001``, called after the first of them.
 

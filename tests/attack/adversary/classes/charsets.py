@@ -1,4 +1,4 @@
-"""Clients of every charset: bytes of statements that only their charset explains, in members, defaults, names and comments."""
+"""Clients of every charset: bytes of statements that only their charset explains, in labels, defaults, names and comments."""
 
 from __future__ import annotations
 

@@ -215,10 +215,10 @@ def test_convert_to_default_means_another_database_to_each_server() -> None:
         assert table(catalog, "x.t") == [f"a char(1) {expected}"]
 
 
-def test_convert_of_members_that_change_their_bytes_is_refused() -> None:
+def test_convert_of_labels_that_change_their_bytes_is_refused() -> None:
     found = resolved("ALTER TABLE t CONVERT TO CHARSET utf8mb4", "CREATE TABLE t (a SET('é') CHARSET latin1)")
     assert found.kind == "not_understood"
-    assert "damages the members" in found.reason
+    assert "damages the labels" in found.reason
 
 
 def test_not_null_follows_a_key_that_is_added() -> None:

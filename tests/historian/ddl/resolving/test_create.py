@@ -311,7 +311,7 @@ def test_labels_have_question_marks_for_what_their_charset_does_not_have() -> No
         "CREATE TABLE t (a ENUM('é', 'xй') CHARACTER SET latin1, b SET('é ', 'y') CHARACTER SET ascii)"
     ).tables
     a, b = tables[TableName("shop", "t")].columns
-    assert (a.type.members, b.type.members) == (("é", "x?"), ("?", "y"))
+    assert (a.type.labels, b.type.labels) == (("é", "x?"), ("?", "y"))
 
 
 def test_labels_of_bytes_keep_their_blanks() -> None:
@@ -319,7 +319,7 @@ def test_labels_of_bytes_keep_their_blanks() -> None:
         "CREATE TABLE t (a ENUM('x', 'x ', 'é') CHARACTER SET binary, b SET('a', 'a ')) CHARACTER SET binary"
     ).tables
     a, b = tables[TableName("shop", "t")].columns
-    assert (a.type.members, b.type.members) == (("x", "x ", "é"), ("a", "a "))
+    assert (a.type.labels, b.type.labels) == (("x", "x ", "é"), ("a", "a "))
 
 
 @pytest.mark.parametrize("literal", ["x'c3a9'", "0xC3A9", "b'1100001110101001'"])
@@ -328,7 +328,7 @@ def test_labels_may_be_binary_literals_in_the_columns_charset(literal: str) -> N
         f"CREATE TABLE t (a ENUM({literal}, 'b') CHARACTER SET utf8mb4, b ENUM({literal}) CHARACTER SET latin1)"
     ).tables
     a, b = tables[TableName("shop", "t")].columns
-    assert (a.type.members, b.type.members) == (("é", "b"), ("Ã©",))
+    assert (a.type.labels, b.type.labels) == (("é", "b"), ("Ã©",))
 
 
 def test_lower_case_names() -> None:

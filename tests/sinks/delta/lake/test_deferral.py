@@ -156,7 +156,7 @@ def test_a_plan_without_log_and_one_that_stops_the_table_take_up_what_waits(pace
 
 def test_rows_that_a_changelog_holds_otherwise_than_the_log_do_not_wait(pace: Pace) -> None:
     lab = pace.lab
-    lab.create("shop.v", {"id": INT, "doc": replace(ColumnType(name="json"), form="variant")})
+    lab.create("shop.v", {"id": INT, "doc": replace(ColumnType(name="json"), options="variant")})
     lab.create("shop.p", {"id": INT, "a": text(), "b": text()})
     lab.insert("shop.p", {"id": 1, "a": "a", "b": "b"})
     pace.every |= {"x": 100, "v": 100, "p": 100}

@@ -210,7 +210,7 @@ def test_values_are_copied_as_they_are(spark: SparkSession, tmp_path: Path, monk
     lab = Lab()
     lake = HeldLake(spark, tmp_path / "lake", lab)
     kinds = {
-        "doc": ColumnType(name="json", form="variant"),
+        "doc": ColumnType(name="json", options="variant"),
         "instant": ColumnType(name="timestamp", fraction=6),
         "local": ColumnType(name="datetime", fraction=6),
         "number": decimal(38, 10),

@@ -76,7 +76,7 @@ SHOWN = (
     *(parsed(name) for name in ("float", "double", "date", "datetime", "datetime(6)", "timestamp", "timestamp(6)")),
     *(parsed(name) for name in ("time", "time(6)", "year", "bit(1)", "bit(9)", "bit(16)")),
     *(_text("char", 20), _text("varchar", 20), _text("varchar", 20, "latin1"), _text("varchar", 60), _text("text")),
-    *(replace(_text("enum"), members=members) for members in (("a", "b"), ("a", "b", "c"))),
+    *(replace(_text("enum"), labels=labels) for labels in (("a", "b"), ("a", "b", "c"))),
     *(parsed(name) for name in ("json", "binary(8)", "varbinary(8)", "varbinary(60)", "blob", "point", "geometry")),
 )
 """The types of the page's table."""
@@ -96,8 +96,8 @@ _KINDS = ("widen_type", "attributes")
 
 
 def _named(kind: ColumnType) -> str:
-    members = "(" + ",".join(f"'{member}'" for member in kind.members) + ")" if kind.members else ""
-    name = f"{kind.name.upper()}{members}" if members else re.sub(r"^[a-z ]+| unsigned", _upper, str(kind))
+    labels = "(" + ",".join(f"'{label}'" for label in kind.labels) + ")" if kind.labels else ""
+    name = f"{kind.name.upper()}{labels}" if labels else re.sub(r"^[a-z ]+| unsigned", _upper, str(kind))
     return f"{name}{' CHARACTER SET latin1' if kind.charset == 'latin1' else ''}"
 
 

@@ -77,7 +77,7 @@ def test_a_type_that_does_not_widen_stops_the_table() -> None:
 
 
 def test_text_does_not_become_variant_nor_back() -> None:
-    forms = [_snapshot((1, "doc", ColumnType(name="json", form=form))) for form in ("", "variant")]
+    forms = [_snapshot((1, "doc", ColumnType(name="json", options=form))) for form in ("", "variant")]
 
     assert ["doc string h1", "doc variant h1"] == [_told(mirror_schema(None, s))[0] for s in forms]
     for old, new in (forms, forms[::-1]):

@@ -17,7 +17,7 @@ from sinks.delta.rewrite import held_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DOC = ColumnType(name="json", form="variant")
+DOC = ColumnType(name="json", options="variant")
 BIG = '{"n": 18446744073709551615, "price": 1.10, "é😀": ["x", null, {"b": 1, "a": [true]}]}'
 
 

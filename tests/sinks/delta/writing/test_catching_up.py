@@ -143,7 +143,7 @@ def test_what_waits_is_taken_up_before_a_statement(spark: SparkSession, tmp_path
     lake.check_all()
 
 
-def test_tables_wait_together_behind_the_longest_cadence(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_wait_together_behind_the_longest_deferral(spark: SparkSession, tmp_path: Path) -> None:
     """The one that waits longest takes the others with it; they do not take it."""
     every = (("shop.t", (("mirror_every_us", 2),)), ("shop.u", (("mirror_every_us", 5),)))
     lake = _lake(spark, tmp_path, tables=every)
@@ -384,7 +384,7 @@ def test_tables_with_rules_keys_and_decisions_take_up_rows(spark: SparkSession, 
     assert {} == lake.stopped()
 
 
-def test_a_cadence_needs_a_changelog(tmp_path: Path) -> None:
+def test_a_deferral_needs_a_changelog(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"expected a changelog.*mirror_every"):
         DeltaSettings(path=str(tmp_path), changelog=None, mirror_every_us=5)
     with pytest.raises(ConfigError, match=r"expected a changelog.*tables\['shop.t'\].mirror_every"):

@@ -143,7 +143,7 @@ def _file_offset(expected, following, size):
 def find_in_packets(state, buffer, fill, starts, ends, offsets, room, checksum):
     """Finds whole events in MySQL packets from the state's place up to index *fill*.
 
-    A packet is 3 bytes of length, one of sequence, then for an event a zero byte before it; 0xFF begins an error, 0xFE
+    A packet is 3 bytes of length, one of sequence, then for an event a zero byte before it. 0xFF begins an error, 0xFE
     with fewer than 9 bytes ends the dump. An event of 16 MB and more comes in several packets and is joined in place.
     """
     at = load_i64(state + 8 * AT)

@@ -1,6 +1,6 @@
 """GTID events of both servers, taken apart into words that sources are compared by.
 
-MySQL's GTID and ANONYMOUS_GTID have fields at fixed places; GTID_TAGGED (8.3) is a message of its serialization library
+MySQL's GTID and ANONYMOUS_GTID have fields at fixed places. GTID_TAGGED (8.3) is a message of its serialization library
 (libs/mysql/serialization/readme.md): version, size and last field that must be known, then each field behind its
 number. Integers have as many bytes more as their first byte has ones at its low end.
 """

@@ -1,8 +1,8 @@
 """Events that hold others compressed: found, measured, and put back among the plain events of their window.
 
 MySQL's TRANSACTION_PAYLOAD holds the events of a transaction (``Transaction_payload_event``,
-libs/mysql/binlog/event/codecs/binary.cpp): fields of type, length and value up to a type 0, all packed integers, then
-the compressed bytes. MariaDB compresses one event at a time (``binlog_buf_compress``, sql/log_event.cc): the text of a
+libs/mysql/binlog/event/codecs/binary.cpp). They are fields of type, length and value up to a type 0, all packed integers, then
+the compressed bytes. MariaDB compresses one event at a time (``binlog_buf_compress``, sql/log_event.cc). The text of a
 QUERY, or the images of a row event, are a byte (0x80, algorithm, bytes of length), the length, and what zlib made.
 """
 

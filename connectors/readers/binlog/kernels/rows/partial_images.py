@@ -1,7 +1,7 @@
 """Row images that lack columns, made whole so that they are taken like any other.
 
 A whole image is written to memory of the caller's: a NULL bitmap of all columns, then their values. A column that an
-UPDATE's after image lacks has the value of the before image where that has it; one that neither has is NULL there, and
+UPDATE's after image lacks has the value of the before image where that has it. One that neither has is NULL there, and
 marked as absent in the row's flags.
 """
 

@@ -1,6 +1,6 @@
 """Latin-1 text into UTF-8, eight characters at a time, where the processor has a shuffle of bytes by a register.
 
-Each character becomes two bytes, and a shuffle takes the second ones of ASCII out, as in Keiser and Lemire, Transcoding
+Each character becomes two bytes, and a shuffle takes the second ones of ASCII out. So do Keiser and Lemire, Transcoding
 billions of Unicode characters per second with SIMD instructions (2022).
 """
 
@@ -116,5 +116,5 @@ latin1_run: Callable[[int, int, int, int], int] = _make(_latin1_run)
 """Converts up to *words* times eight characters at *start*, up to a word that holds one from 0x80 to 0x9F.
 
 *table* is the address of :func:`shuffles`. The result holds the number of words in its upper half, that of the UTF-8
-bytes at *out* in its lower half; behind these, up to ``STORED_BYTES`` less eight hold anything.
+bytes at *out* in its lower half. Behind these, up to ``STORED_BYTES`` less eight hold anything.
 """

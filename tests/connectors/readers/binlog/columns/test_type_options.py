@@ -46,7 +46,7 @@ def formed(types: list[WireType], *forms: str, name: str = "t") -> Snapshot:
     """A table of an INT key and these columns, in these forms."""
     snapshot = snapshot_of([INT, *types], name=TableName("db", name))
     columns = zip(snapshot.columns[1:], forms, strict=True)
-    kept = tuple(replace(column, type=replace(column.type, form=form)) for column, form in columns)
+    kept = tuple(replace(column, type=replace(column.type, options=form)) for column, form in columns)
     return replace(snapshot, columns=(snapshot.columns[0], *kept))
 
 
@@ -90,7 +90,7 @@ def test_values_have_the_chosen_form(server: Server) -> None:
         cursor.execute(f"DROP DATABASE {DATABASE}")
     forms = [form for form, _ in COLUMNS.values()]
     columns = zip(snapshot.columns[1:], forms, strict=True)
-    kept = (replace(column, type=replace(column.type, form=form)) for column, form in columns)
+    kept = (replace(column, type=replace(column.type, options=form)) for column, form in columns)
     snapshot = replace(snapshot, columns=(snapshot.columns[0], *kept))
 
     found = [row[2:] for row in changes(decode(server, planned(snapshot), since), snapshot)]
@@ -123,19 +123,19 @@ def test_what_the_form_cannot_hold_is_an_error_that_names_column_and_transaction
 
 
 ENUM = WireType(
-    type=ColumnType(name="enum", members=("a", "b"), charset="utf8mb4"),
+    type=ColumnType(name="enum", labels=("a", "b"), charset="utf8mb4"),
     code=254,
     metadata=b"\xf7\x01",
     encode=lambda value: value.to_bytes(1, "little"),
 )
 SET = WireType(
-    type=ColumnType(name="set", members=tuple(f"m{at}" for at in range(9)), charset="utf8mb4"),
+    type=ColumnType(name="set", labels=tuple(f"m{at}" for at in range(9)), charset="utf8mb4"),
     code=254,
     metadata=b"\xf8\x02",
     encode=lambda value: value.to_bytes(2, "little"),
 )
 FULL_SET = WireType(
-    type=ColumnType(name="set", members=tuple(f"m{at}" for at in range(64)), charset="utf8mb4"),
+    type=ColumnType(name="set", labels=tuple(f"m{at}" for at in range(64)), charset="utf8mb4"),
     code=254,
     metadata=b"\xf8\x08",
     encode=lambda value: value.to_bytes(8, "little"),
@@ -244,7 +244,7 @@ def test_a_zero_date_in_a_primary_key_is_an_error_unless_it_is_text() -> None:
     (row,) = changes(decode_events(events, snapshot_of(types, key=0)), snapshot_of(types))
     assert row == ("+A", None, 1)
     text = snapshot_of(types)
-    text = replace(text, columns=(replace(text.columns[0], type=replace(DATE.type, form="text")), text.columns[1]))
+    text = replace(text, columns=(replace(text.columns[0], type=replace(DATE.type, options="text")), text.columns[1]))
     (row,) = changes(decode_events(events, text), text)
     assert row == ("+A", "0000-00-00", 1)
 
@@ -354,7 +354,7 @@ def test_letters_are_the_servers_own_text(server: Server) -> None:
             cursor.execute(f"INSERT INTO {DATABASE}.t VALUES ({number}, '{day}', '{day} 01:02:03.125', {moment})")
         table = capture(server, DATABASE, "t")
         formed_columns = tuple(
-            column if column.name == "k" else replace(column, type=replace(column.type, form="dead_letter"))
+            column if column.name == "k" else replace(column, type=replace(column.type, options="dead_letter"))
             for column in table.columns
         )
         table = replace(table, columns=formed_columns)

@@ -41,7 +41,7 @@ def _mapped(
         name=name,
         unsigned=kind.unsigned,
         charset=charset,
-        members=kind.members or None,
+        labels=kind.labels or None,
         primary_key=key or None,
     )
 

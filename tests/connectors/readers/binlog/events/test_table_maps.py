@@ -88,11 +88,11 @@ def test_a_key_with_prefixes_names_a_length_behind_each_column() -> None:
     assert [column.primary_key for column in found] == [False, True, True]
 
 
-def test_members_are_in_their_columns_charset() -> None:
+def test_labels_are_in_their_columns_charset() -> None:
     types = bytes([C.STRING, C.STRING, C.STRING])
-    members = field(5, b"\2\1q\1r") + field(6, b"\1\2\xc3\xa4\2\1\xe4\1x")
-    found = columns(types, b"\xf7\1\xf8\1\xf7\1", members, field(11, b"\x2d\x2d\x08"))
-    assert [column.members for column in found] == [("\u00e4",), ("q", "r"), ("\u00e4", "x")]
+    labels = field(5, b"\2\1q\1r") + field(6, b"\1\2\xc3\xa4\2\1\xe4\1x")
+    found = columns(types, b"\xf7\1\xf8\1\xf7\1", labels, field(11, b"\x2d\x2d\x08"))
+    assert [column.labels for column in found] == [("\u00e4",), ("q", "r"), ("\u00e4", "x")]
 
 
 def test_fields_that_are_not_known_are_left_alone() -> None:
