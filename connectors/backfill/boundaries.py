@@ -148,7 +148,7 @@ def _step(cursor: Cursor, key: SplitKey, after: Key | None, rows: int) -> Key | 
 
 def _step_in_labels(cursor: Cursor, key: SplitKey, after: Key | None, rows: int) -> Key | None:
     """The same, but no further than the end of a label: MySQL 5.7 scans the index from its beginning where a range is over several."""
-    for number in range(0 if after is None else int(after[0]), len(key.columns[0].type.members) + 1):
+    for number in range(0 if after is None else int(after[0]), len(key.columns[0].type.labels) + 1):
         condition = within_first(key, number, after[1:] if after is not None and after[0] == number else None)
         found = _probe(cursor, key, condition, rows - 1) or _probe(cursor, key, condition, 0, last=True)
         if found is not None:

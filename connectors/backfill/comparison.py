@@ -139,7 +139,7 @@ def _binary(values: pa.Array, _: ColumnType, bound: KeyValue) -> Signs:
 
 
 def _labels(values: pa.Array, kind: ColumnType, bound: KeyValue) -> Signs:
-    numbers = pc.index_in(values, pa.array(("", *kind.members), pa.string()))
+    numbers = pc.index_in(values, pa.array(("", *kind.labels), pa.string()))
     if numbers.null_count:
         raise ValueUnrepresentable("a label that the schema does not have", where=str(kind))
     return _numbers(numbers, kind, bound)

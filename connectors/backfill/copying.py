@@ -51,11 +51,13 @@ class Copier:
     """Gives plans the rows that they copy; implements :class:`connectors.tracking.copier.Copier`.
 
     Args:
+        tracker: that makes the plans.
         address: of the server, or of a replica with the same log.
         limits: how much is copied at a time.
     """
 
-    def __init__(self, address: ServerAddress, limits: CopyLimits) -> None:
+    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits) -> None:
+        self._tracker = tracker
         self._address = address
         self._limits = limits
         self._pace = Pace(limits.rows_per_s)
@@ -72,30 +74,29 @@ class Copier:
         """Whether they may be copied now, as the limits say."""
         return self._pace.is_free()
 
-    def with_copies(self, tracker: Tracker, plan: Plan, begun: Collection[int]) -> CopyingPlan:
+    def with_copies(self, plan: Plan, begun: Collection[int]) -> CopyingPlan:
         """*plan* with what it copies; it is not stored yet.
 
         Args:
-            tracker: whose history and reader have come to the plan's end.
-            plan: behind all that is stored.
+            plan: behind all that is stored; the tracker's history has come to its end.
             begun: ids of tables whose copy begins with it.
 
         Raises:
             SourceError: rows cannot be read as of a position.
             ConnectionLost: the server does not answer.
         """
-        progress = {**tracker.store.copies(), **dict.fromkeys(begun)}
+        progress = {**self._tracker.store.copies(), **dict.fromkeys(begun)}
         waiting = {table_id: held for table_id, held in progress.items() if held is None or not held.is_done}
         spool = Spool()
         if not waiting:
             return CopyingPlan(plan=plan, copied=spool, is_news=False)
         planned = {table.table_id: table for table in plan.tables}
-        known = {**self._planned(tracker, plan, set(waiting) - set(planned)), **planned}
+        known = {**self._planned(plan, set(waiting) - set(planned)), **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
         changed = {i for i, copy in copies.items() if copy.is_done} | set(begun)
         if self._pace.is_free() and open_tables:
-            for table_id, copy in self._copied(tracker, plan, open_tables, copies, spool).items():
+            for table_id, copy in self._copied(plan, open_tables, copies, spool).items():
                 copies[table_id] = copy
                 changed.add(table_id)
         self._waits = any(not copies[table_id].is_done for table_id in open_tables)
@@ -106,8 +107,9 @@ class Copier:
         with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
         return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed))
 
-    def _planned(self, tracker: Tracker, plan: Plan, tables: Collection[int]) -> dict[int, PlannedTable]:
+    def _planned(self, plan: Plan, tables: Collection[int]) -> dict[int, PlannedTable]:
         """Tables that have nothing in the plan, as it would have them."""
+        tracker = self._tracker
         found = planned_tables(
             tracker.history,
             base=plan.version,
@@ -123,13 +125,13 @@ class Copier:
 
     def _copied(
         self,
-        tracker: Tracker,
         plan: Plan,
         tables: Mapping[int, PlannedTable],
         copies: Mapping[int, TableCopy],
         spool: Spool,
     ) -> dict[int, TableCopy]:
         wanted = {table_id: (_last(table), copies[table_id].upto) for table_id, table in tables.items()}
+        tracker = self._tracker
         try:
             pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
         except TableChanged as error:

@@ -96,7 +96,7 @@ def obstacle(kind: ColumnType, flavor: str) -> str | None:
         return f"{kind.charset} has characters of several codes, and a row of the log does not say which it was"
     if kind.name == "char" and flavor == "mariadb" and _UNPADDED.search(kind.collation or ""):
         return "MariaDB's indexes order CHAR with blanks at the end, its comparisons without"
-    if kind.name == "enum" and ("" in kind.members or len(set(kind.members)) < len(kind.members)):
+    if kind.name == "enum" and ("" in kind.labels or len(set(kind.labels)) < len(kind.labels)):
         return "two of its numbers read as the same label"
     return None
 
@@ -109,7 +109,7 @@ def _keeps_order(old: ColumnType, new: ColumnType) -> bool:
     if old.name in _INTEGERS:
         return new.name in _INTEGERS
     if old.name == "enum":
-        return new.name == "enum" and new.members[: len(old.members)] == old.members
+        return new.name == "enum" and new.labels[: len(old.labels)] == old.labels
     if old.name in _TEXTS:
         return (old.name, old.charset, old.collation) == (new.name, new.charset, new.collation)
     if old.name == "binary":

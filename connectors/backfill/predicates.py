@@ -73,7 +73,7 @@ def _compared(column: Column, value: KeyValue, sign: str) -> str:
 def _members(column: Column, number: int, sign: str) -> str:
     """Servers search an index for single numbers of an ENUM, not for those above or below one."""
     holds = _OPERATORS[sign]
-    found = [str(other) for other in range(len(column.type.members) + 1) if holds(other, number)]
+    found = [str(other) for other in range(len(column.type.labels) + 1) if holds(other, number)]
     # MySQL sorts the rows of a single number: it does not see that they are in the index's order already.
     found = found * 2 if len(found) == 1 else found
     return f"{quoted(column.name)} IN ({', '.join(found)})" if found else "0"

@@ -18,7 +18,7 @@ from historian.plans.plans import PlannedVersion
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
 
-__all__ = ["Piece", "next_pieces"]
+__all__ = ["Piece", "groups", "next_pieces"]
 
 _LAST_PIECES = 100
 """So many tables at most end in one plan: each takes a SELECT and a commit or two."""

@@ -244,7 +244,7 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource):
-                    tracker.copier = Copier(server_address(config.source), CopyLimits())
+                    tracker.copier = Copier(tracker, server_address(config.source), CopyLimits())
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from historian.plans.plans import Plan
-
-if TYPE_CHECKING:
-    from connectors.tracking.tracker import Tracker
 
 __all__ = ["Copier", "CopyingPlan"]
 
@@ -43,7 +40,7 @@ class Copier(Protocol):
     def is_free(self) -> bool:
         """Whether they may be copied now, as the limits say."""
 
-    def with_copies(self, tracker: Tracker, plan: Plan, begun: Collection[int]) -> CopyingPlan:
+    def with_copies(self, plan: Plan, begun: Collection[int]) -> CopyingPlan:
         """*plan*, behind all that is stored, with what it copies; the copies of the tables *begun* begin with it.
 
         Raises:

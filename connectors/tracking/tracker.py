@@ -286,7 +286,7 @@ class Tracker:
         plan = replace(plan, captured=filter_text(self.captured))
         if self.copier is None:
             return self._stored(plan)
-        with closing(self.copier.with_copies(self, plan, self._begun(number))) as copying:
+        with closing(self.copier.with_copies(plan, self._begun(number))) as copying:
             return self._stored(copying.plan, copying.copied)
 
     def _copying_plan(self, number: int, start: LogPosition) -> Plan | None:
@@ -299,7 +299,7 @@ class Tracker:
             self.plan_behind(last, start=start, end=start, tables=(), version=version),
             captured=filter_text(self.captured),
         )
-        with closing(self.copier.with_copies(self, plan, self._begun(number))) as copying:
+        with closing(self.copier.with_copies(plan, self._begun(number))) as copying:
             return self._stored(copying.plan, copying.copied) if copying.is_news else None
 
     def _begun(self, number: int) -> tuple[int, ...]:

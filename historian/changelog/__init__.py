@@ -14,6 +14,7 @@ from historian.changelog.chunks import (
     transactions,
 )
 from historian.changelog.conversions import AFTER, BEFORE, EVENT, ROW_KIND
+from historian.changelog.filtering import rows_where
 from historian.changelog.folding import BAG_COUNT, fold_bag, key_numbers, net_changes, rows_by_key, summed_bags
 from historian.changelog.missing_columns import (
     ABSENT,
@@ -93,6 +94,7 @@ __all__ = [
     "positions",
     "project",
     "rows_by_key",
+    "rows_where",
     "state_columns",
     "summed_bags",
     "transactions",

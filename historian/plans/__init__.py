@@ -3,6 +3,7 @@
 Reading and writing by a plan do not belong here.
 """
 
+from historian.plans.copies import TableCopy
 from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
 from historian.plans.key_ranges import Key, KeyRange, KeyValue
 from historian.plans.plans import (
@@ -48,6 +49,7 @@ __all__ = [
     "PreparedTable",
     "Quarantine",
     "RolledBack",
+    "TableCopy",
     "TypeOptions",
     "TypeRule",
     "action_for",

@@ -22,7 +22,7 @@ from historian.plans.key_ranges import Key, KeyRange, KeyValue
 from historian.schema.snapshots import Column, ColumnType
 
 WORD = ColumnType(name="varchar", length=9, charset="utf8mb4", collation="utf8mb4_unicode_ci")
-ZERO = ColumnType(name="datetime", form="text")
+ZERO = ColumnType(name="datetime", options="text")
 
 
 def _nobody(question: str) -> Sequence[Sequence[Any]]:
@@ -56,11 +56,11 @@ def _utc(*parts: int) -> datetime:
         (ColumnType(name="int"), pa.array([-1, 0, 1], pa.int32()), 0, 1),
         (ColumnType(name="int"), pa.array([-1, 0], pa.int32()), 2**40, 0),
         (ColumnType(name="bigint", unsigned=True), pa.array([Decimal(2**63), Decimal(2**63 + 1)], pa.decimal128(20, 0)), 2**63, 1),
-        (ColumnType(name="bigint", unsigned=True, form="text"), pa.array(["9", "10", "9223372036854775809"]), 2**63, 1),
-        (ColumnType(name="bigint", unsigned=True, form="int64"), pa.array([9, 10], pa.int64()), 2**63, 0),
-        (ColumnType(name="tinyint", length=1, form="boolean"), pa.array([False, True]), 0, 1),
+        (ColumnType(name="bigint", unsigned=True, options="text"), pa.array(["9", "10", "9223372036854775809"]), 2**63, 1),
+        (ColumnType(name="bigint", unsigned=True, options="int64"), pa.array([9, 10], pa.int64()), 2**63, 0),
+        (ColumnType(name="tinyint", length=1, options="boolean"), pa.array([False, True]), 0, 1),
         (ColumnType(name="bit", length=1), pa.array([False, True]), 0, 1),
-        (ColumnType(name="bit", length=1, form="binary"), pa.array([b"\0", b"\1"]), 0, 1),
+        (ColumnType(name="bit", length=1, options="binary"), pa.array([b"\0", b"\1"]), 0, 1),
         (ColumnType(name="bit", length=9), pa.array([b"\0\xff", b"\1\0", b"\1\1"]), 256, 1),
         (ColumnType(name="year"), pa.array([0, 1901], pa.int16()), 0, 1),
         (ColumnType(name="decimal", precision=5, scale=2), pa.array([Decimal("-1.50"), Decimal("1.00"), Decimal("1.01")], pa.decimal128(5, 2)), "1.00", 1),
@@ -73,9 +73,9 @@ def _utc(*parts: int) -> datetime:
         (ZERO, pa.array(["0000-00-00 00:00:00", "2020-00-00 00:00:00", "2020-01-01 00:00:00"]), "2020-00-00 00:00:00", 1),
         (ColumnType(name="timestamp"), pa.array([_utc(1970, 1, 1, 0, 0, 1), _utc(2038, 1, 1)], pa.timestamp("us", "UTC")), "1970-01-01 00:00:01", 1),
         (ColumnType(name="time"), pa.array([-5_000_000, -1_000_000, 0], pa.int64()), "-00:00:01", 1),
-        (ColumnType(name="time", form="text"), pa.array(["-838:59:59.000", "-00:00:02.000", "-00:00:01.000", "100:00:00.000"]), "-00:00:01.000", 1),
+        (ColumnType(name="time", options="text"), pa.array(["-838:59:59.000", "-00:00:02.000", "-00:00:01.000", "100:00:00.000"]), "-00:00:01.000", 1),
         (ColumnType(name="varbinary", length=9), pa.array([b"", b"a", b"a\0", b"\xff"]), "61", 2),
-        (ColumnType(name="enum", members=("z", "a"), charset="latin1", collation="latin1_bin"), pa.array(["", "z", "a"]), 1, 1),
+        (ColumnType(name="enum", labels=("z", "a"), charset="latin1", collation="latin1_bin"), pa.array(["", "z", "a"]), 1, 1),
         (ColumnType(name="varchar", charset="utf8mb4", collation="utf8mb4_bin"), pa.array(["a\t", "a", "a ", "a!"]), "61", 1),
         (ColumnType(name="varchar", charset="utf8mb4", collation="utf8mb4_0900_bin"), pa.array(["", "a", "a\t", "a "]), "61", 2),
     ],

@@ -13,7 +13,7 @@ from historian.schema.snapshots import Column, ColumnType, Snapshot, UniqueKey
 INT = ColumnType(name="int")
 BIGINT = ColumnType(name="bigint", unsigned=True)
 WORD = ColumnType(name="varchar", length=9, charset="utf8mb4", collation="utf8mb4_unicode_ci")
-LABEL = ColumnType(name="enum", members=("x", "y", "z"), charset="latin1", collation="latin1_swedish_ci")
+LABEL = ColumnType(name="enum", labels=("x", "y", "z"), charset="latin1", collation="latin1_swedish_ci")
 FLOAT = ColumnType(name="float")
 TEXT = ColumnType(name="text", charset="utf8mb4", collation="utf8mb4_bin")
 
@@ -67,9 +67,9 @@ def test_the_primary_key_comes_first_then_a_unique_key_without_nulls() -> None:
         (ColumnType(name="double"), "mysql"),
         (TEXT, "mysql"),
         (ColumnType(name="blob"), "mysql"),
-        (ColumnType(name="set", members=("a",)), "mysql"),
+        (ColumnType(name="set", labels=("a",)), "mysql"),
         (ColumnType(name="json"), "mysql"),
-        (ColumnType(name="enum", members=("", "a")), "mysql"),
+        (ColumnType(name="enum", labels=("", "a")), "mysql"),
         (ColumnType(name="varchar", charset="sjis", collation="sjis_bin"), "mysql"),
         (ColumnType(name="char", charset="latin1", collation="latin1_nopad_bin"), "mariadb"),
         (ColumnType(name="char", charset="utf8mb4", collation="utf8mb4_0900_ai_ci"), "mariadb"),
@@ -127,8 +127,8 @@ def test_a_key_of_another_width_is_refused() -> None:
         (INT, WORD, False),
         (WORD, ColumnType(name="varchar", length=99, charset="utf8mb4", collation="utf8mb4_unicode_ci"), True),
         (WORD, ColumnType(name="varchar", length=9, charset="utf8mb4", collation="utf8mb4_bin"), False),
-        (LABEL, ColumnType(name="enum", members=("x", "y", "z", "a")), True),
-        (LABEL, ColumnType(name="enum", members=("a", "x", "y", "z")), False),
+        (LABEL, ColumnType(name="enum", labels=("x", "y", "z", "a")), True),
+        (LABEL, ColumnType(name="enum", labels=("a", "x", "y", "z")), False),
         (ColumnType(name="binary", length=4), ColumnType(name="binary", length=5), False),
         (ColumnType(name="datetime"), ColumnType(name="datetime", fraction=6), True),
         (ColumnType(name="datetime"), ColumnType(name="timestamp"), False),

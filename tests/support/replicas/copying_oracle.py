@@ -49,7 +49,7 @@ class CopyingOracle(SourceOracle):
             capture=self._capture,
             range_bytes=200_000,
         )
-        tracker.copier = Copier(address(self.server), self.limits)
+        tracker.copier = Copier(tracker, address(self.server), self.limits)
         try:
             yield tracker
         finally:
