@@ -10,13 +10,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.backfill.limits import CopyLimits, Pace
+from connectors.backfill.keys import SplitKey
+from connectors.backfill.limits import Pace
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import next_pieces
 from connectors.backfill.spool import Spool
+from connectors.config import CopyLimits
 from connectors.readers.binlog.selected.failures import TableChanged
+from connectors.tracking.scope import place_at_end
 from historian.plans.copies import TableCopy
-from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion, Quarantine
 from historian.plans.segments import planned_tables, retracts
 
 if TYPE_CHECKING:
@@ -93,8 +96,11 @@ class Copier:
         planned = {table.table_id: table for table in plan.tables}
         known = {**self._planned(plan, set(waiting) - set(planned)), **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
+        for table_id, copy in copies.items():
+            if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
+                known[table_id] = _stopped(known[table_id], plan)
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
-        changed = {i for i, copy in copies.items() if copy.is_done} | set(begun)
+        changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         if self._pace.is_free() and open_tables:
             for table_id, copy in self._copied(plan, open_tables, copies, spool).items():
                 copies[table_id] = copy
@@ -161,6 +167,21 @@ def _standing(table: PlannedTable, progress: CopyProgress | None) -> TableCopy:
         if version.place is not None and any(retracts(edit) for edit in version.edits):
             return replace(copy, is_done=True, clears=version.segment)
     return copy
+
+
+def _keeps_key(table: PlannedTable, copy: TableCopy, flavor: str) -> bool:
+    """Whether what was copied in the order of a key can be told by it still, behind the plan's statements."""
+    first, last = table.versions[0].snapshot, table.versions[-1].snapshot
+    if first is None or last is None or copy.is_done:
+        return True
+    before, after = SplitKey.of(first, flavor), SplitKey.of(last, flavor)
+    is_same = after is not None and tuple(column.id for column in after.columns) == copy.key
+    return is_same and before is not None and after is not None and after.keeps_order(before)
+
+
+def _stopped(table: PlannedTable, plan: Plan) -> PlannedTable:
+    reason = "the key in whose order its rows are copied has changed before all of them were"
+    return replace(table, quarantine=Quarantine(place=place_at_end(plan.end), reason=reason, since=plan.end))
 
 
 def _goes_on(table: PlannedTable) -> bool:

@@ -1,28 +1,11 @@
-"""How much is copied at a time, and how fast."""
+"""How fast rows are copied."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-__all__ = ["CopyLimits", "Pace"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyLimits:
-    """How much a plan copies from the source.
-
-    Attributes:
-        connections: that read side by side.
-        chunk_rows, chunk_bytes: what one of them reads in a plan, about.
-        rows_per_s: over all tables; 0: as many as come.
-    """
-
-    connections: int = 2
-    chunk_rows: int = 200_000
-    chunk_bytes: int = 64 << 20
-    rows_per_s: int = 0
+__all__ = ["Pace"]
 
 
 class Pace:

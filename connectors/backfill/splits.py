@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from connectors.backfill.boundaries import boundaries
 from connectors.backfill.keys import SplitKey
-from connectors.backfill.limits import CopyLimits
 from connectors.backfill.literals import prepare_session
 from connectors.backfill.predicates import where
+from connectors.config import CopyLimits
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.plans import PlannedVersion
 

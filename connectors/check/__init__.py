@@ -73,6 +73,7 @@ def _source_results(config: PipelineConfig, source: SourceConfig) -> Iterator[Ch
 
 
 def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[CheckResult]:
+    from connectors.check.copies import copy_checks
     from connectors.check.privileges import privilege_checks
     from connectors.check.server import ServerView
     from connectors.check.settings import SETTINGS_CHECKS
@@ -92,4 +93,5 @@ def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[Ch
             return
         yield from privilege_checks(server)
         yield from (result for check in SETTINGS_CHECKS if (result := check(server)) is not None)
+        yield from copy_checks(source, server)
         yield from table_checks(server, config.sinks)

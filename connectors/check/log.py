@@ -39,7 +39,7 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
                 reader.locate(plan.end)
                 return ok(_START, f"goes on behind {plan.end}, which the log holds")
             start = config.source.start
-            if start not in ("initial", "earliest", "latest"):
+            if start not in ("initial", "initial_only", "earliest", "latest"):
                 reader.locate(parse_position(start, config.source.flavor))
                 return ok(_START, f"begins behind {start}, which the log holds")
             place = reader.start() if start == "earliest" else reader.end()

@@ -93,7 +93,10 @@ class _Progress:
         if plan.tables:
             statements = len({v.version for table in plan.tables for v in table.versions if v.place is not None})
             changes = f", {statements} schema changes" if statements else ""
-            tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}, up to {plan.end}")
+            copies = [table.copy for table in plan.tables if table.copy is not None]
+            rows, done = sum(copy.rows for copy in copies), sum(copy.is_done for copy in copies)
+            copied = f", {rows} rows copied, {done} of {len(copies)} tables whole" if copies else ""
+            tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}{copied}, up to {plan.end}")
         self.look_for_stopped(stopped)
 
     def look_for_stopped(self, stopped_by_sinks: Mapping[str, str]) -> None:

@@ -82,6 +82,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
         "retry": None,
         "lag": None,
         "schema_versions": 0,
+        "copies": [],
         "stopped": [],
         "nulled": [],
         "nulled_defaults": [],
@@ -94,6 +95,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
             "tracked": None if resolved is None else _position(resolved),
             "retry": store.retry() or None,
             "schema_versions": history.last_number,
+            "copies": _copies(store, history),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
         }
@@ -151,6 +153,18 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
         behind = end.transactions_since(start)
         lag |= {} if behind is None else {"transactions": behind}
     return lag
+
+
+def _copies(store: Store, history: History) -> list[dict[str, Any]]:
+    """Tables whose rows are being copied from the source, or were, and how many came so far."""
+    found = []
+    for table_id, progress in sorted(store.copies().items()):
+        versions = history.versions_of(table_id)
+        table = str(versions[-1].name) if versions else f"table {table_id}"
+        state = "done" if progress.is_done else "waiting" if progress.upto is None else "copying"
+        begun = _time(progress.begun_us)
+        found.append({"table": table, "state": state, "rows": progress.rows, "begun": begun, "upto": progress.upto})
+    return found
 
 
 def _nulled(store: Store, history: History) -> list[dict[str, Any]]:
@@ -230,6 +244,13 @@ def _print(found: dict[str, Any]) -> None:
             shown = {**row, "stopped": row["stopped"] or row["ended"]}
             targets.add_row(*(Text("" if shown[heading] is None else str(shown[heading])) for heading in headings))
         console.print(targets)
+    open_copies = [row for row in found["copies"] if row["state"] != "done"]
+    if open_copies:
+        console.print()
+        copies = columns("table", "copied", "rows", "begun")
+        for row in open_copies:
+            copies.add_row(*(Text(str(row[name])) for name in ("table", "state", "rows", "begun")))
+        console.print(copies)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for row in found["nulled"]:

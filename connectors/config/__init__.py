@@ -7,6 +7,7 @@ from connectors.config.filters import TableFilter
 from connectors.config.load import load_config, revision
 from connectors.config.settings import (
     BinlogFilesSource,
+    CopyLimits,
     HistoryConfig,
     PipelineConfig,
     RunConfig,
@@ -19,6 +20,7 @@ from connectors.config.values import ServerIds
 
 __all__ = [
     "BinlogFilesSource",
+    "CopyLimits",
     "HistoryConfig",
     "PipelineConfig",
     "RunConfig",

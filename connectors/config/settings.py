@@ -13,6 +13,7 @@ from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
     "BinlogFilesSource",
+    "CopyLimits",
     "HistoryConfig",
     "PipelineConfig",
     "RunConfig",
@@ -39,6 +40,22 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopyLimits:
+    """How much a plan copies from the source.
+
+    Attributes:
+        connections: that read side by side.
+        chunk_rows, chunk_bytes: what one of them reads in a plan, about.
+        rows_per_s: over all tables; 0: as many as come.
+    """
+
+    connections: int = 2
+    chunk_rows: int = 200_000
+    chunk_bytes: int = 64_000_000
+    rows_per_s: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSource:
     """A live server.
 
@@ -46,9 +63,11 @@ class ServerSource:
         flavor: "mysql" or "mariadb".
         server_ids: that our connections introduce themselves with, one each.
         tables: whose rows are wanted.
-        start: where a connector without history begins: "earliest", "latest", GTIDs, or file:offset.
+        start: where a connector without history begins: "initial" or "initial_only" (at the log's end, with the rows that tables hold),
+            "earliest", "latest", GTIDs, or file:offset.
         accept_cascades: tables, as ``database.table``, that may change by foreign-key cascades the log does not show.
         schema: SQL file with the tables at ``start``, for those whose CREATE is not in the log.
+        backfill: how rows are copied from its tables.
     """
 
     flavor: str
@@ -62,6 +81,7 @@ class ServerSource:
     start: str = "earliest"
     accept_cascades: tuple[str, ...] = ()
     schema: Path | None = None
+    backfill: CopyLimits = CopyLimits()
 
     @property
     def place(self) -> str:

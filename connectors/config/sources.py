@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, model_val
 
 from connectors.config import settings, values
 from connectors.config.filters import TableFilter, check_pattern
-from connectors.config.model import ExistingPath, Model, parsed, schema_types
+from connectors.config.model import Bytes, ExistingPath, Model, parsed, schema_types
 from historian.errors import PositionError
 from historian.history.online_schema_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
@@ -18,7 +18,13 @@ __all__ = ["SOURCE_TYPES", "BinlogFilesDocument", "ServerDocument", "TlsDocument
 SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
 
 
-_STARTS = ("initial", "earliest", "latest")
+_STARTS = {
+    "initial": "initial",
+    "initial_only": "initial_only",
+    "earliest": "earliest",
+    "latest": "latest",
+    "changes_only": "latest",
+}
 
 
 def _patterns(patterns: list[str]) -> list[str]:
@@ -29,12 +35,22 @@ def _patterns(patterns: list[str]) -> list[str]:
 def _start(text: str, info: ValidationInfo) -> str:
     """A start in the form that its kind prints, so that one meaning has one text."""
     if text in _STARTS:
-        return text
+        return _STARTS[text]
     flavor: str = info.data.get("flavor") or info.data.get("type") or "mysql"
     try:
         return str(parse_position(text, flavor))
     except PositionError as error:
-        raise ValueError(f"expected earliest, latest, FILE:OFFSET, or GTIDs of {flavor}: {error.expected}") from None
+        raise ValueError(
+            f"expected {', '.join(_STARTS)}, FILE:OFFSET, or GTIDs of {flavor}: {error.expected}"
+        ) from None
+
+
+def _files_start(text: str) -> str:
+    if text.startswith("initial"):
+        raise ValueError(
+            "binlog files have no tables to copy rows from: expected earliest, latest, FILE:OFFSET, or GTIDs"
+        )
+    return text
 
 
 def _pattern(text: str) -> str:
@@ -52,6 +68,7 @@ def _table_name(text: str) -> str:
 _Ids = Annotated[Any, parsed(values.parse_server_ids), schema_types("string", "integer")]
 _Patterns = Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1), AfterValidator(_patterns)]
 _Start = Annotated[str, Field(min_length=1), AfterValidator(_start)]
+_FilesStart = Annotated[_Start, AfterValidator(_files_start)]
 _Tool = Literal["gh-ost", "pt-online-schema-change", "spirit", "vitess"]
 _TOOL_NAMES: tuple[_Tool, ...] = get_args(_Tool)
 _TableNames = list[Annotated[str, AfterValidator(_table_name)]]
@@ -62,7 +79,8 @@ def _filter(patterns: list[str], tools: list[_Tool]) -> TableFilter:
 
 
 _TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out. Tables that a later change takes in or out stop."
-_START = "Where the first run begins: `earliest`, `latest`, GTIDs, or `FILE:OFFSET`."
+_START = "Where the first run begins: `earliest`, `changes_only` (or `latest`: the log's present end), GTIDs, or `FILE:OFFSET`."
+_SERVER_START = f"{_START} With `initial` it begins at the log's end and copies the rows that the tables hold; `initial_only` ends when they are copied."
 _TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
 _SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."
 
@@ -91,6 +109,24 @@ class TlsDocument(Model):
         return settings.Tls(mode=self.mode, ca=self.ca, cert=self.cert, key=self.key)
 
 
+class BackfillDocument(Model):
+    """How rows are copied from the source."""
+
+    connections: int = Field(default=2, ge=1, le=16, description="So many SELECTs read side by side.")
+    chunk_rows: int = Field(default=200_000, ge=1, description="Rows that one of them reads at a time, at most.")
+    chunk_bytes: Bytes = Field(default=64_000_000, description="The same in bytes, about.")
+    rows_per_second: int = Field(default=0, ge=0, description="Over all tables; 0: as many as come.")
+
+    def plain(self) -> settings.CopyLimits:
+        """The plain value."""
+        return settings.CopyLimits(
+            connections=self.connections,
+            chunk_rows=self.chunk_rows,
+            chunk_bytes=self.chunk_bytes,
+            rows_per_s=self.rows_per_second,
+        )
+
+
 class ServerDocument(Model):
     """A live server."""
 
@@ -111,11 +147,15 @@ class ServerDocument(Model):
     )
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
     online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
-    start: _Start = Field(default="earliest", description=_START)
+    start: _Start = Field(default="earliest", description=_SERVER_START)
     schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
     accept_cascades: _TableNames = Field(
         default=[],
         description="Child tables that cascades may change without a trace in the log. Their targets can then be wrong.",
+    )
+
+    backfill: BackfillDocument = Field(
+        default=BackfillDocument(), description="How rows are copied that tables held before the log tells of them."
     )
 
     def plain(self, name: str) -> settings.SourceConfig:
@@ -132,6 +172,7 @@ class ServerDocument(Model):
             start=self.start,
             accept_cascades=tuple(self.accept_cascades),
             schema=self.schema_file,
+            backfill=self.backfill.plain(),
         )
 
 
@@ -146,7 +187,7 @@ class BinlogFilesDocument(Model):
     files: list[ExistingPath] = Field(default=[], description="Binlog files and directories, oldest first.")
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
     online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
-    start: _Start = Field(default="earliest", description=_START)
+    start: _FilesStart = Field(default="earliest", description=_START)
     schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
 
     @model_validator(mode="after")

@@ -20,7 +20,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.backfill.copying import Copier
-from connectors.backfill.limits import CopyLimits
 from connectors.backfill.spool import chunk_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
@@ -85,7 +84,8 @@ def run(
         LeaseHeld: another run of this connector is alive.
         HistorianError: what stopped the run.
     """
-    ends = once or config.run.once or until is not None
+    once = once or config.run.once or config.source.start == "initial_only"
+    ends = once or until is not None
     limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
     require(config)
     stopping = threading.Event()
@@ -244,7 +244,7 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource):
-                    tracker.copier = Copier(tracker, server_address(config.source), CopyLimits())
+                    tracker.copier = Copier(tracker, server_address(config.source), config.source.backfill)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
@@ -252,9 +252,9 @@ class Pipeline:
         try:
             if not self._held and not stopping.is_set():
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
-            for planned in self._plans(once=once or self._config.run.once, until=until, stopping=stopping):
+            for planned in self._plans(once=once, until=until, stopping=stopping):
                 self._write(planned)
-            if once or self._config.run.once:
+            if once:
                 self._tracker.confirm_head()
         except HistorianError:
             raise

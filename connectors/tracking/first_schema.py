@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.tracking.capture import Capture
 
-__all__ = ["first_entry", "touched_behind"]
+__all__ = ["begins_with_copies", "first_entry", "touched_behind"]
 
 _TRIES = 20
 
@@ -36,7 +36,7 @@ def first_entry(
 
     Args:
         reader: of the log.
-        start: "earliest", "latest", "initial" (the latest, whose tables' rows are copied), or a position.
+        start: "earliest", "latest", "initial" or "initial_only" (the latest, where the rows of tables are copied), or a position.
         capture: reads a server's present schemas; None for a log without a server.
         schema: tables given by hand; they win over a capture.
 
@@ -47,7 +47,7 @@ def first_entry(
         origin = _origin(reader, start)
         edits, is_quiet = _first_edits(reader, origin, capture, schema)
         # Where the connector may begin anywhere, it begins at a moment without statements on tables.
-        if is_quiet or start != "initial":
+        if is_quiet or not begins_with_copies(start):
             break
     return TimelineEntry(
         number=1,
@@ -59,6 +59,11 @@ def first_entry(
         event_time_us=0,
         server=origin.server,
     )
+
+
+def begins_with_copies(start: str) -> bool:
+    """Whether a connector that begins like this copies the rows that its tables hold."""
+    return start in ("initial", "initial_only")
 
 
 def _first_edits(
@@ -77,7 +82,7 @@ def _first_edits(
 def _origin(reader: Reader, start: str) -> LogPosition:
     if start == "earliest":
         return reader.start()
-    if start in ("latest", "initial"):
+    if start == "latest" or begins_with_copies(start):
         return reader.end()
     return reader.locate(parse_position(start, reader.flavor))
 

@@ -5,7 +5,6 @@ A plan says under which filter it was made, so that a change is noticed with the
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from historian.positions import LogPosition
     from historian.schema.snapshots import Catalog
 
-__all__ = ["filter_text", "stops_by_filter"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["filter_text", "place_at_end", "stops_by_filter"]
 
 
 def filter_text(captured: Callable[[TableName], bool]) -> str:
@@ -48,11 +45,10 @@ def stops_by_filter(
             )
         else:
             reason = f"the configuration takes it in no more: its targets stand as they were\n  at: {start}"
-        _log.warning("table %s is stopped: %s", name, reason)
-        yield snapshot.table_id, name, Quarantine(place=_end(start), reason=reason, since=start)
+        yield snapshot.table_id, name, Quarantine(place=place_at_end(start), reason=reason, since=start)
 
 
-def _end(position: LogPosition) -> Place:
+def place_at_end(position: LogPosition) -> Place:
     """A place that lies at or before *position* on every server: by a transaction that it holds, where it holds some."""
     return Place(gtid=_last_gtid(position.gtids), file=position.file, offset=position.offset, ordinal=0)
 

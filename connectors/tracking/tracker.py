@@ -7,6 +7,7 @@ out.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from connectors.tracking.capture import Capture
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.copied_rows import find_copied
-from connectors.tracking.first_schema import first_entry
+from connectors.tracking.first_schema import begins_with_copies, first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from historian.store import Store
 
 __all__ = ["Tracker"]
+
+_log = logging.getLogger(__name__)
 
 _TIDY_EVERY = 100
 """Plans between two looks for those that can go."""
@@ -236,6 +239,10 @@ class Tracker:
         self.continuity.check()
         base = self.stored(number).version if number else history.first_number
         stops = self._stops_by_filter(number, base, start)
+        begun = set(self._begun(number))
+        if self.copier is not None:
+            # Tables that come into view are copied: what they held by then is not in the log.
+            begun |= {i for i, stop in stops.items() if stop is None}
         walk = Walk(
             history,
             base,
@@ -248,6 +255,7 @@ class Tracker:
             find_prepared=find_prepared(self.reader, start),
             find_copied=find_copied(self.reader),
             on_unlogged=self.on_unlogged,
+            taken_in=None if self.copier is None else begun,
         )
         bounds: list[Bound] = []
         for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):
@@ -273,7 +281,9 @@ class Tracker:
             type_options=self.type_options,
         )
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
-        stopped = (stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items())
+        stopped = (
+            stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items() if stop is not None
+        )
         tables = tuple(sorted((*tables, *stopped), key=lambda table: table.table_id))
         plan = self.plan_behind(
             self.stored(number) if number else None,
@@ -286,7 +296,7 @@ class Tracker:
         plan = replace(plan, captured=filter_text(self.captured))
         if self.copier is None:
             return self._stored(plan)
-        with closing(self.copier.with_copies(plan, self._begun(number))) as copying:
+        with closing(self.copier.with_copies(plan, begun)) as copying:
             return self._stored(copying.plan, copying.copied)
 
     def _copying_plan(self, number: int, start: LogPosition) -> Plan | None:
@@ -304,7 +314,7 @@ class Tracker:
 
     def _begun(self, number: int) -> tuple[int, ...]:
         """Ids of the tables whose rows are copied from the plan behind plan *number* on."""
-        if number or self._start != "initial":
+        if number or not begins_with_copies(self._start):
             return ()
         tables = self.history.catalog_at(self.history.first_number).tables
         return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
@@ -345,16 +355,23 @@ class Tracker:
         ranges = attached(ranges, walked.rolled_back, walked.commits)
         return ranges_with_type_options(ranges, self.type_options, self.history)
 
-    def _stops_by_filter(self, number: int, base: int, start: LogPosition) -> dict[int, Quarantine]:
-        """Stops, in the store, tables that the configuration takes in or leaves out otherwise than with plan *number*; by id."""
+    def _stops_by_filter(self, number: int, base: int, start: LogPosition) -> dict[int, Quarantine | None]:
+        """Stops, in the store, tables that the configuration takes in or leaves out otherwise than with plan *number*; by id.
+
+        None: one that comes into view for the first time, whose rows are copied.
+        """
         before = self.stored(number).captured if number else ""
         if not before or before == filter_text(self.captured):
             return {}
         held = self.store.quarantines()
-        stops: dict[int, Quarantine] = {}
+        stops: dict[int, Quarantine | None] = {}
         for table_id, name, stop in stops_by_filter(before, self.captured, self.history.catalog_at(base), start):
+            if self.copier is not None and self.captured(name) and table_id not in held:
+                stops[table_id] = None
+                continue
             # One that stopped with the same change, before a plan could be made, is part of the next plan.
             if table_id not in held or held[table_id] == stop:
+                _log.warning("table %s is stopped: %s", name, stop.reason)
                 self.store.quarantine(table_id, name, stop)
                 stops[table_id] = stop
         return stops

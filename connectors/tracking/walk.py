@@ -46,6 +46,7 @@ class Walk:
 
     Attributes:
         number: of the last entry at or before the place reached.
+        taken_in: gets ids of tables that statements bring among the captured ones, whose rows are copied; None: such tables stop.
         new_entries: not recorded before, in order.
         touched: ids of captured tables with rows in what was walked.
         quarantines: of captured tables, by table id, those of earlier walks included.
@@ -71,6 +72,7 @@ class Walk:
     find_prepared: FindPrepared | None = None
     find_copied: FindCopied | None = None
     on_unlogged: Callable[[TableName, Place, str], None] | None = None
+    taken_in: set[int] | None = None
     commits: list[Commit] = field(default_factory=list)
     rolled_back: list[RolledBack] = field(default_factory=list)
 
@@ -188,6 +190,10 @@ class Walk:
                 self._cascades(edit.new, statement.place, sql)
             is_empty = self._names.is_new(edit.table_id) and edit.table_id not in self._with_rows
             if edit.table_id in set_aside or edit.new not in self.catalog.tables or is_empty:
+                continue
+            if self.taken_in is not None and edit.table_id not in self.quarantines:
+                self.taken_in.add(edit.table_id)
+                self.touched.add(edit.table_id)
                 continue
             reason = (
                 f"{edit.table}, whose rows are not captured, was renamed to {edit.new}: what it held by then is not known\n"

@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from connectors.backfill.limits import CopyLimits
+from connectors.config import CopyLimits
 from databases.servers import Server
 from models.source_oracle import SourceOracle
 from replicas.copying_oracle import CopyingOracle

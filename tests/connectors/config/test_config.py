@@ -197,7 +197,7 @@ def test_every_problem_is_listed_by_its_path(tmp_path: Path) -> None:
         run: {trigger: 2, max_batch_bytes: 256 XB}
     """
 
-    start = "expected earliest, latest, FILE:OFFSET, or GTIDs of mysql: UUID[:TAG]:N[-M][:N[-M]]..., comma separated"
+    start = "expected initial, initial_only, earliest, latest, changes_only, FILE:OFFSET, or GTIDs of mysql: UUID[:TAG]:N[-M][:N[-M]]..., comma separated"
     target = "expected a name with {table}, and {database} where tables of several are wanted"
     assert set(_problems(tmp_path, text)) == {
         "unknown key; did you mean port? @ $.source.prot",
