@@ -62,12 +62,29 @@ TYPES = {
     "DATETIME(3)": MOMENTS,
     "TIMESTAMP NULL": MOMENTS,
     "DATE": ("{d '2020-01-01'}", "DATE'2020-01-02'", "'2020-01-03'", "20200104", *MOMENTS[:3]),
-    "TIME": ("{t '10:11:12'}", "TIME'10:11:12'", "'10:11:12.6'", "101112", *DATES),
-    "TIME(3)": DATES,
+    "TIME": ("{t '10:11:12'}", "TIME'10:11:12'", "'10:11:12.6'", "101112", *DATES, *MOMENTS),
+    "TIME(3)": (*DATES, *MOMENTS[:3]),
     "ENUM('x','y','1','2','0','1.0')": LABELS,
     "ENUM('1','2','x','true')": LABELS,
     "SET('1','3','2','a')": LABELS,
 }
+FRACTIONS = (
+    *MOMENTS[:6],
+    "'2020-12-31 23:59:59.9999999'",
+    "'2020-01-01T00:00:00.9996-05:30'",
+    "TIMESTAMP'2020-01-02 03:04:05.6789'",
+)
+ROUNDED = {
+    "DATETIME": FRACTIONS,
+    "DATETIME(3)": FRACTIONS,
+    "TIMESTAMP(6) NULL": FRACTIONS,
+    "DATE": FRACTIONS,
+    "TIME": ("'03:04:05.5'", "'1 02:03:04.9999999'", "TIME'03:04:05.6'", "101112.7", *FRACTIONS),
+    "TIME(1)": ("'03:04:05.96'", "'-23:59:59.95'", *FRACTIONS),
+    "YEAR": ("2000.4", "2000.5"),
+}
+"""What the modes change by which MySQL cuts a fraction, and MariaDB rounds it."""
+DAYS = ("'3 4'", "'3 04'", "'3 4:5'", "'3 4.5'", "'-3 4'", "'3  4'")
 MODES = ("STRICT_TRANS_TABLES", "", "NO_BACKSLASH_ESCAPES", "EMPTY_STRING_IS_NULL")
 
 
@@ -80,6 +97,10 @@ def test_rows_from_before_read_the_default_that_the_server_gave_them(
     run(server, "CREATE DATABASE lit")
     modes = [mode for mode in MODES if mode != "EMPTY_STRING_IS_NULL" or server.flavor == "mariadb"]
     tables = [(kind, literals, mode) for kind, literals in TYPES.items() for mode in modes]
+    tables += [("TIME", DAYS, mode) for mode in modes[:2]]
+    if name != "mysql57":
+        mode = "TIME_TRUNCATE_FRACTIONAL" if server.flavor == "mysql" else "TIME_ROUND_FRACTIONAL"
+        tables += [(kind, literals, mode) for kind, literals in ROUNDED.items()]
     accepted = 0
     with contextlib.closing(server.connect(database="lit", sql_mode="")) as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '-03:00'")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 LONGEST_S = 60
+MORE = ("mysql8", "mariadb1011", "mariadb105")
+SERVERS = ("mysql9", "mariadb118", *(pytest.param(name, marks=pytest.mark.soak) for name in MORE))
 USER = "counted"
 
 
@@ -116,7 +118,7 @@ def _hand_over(old: Server, new: Server) -> None:
     promote(new)
 
 
-@pytest.mark.parametrize("servers", ["mysql9", "mariadb118"], indirect=True)
+@pytest.mark.parametrize("servers", SERVERS, indirect=True)
 def test_a_run_has_one_dump_through_a_failover_and_back(
     servers: tuple[Server, Server], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

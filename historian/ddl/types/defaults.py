@@ -251,13 +251,16 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
 def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: StatementContext) -> str | None:
     """A literal's characters as a value of a type that is written as text."""
     name = kind.name
+    rounds = _rounds_fractions(context, name)
     if name == "year":
         return year_text(text, is_number=default.kind == "number")
-    if name in ("date", "datetime", "timestamp") and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
-        local = in_session(text, session_zone(context.time_zone), kind.fraction)
-        return None if local is None else temporal_text(name, local, kind.fraction, is_mysql=True)
+    has_offset = name in _TEMPORAL and not (name == "time" and "T" in text)
+    if has_offset and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
+        forgets = rounds and name != "time"  # a time is taken from a moment that has been converted
+        local = in_session(text, session_zone(context.time_zone), kind.fraction, rounds=forgets)
+        return None if local is None else temporal_text(name, local, kind.fraction, is_mysql=True, rounds=rounds)
     if name in _TEMPORAL:
-        return temporal_text(name, text, kind.fraction, is_mysql=context.flavor == "mysql")
+        return temporal_text(name, text, kind.fraction, is_mysql=context.flavor == "mysql", rounds=rounds)
     if name == "char":
         return text.rstrip(" ")
     if name == "varchar" and kind.length is not None:
@@ -266,6 +269,13 @@ def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: Stateme
         label = _labels_text(text, kind)
         return label if default.kind != "number" else _numbered(label, _by_number(default, kind), context)
     return text
+
+
+def _rounds_fractions(context: StatementContext, name: str) -> bool:
+    """Whether the session rounds surplus digits of a second for a column of that type; else it cuts them."""
+    if context.flavor == "mysql":
+        return "TIME_TRUNCATE_FRACTIONAL" not in context.sql_mode
+    return "TIME_ROUND_FRACTIONAL" in context.sql_mode and name != "date"
 
 
 def _number(default: DefaultSpec) -> Decimal | None:

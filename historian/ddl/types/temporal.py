@@ -57,17 +57,17 @@ def in_utc(text: str, zone: tzinfo | None) -> str | None:
     return _printed(local, timezone.utc, 0) + (f".{fraction}" if fraction else "")
 
 
-def in_session(text: str, zone: tzinfo | None, fraction: int) -> str | None:
+def in_session(text: str, zone: tzinfo | None, fraction: int, *, rounds: bool) -> str | None:
     """A literal of MySQL's with an offset behind it, such as ``2020-01-01 00:00:00+02:00``, in the session's time zone.
 
-    Any other text is given back as it is; None where the time zone is not known. The server forgets the offset where it
-    rounds a second up, as a column of *fraction* digits may ask for.
+    Any other text is given back as it is; None where the time zone is not known. With *rounds* the server forgets the
+    offset where it rounds a second up, as a column of *fraction* digits may ask for.
     """
     found = _WITH_OFFSET.fullmatch(text.strip())
     if found is None:
         return text
     offset, digits = session_zone(found[8]), (found[7] or "")[1:]
-    if digits[fraction : fraction + 1] >= "5":
+    if rounds and digits[fraction : fraction + 1] >= "5":
         return text.strip()[: found.start(8)]
     if zone is None or offset is None:
         return None
@@ -104,14 +104,17 @@ def year_text(text: str, *, is_number: bool) -> str | None:
     return str(_full_year(year))
 
 
-def temporal_text(kind: str, text: str, fraction: int, *, is_mysql: bool) -> str | None:
+def temporal_text(kind: str, text: str, fraction: int, *, is_mysql: bool, rounds: bool) -> str | None:
     """The server's text of a DATE, TIME, DATETIME or TIMESTAMP literal; None for one that is not understood.
 
-    MySQL rounds surplus digits of a fraction, MariaDB cuts them.
+    Args:
+        rounds: whether surplus digits of a fraction are rounded; else they are cut.
     """
     text = text.strip()
     try:
-        return _clock_text(text, fraction, is_mysql) if kind == "time" else _date_text(kind, text, fraction, is_mysql)
+        if kind == "time":
+            return _clock_text(text, fraction, is_mysql, rounds)
+        return _date_text(kind, text, fraction, rounds)
     except (ValueError, OverflowError):
         return None
 
@@ -154,10 +157,10 @@ def _cut(digits: str) -> tuple[list[int], bool]:
     return [int(digits[:year_digits]), *pairs, *([0] * (5 - len(pairs)))], short
 
 
-def _clock_text(text: str, fraction: int, is_mysql: bool) -> str | None:  # noqa: FBT001 private
+def _clock_text(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str | None:  # noqa: FBT001 private
     dated = _PARTS.match(text)
     if dated and dated.group(4) and not (is_mysql and "T" in text):
-        return _time_of_day(text, fraction, is_mysql)
+        return _time_of_day(text, fraction, is_mysql, rounds)
     if dated and ":" not in dated.group(0).partition("T")[0]:
         # MariaDB takes a date here only where the literal is typed. MySQL reads the year as the digits of a time.
         text = dated.group(1) if is_mysql else "0"
@@ -165,30 +168,32 @@ def _clock_text(text: str, fraction: int, is_mysql: bool) -> str | None:  # noqa
     if found is None:
         return None
     sign, days, first, second, third, digits = found.groups()
+    if is_mysql and days is not None and second is None and digits is None and len(first) == 1:
+        days, first = None, days  # MySQL looks for hours in two characters or more
     if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
         whole = int(first)
         if whole >= _LEAST_MOMENT:
-            return _time_of_day(text, fraction, is_mysql)
+            return _time_of_day(text, fraction, is_mysql, rounds)
         hours, minutes, seconds = whole // 10000, whole // 100 % 100, whole % 100
     else:
         hours, minutes, seconds = int(days or 0) * 24 + int(first), int(second or 0), int(third or 0)
     if minutes > 59 or seconds > 59:
         return None
-    more, shown = _fraction(digits or "", fraction, is_mysql)
+    more, shown = _fraction(digits or "", fraction, rounds)
     total = hours * 3600 + minutes * 60 + seconds + more
     return f"{sign}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}{shown}"
 
 
-def _time_of_day(text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
+def _time_of_day(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str | None:  # noqa: FBT001 private
     """The time in a date and time; rounded up it can be 24:00:00."""
     moment = _date_text("datetime", text, _MICROSECONDS, rounds)
-    return None if moment is None else _clock_text(moment[11:], fraction, rounds)
+    return None if moment is None else _clock_text(moment[11:], fraction, is_mysql, rounds)
 
 
 def _fraction(digits: str, wanted: int, rounds: bool) -> tuple[int, str]:  # noqa: FBT001 private
     """Whole seconds to carry, and the text of the fraction with its point."""
     digits = digits[: _MICROSECONDS + 1].ljust(_MICROSECONDS + 1, "0")
-    # MySQL reads a literal with six digits, rounded, and rounds that again to those of the column.
+    # A server that rounds reads a literal with six digits, rounded, and rounds that again to those of the column.
     microseconds = int(digits[:_MICROSECONDS]) + (rounds and digits[_MICROSECONDS] >= "5")
     step = 10 ** (_MICROSECONDS - wanted)
     kept = (microseconds + (step // 2 if rounds else 0)) // step
