@@ -27,8 +27,8 @@ AND t.table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_sc
 ORDER BY 1, 2, c.ordinal_position"""
 
 
-_CANNOT_MERGE = 1168
-"""The error of a MERGE table that stands for tables that are gone or of other kinds: it shows no rows."""
+_CANNOT_MERGE = (1168, 1472)
+"""Errors of a MERGE table that stands for tables that are gone, of other kinds, or for itself: it shows no rows."""
 
 
 def _day(text: str) -> date | None:
@@ -66,7 +66,7 @@ def server_rows(server: Server, captured: TableFilter) -> dict[TableName, Rows]:
                 try:
                     cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}")
                 except pymysql.MySQLError as error:
-                    if error.args[0] != _CANNOT_MERGE:
+                    if error.args[0] not in _CANNOT_MERGE:
                         raise
                     continue
                 held[name] = tuple(names), Counter(tuple(row) for row in cursor.fetchall())
