@@ -70,7 +70,7 @@ def test_a_replica_that_takes_the_place_of_its_server_goes_on(name: str, fresh_s
 
 
 def test_each_class_is_tried_here() -> None:
-    assert {*SEEDS, "cases", "failovers"} == {*CLASSES}
+    assert {*SEEDS, "cases", "expressions", "failovers"} == {*CLASSES}
 
 
 def _literals() -> set[str]:
