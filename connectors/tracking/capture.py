@@ -71,8 +71,8 @@ _QUERIES = tuple(
     )
 )
 _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
-_CANNOT_MERGE = 1168
-"""The error of a MERGE table one of whose tables is gone, or is of another kind."""
+_CANNOT_MERGE = (1146, 1168, 1194, 1195, 1472)
+"""Errors of a MERGE table one of whose tables is gone, of another kind, damaged, or is itself; and of one that is gone by now."""
 _TRIES = 10
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
@@ -142,7 +142,7 @@ def _merged(cursor: Cursor, table: TableName, context: StatementContext) -> str:
     try:
         cursor.execute(f"SHOW CREATE TABLE {quoted}")
     except pymysql.err.MySQLError as error:
-        if error.args and error.args[0] == _CANNOT_MERGE:  # nobody can use it before a statement makes it anew
+        if error.args and error.args[0] in _CANNOT_MERGE:  # nobody can use it before a statement makes it anew
             return merge_reason(())
         raise
     ((_, sql),) = cursor.fetchall()

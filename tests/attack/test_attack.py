@@ -20,6 +20,7 @@ KINDS = [*BUILDS]
 SEEDS = {
     "cascades": (0, 1, 2),
     "charsets": (0, 1, 3),
+    "engines": (0, 1, 2),
     "keys": (0, 2, 3),
     "literals": (1, 2, 3),
     "logs": (1, 2, 3),
@@ -69,7 +70,7 @@ def test_a_replica_that_takes_the_place_of_its_server_goes_on(name: str, fresh_s
 
 
 def test_each_class_is_tried_here() -> None:
-    assert {*SEEDS, "cases", "failovers"} == {*CLASSES}
+    assert {*SEEDS, "cases", "expressions", "failovers"} == {*CLASSES}
 
 
 def _literals() -> set[str]:

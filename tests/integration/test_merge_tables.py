@@ -108,10 +108,12 @@ def test_a_merge_table_is_told_by_its_union_where_the_session_gave_the_engine(
 def test_a_merge_table_that_nobody_can_open_does_not_keep_a_run_from_its_start(server: Server, tmp_path: Path) -> None:
     server.clear()
     run(server, *TABLES, MERGE, "ALTER TABLE z.a ENGINE=InnoDB")
+    itself = "CREATE TABLE z.n (id INT NOT NULL, v INT, KEY (id)) ENGINE=MERGE UNION=(z.n)"
+    run(server, itself)
     oracle = SourceOracle(server, tmp_path)
     run(server, "INSERT INTO z.c VALUES (1, 1)")
     oracle.run()
-    run(server, "DROP TABLE z.m", "INSERT INTO z.c VALUES (2, 2)")
+    run(server, "DROP TABLE z.m, z.n", "INSERT INTO z.c VALUES (2, 2)")
     oracle.run()
 
     assert set() == _stopped(oracle)

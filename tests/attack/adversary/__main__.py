@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _RARELY = 16
-"""Of so many rounds of a class that needs a second server, which takes long, one is played."""
+"""Of so many rounds of a class that needs a second server, or Spark, which takes long, one is played."""
 _SHRUNK = 3
 """So many findings that look alike are made small and shown."""
 
@@ -52,12 +52,12 @@ def main() -> int:
         for number in range(asked.rounds):
             seed = asked.seed * 1_000_000 + number if asked.exact is None else asked.exact
             attack = attacks[number % len(attacks)]
-            if not asked.attack and getattr(CLASSES[attack], "SECOND", False) and number // len(attacks) % _RARELY:
+            if not asked.attack and _is_slow(attack) and number // len(attacks) % _RARELY:
                 attack = attacks[(number + 1) % len(attacks)]
             able = asked.server or servers_of(attack)
             kind = able[number // len(attacks) % len(able)]
             second = servers[f"{kind}+second"] if getattr(CLASSES[attack], "SECOND", False) else None
-            into_delta = asked.delta and number % asked.delta == asked.delta - 1
+            into_delta = _needs_spark(attack) or (asked.delta and number % asked.delta == asked.delta - 1)
             spark = _spark(Path(directory)) if into_delta else None
             outcome = play(attack, servers[kind], seed, spark=spark, second=second)
             rounds[attack] += 1
@@ -76,6 +76,14 @@ def main() -> int:
             server.kill()
     _sum_up(rounds, stops, found, time.monotonic() - begun_s)
     return 1 if found else 0
+
+
+def _needs_spark(attack: str) -> bool:
+    return getattr(CLASSES[attack], "SPARK", False)
+
+
+def _is_slow(attack: str) -> bool:
+    return getattr(CLASSES[attack], "SECOND", False) or _needs_spark(attack)
 
 
 def _asked() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -27,8 +28,8 @@ AND t.table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_sc
 ORDER BY 1, 2, c.ordinal_position"""
 
 
-_CANNOT_MERGE = 1168
-"""The error of a MERGE table that stands for tables that are gone or of other kinds: it shows no rows."""
+_CANNOT_MERGE = (1168, 1472)
+"""Errors of a MERGE table that stands for tables that are gone, of other kinds, or for itself: it shows no rows."""
 
 
 def _day(text: str) -> date | None:
@@ -51,8 +52,12 @@ _CONVERTERS = {
 }
 
 
-def server_rows(server: Server, captured: TableFilter) -> dict[TableName, Rows]:
-    """All captured tables of the server with their rows."""
+def server_rows(
+    server: Server, captured: TableFilter, *, where: str = "", computed: Mapping[str, str] | None = None
+) -> dict[TableName, Rows]:
+    """All captured tables of the server with those of their rows for which *where* holds, *computed* columns behind their own."""
+    further = dict(computed or {})
+    condition = f" WHERE {where}" if where else ""
     held: dict[TableName, Rows] = {}
     with contextlib.closing(server.connect(conv=_CONVERTERS)) as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
@@ -62,14 +67,14 @@ def server_rows(server: Server, captured: TableFilter) -> dict[TableName, Rows]:
             columns.setdefault(TableName(database, table), []).append(column)
         for name, names in columns.items():
             if captured(name):
-                listed = ", ".join(map(_quoted, names))
+                listed = ", ".join([*map(_quoted, names), *further.values()])
                 try:
-                    cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}")
+                    cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}{condition}")
                 except pymysql.MySQLError as error:
-                    if error.args[0] != _CANNOT_MERGE:
+                    if error.args[0] not in _CANNOT_MERGE:
                         raise
                     continue
-                held[name] = tuple(names), Counter(tuple(row) for row in cursor.fetchall())
+                held[name] = (*names, *further), Counter(tuple(row) for row in cursor.fetchall())
     return held
 
 

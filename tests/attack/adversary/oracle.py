@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from adversary.held import Rows
 from adversary.lakes import Known, Mirror
-from adversary.script import Script
+from adversary.script import Hashed, Script, Shape
 from adversary.stops import stop_of
 from historian.names import TableName
 from historian.schema.snapshots import Snapshot
@@ -55,7 +56,7 @@ def _tables(known: Known, held: Mapping[TableName, Rows], script: Script) -> Ite
         if name.table == script.union:
             pass
         elif mirror is not None:
-            yield from _mirror(name, mirror, snapshot, rows, script.shaped)
+            yield from _mirror(name, mirror, snapshot, rows, script)
         elif (snapshot.primary_key or script.said.get("keyless") == "rows") and rows[1]:
             yield f"no mirror: {name} has rows on the server, and no mirror"
         folded = known.folded.get(snapshot.table_id)
@@ -98,10 +99,10 @@ def _phantoms(known: Known, held: Mapping[TableName, Rows]) -> Iterator[str]:
             yield f"silent end: {directory} is not written any more, and nothing says so"
 
 
-def _mirror(
-    name: TableName, mirror: Mirror, snapshot: Snapshot, rows: Rows, shaped: Mapping[str, int | str | None]
-) -> Iterator[str]:
+def _mirror(name: TableName, mirror: Mirror, snapshot: Snapshot, rows: Rows, script: Script) -> Iterator[str]:
     names, wanted = rows
+    shaped, computed = script.shaped, tuple(script.computed)
+    names = names[: len(names) - len(computed)]
     if tuple(c.name for c in snapshot.columns) != names:
         yield f"columns: {name}: the server has {names}, the history {tuple(c.name for c in snapshot.columns)}"
         return
@@ -112,7 +113,9 @@ def _mirror(
             yield f"columns: {name}: the server has {names}, the mirror {tuple(mirror.names.values())}"
         return
     present = _present(mirror)
-    found = Counter(zip(*(noted_values(present.column(mirror.names[c.id]), c.type) for c in columns), strict=True))
+    cells = [noted_values(present.column(mirror.names[c.id]), c.type) for c in columns]
+    cells += [present.column(each).to_pylist() for each in computed]
+    found = Counter(zip(*cells, strict=True))
     if shaped:
         kept: Counter = Counter()
         for row, count in wanted.items():
@@ -157,11 +160,13 @@ def _by_name(name: TableName, shards: Mapping[TableName, Rows], rows: Counter) -
     return (tuple(row[at] for at in places) for row in rows.elements())
 
 
-def _shown(value: Any, shape: int | str | None) -> Any:
+def _shown(value: Any, shape: Shape) -> Any:
     if value is None:
         return None
     if isinstance(shape, str):
         return shape
+    if isinstance(shape, Hashed):
+        return hashlib.sha256(f"{shape.salt}{value}".encode()).hexdigest()
     return value[:shape] if isinstance(shape, int) else value
 
 

@@ -99,7 +99,7 @@ def play(
             for step in script.steps:
                 present = _take(step, actors, lake, present, standby)
             known = lake.known()
-            held = server_rows(present, lake.config.source.tables)
+            held = server_rows(present, lake.config.source.tables, where=script.where, computed=script.computed)
             outcome.stopped.extend(stops(known))
             outcome.found.extend(findings(known, held, script))
             looks = any(isinstance(step, Look) for step in script.steps)  # tail shows what is captured now

@@ -13,10 +13,12 @@ __all__ = [
     "Follow",
     "Forget",
     "Hang",
+    "Hashed",
     "Kill",
     "Look",
     "Restart",
     "Script",
+    "Shape",
     "Sql",
     "Step",
     "Torn",
@@ -117,6 +119,17 @@ Step = Sql | Follow | Hang | Kill | Restart | Forget | Failover | Torn | Look
 FOLLOW = Follow()
 
 
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """Values are shown as the SHA-256 of salt and text."""
+
+    salt: str
+
+
+Shape = int | str | Hashed | None
+"""What a mirror shows of a column: None, it is left out; a number, so many characters; a text in its place; or hashes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """An attack's steps, and how the connector is configured.
@@ -125,7 +138,9 @@ class Script:
         tables: patterns of captured tables.
         said: settings of all tables in the lake, as of :class:`sinks.delta.DeltaSettings`.
         stops: names of the stops (docs/reference/stops.md) that the attack may cause, or words of their reasons; others are findings.
-        shaped: what mirrors show of columns, by name: None, they are left out; a number, so many characters; a text in their place.
+        shaped: what mirrors show of columns, by name.
+        where: SQL that is true for the rows that mirrors have; "": they have all.
+        computed: columns that mirrors have besides, by name, each with its SQL.
         union: the name of tables, in any captured database, that are shards of the table ``all.NAME``; "": there are none.
         partial: whether rows may lack columns, so that changelogs alone do not fold to tables.
         fails: names of errors that may end a run.
@@ -135,7 +150,9 @@ class Script:
     tables: tuple[str, ...] = ("c_*.*",)
     said: dict[str, object] = field(default_factory=dict)
     stops: frozenset[str] = frozenset()
-    shaped: Mapping[str, int | str | None] = field(default_factory=dict)
+    shaped: Mapping[str, Shape] = field(default_factory=dict)
+    where: str = ""
+    computed: Mapping[str, str] = field(default_factory=dict)
     union: str = ""
     partial: bool = False
     fails: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
 """The classes of attack by name: each is a module with ``script(rng, server)``, a :class:`~adversary.script.Script`.
 
 A module may name the servers that it is for in ``SERVERS``, each with a word of :data:`OPTIONS` behind a plus, and ask for a second server
-with ``SECOND``.
+with ``SECOND``, for Delta tables with ``SPARK``.
 """
 
 from __future__ import annotations

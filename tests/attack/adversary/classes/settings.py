@@ -1,11 +1,12 @@
-"""What a lake is told of its tables: soft deletes, rows without key, the change feed, Spark as writer, columns left out, masked, cut."""
+"""What a lake is told of its tables: soft deletes, rows without key, the change feed, Spark as writer, columns left out, masked, cut, hashed."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-from adversary.script import FOLLOW, Follow, Script, Sql, Step
+from adversary.script import FOLLOW, Follow, Hashed, Script, Shape, Sql, Step
+from historian.secret import Secret
 
 _CHANGES = (
     "INSERT INTO {t} (id, v, s) VALUES ({n}, {n}, 'text{n}')",
@@ -38,17 +39,18 @@ _SAID: tuple[dict[str, Any], ...] = (
     {"compact": (2, 1_000_000)},
     {"history": "h_{database}_{table}"},
 )
-_SHAPES: tuple[tuple[tuple[str, Any], int | str | None], ...] = (
+_SHAPES: tuple[tuple[tuple[str, Any], Shape], ...] = (
     (("exclude", ("s",)), None),
     (("mask", (("s", "***"),)), "***"),
     (("truncate", (("s", 4),)), 4),
+    (("hash", (("s", Secret("pepper")),)), Hashed("pepper")),
 )
 
 
 def script(rng: random.Random, server: str) -> Script:
     """Changes of three tables, one without a key."""
     said = dict(rng.choice(_SAID))
-    shaped: dict[str, int | str | None] = {}
+    shaped: dict[str, Shape] = {}
     if rng.random() < 0.3:
         rule, shape = rng.choice(_SHAPES)
         said["tables"] = (("c_*.*", (rule,)),)
