@@ -6,13 +6,14 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from connectors.config.document import SINKS, Document, HistoryDocument, RunDocument
+from connectors.config.document import SINKS, Document
 from connectors.config.environment import JsonPath, path_text
-from connectors.config.evolution import EvolutionDocument
-from connectors.config.sources import SOURCE_TYPES, BinlogFilesDocument, ServerDocument, TlsDocument
+from connectors.config.model import Model
+from connectors.config.sources import SOURCE_TYPES
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
 __all__ = ["problems_of"]
@@ -84,17 +85,25 @@ def _closest(name: str, known: tuple[str, ...]) -> str:
 
 def _keys_at(path: JsonPath) -> tuple[str, ...]:
     """The keys that the mapping at *path* may have."""
-    models: dict[JsonPath, tuple[type[BaseModel], ...]] = {
-        (): (Document,),
-        ("source",): (ServerDocument, BinlogFilesDocument),
-        ("source", "tls"): (TlsDocument,),
-        ("history",): (HistoryDocument,),
-        ("sinks",): SINKS,
-        ("sinks", "evolution"): (EvolutionDocument,),
-        ("run",): (RunDocument,),
-    }
-    found = models.get(tuple(part for part in path if isinstance(part, str)), ())
-    return tuple(dict.fromkeys(field.alias or name for model in found for name, field in model.model_fields.items()))
+    models: tuple[type[BaseModel], ...] = (Document,)
+    for part in path:
+        # Places in lists, and people's own keys such as patterns, are no fields.
+        fields: dict[str | int, FieldInfo] = {key: field for model in models for key, field in _fields(model)}
+        if part in fields:
+            models = tuple(_models(fields[part].annotation))
+    return tuple(dict.fromkeys(key for model in models for key, _ in _fields(model)))
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    return ((field.alias or name, field) for name, field in model.model_fields.items())
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The documents' models in a field's type."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
 
 
 def _plain(loc: tuple[int | str, ...]) -> JsonPath:

@@ -1,4 +1,4 @@
-"""What becomes of a table's targets when its schema changes: one table of kinds of edits, kinds of targets and words.
+"""What becomes of a table's targets when its schema changes: one table of kinds of edits, kinds of targets and actions.
 
 docs/explanation/evolution.md shows the same table.
 """
@@ -32,29 +32,29 @@ PRESETS = ("strict", "evolve", "lenient")
 """Words for all kinds of edits at once, in the order of :attr:`Rule.presets`."""
 
 EvolutionSettings = tuple[tuple[str, str], ...]
-"""What a configuration says of a table: pairs of ``preset`` or a kind of edit, and a word."""
+"""What a configuration says of a table: pairs of ``preset`` or a kind of edit, and an action."""
 
 EVOLVE: EvolutionSettings = (("preset", "evolve"),)
-"""What holds where nothing is said."""
+"""What holds where nothing is configured."""
 
 STOPS = ("fail", "quarantine")
 """Words that end the writing of a table."""
 
 _STOPS: Mapping[str, tuple[str, ...]] = {
     "quarantine": ("the table is not written from there on, and `status` says why; others go on",) * 3,
-    "fail": ("the run ends before it writes anything of the batch; another word lets the next run go on",) * 3,
+    "fail": ("the run ends before it writes anything of the batch; another action lets the next run go on",) * 3,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What may be said of one kind of edit.
+    """The actions that one kind of edit may have.
 
     Attributes:
         edit: its name.
         what: which edits these are.
-        meanings: of each word, for each of :data:`TARGETS`.
-        presets: the word that each of :data:`PRESETS` has.
+        meanings: of each action, for each of :data:`TARGETS`.
+        presets: the action that each of :data:`PRESETS` has.
     """
 
     edit: str
@@ -64,12 +64,12 @@ class Rule:
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The words that can be said of the edit."""
+        """The actions that the edit may have."""
         return tuple(self.meanings)
 
 
 def _rule(edit: str, what: str, presets: str, *, strict: bool = True, **meanings: str | tuple[str, str, str]) -> Rule:
-    """*presets*: three words; *strict*: whether the edit can stop a table."""
+    """*presets*: three actions; *strict*: whether the edit can stop a table."""
     texts_of = {action: (text,) * 3 if isinstance(text, str) else text for action, text in meanings.items()}
     meanings_of = {**texts_of, **(_STOPS if strict else {})}
     return Rule(edit=edit, what=what, meanings=meanings_of, presets=tuple(presets.split()))
@@ -212,7 +212,7 @@ def action_for(settings: EvolutionSettings, edit: str) -> Action:
 
 
 def problems(settings: EvolutionSettings) -> list[tuple[str, str]]:
-    """What of *said* is no rule: the key, and what was expected there."""
+    """What of *settings* is no rule: the key, and what was expected there."""
     found = []
     for key, action in settings:
         if key != "preset" and key not in RULES:

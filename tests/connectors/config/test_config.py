@@ -179,6 +179,18 @@ def test_a_start_is_read_in_the_words_of_its_flavor(tmp_path: Path, kind: str, s
     assert _source(tmp_path, f"\n  type: {kind}\n  host: db\n  user: cdc\n  start: {start}").start == expected
 
 
+@pytest.mark.parametrize(
+    "part, problem",
+    [
+        ("sinks: [{type: delta, path: l, tables: {'a.*': {mirrr: null}}}]", "mirror? @ $.sinks[0].tables.a.*.mirrr"),
+        ("sinks: [{type: delta, path: l, compact: {file: 3}}]", "files? @ $.sinks[0].compact.file"),
+        ("types: {columns: {a.b: {bitt: binary}}}", "bit1? @ $.types.columns.a.b.bitt"),
+    ],
+)
+def test_a_misspelt_key_is_told_wherever_it_stands(tmp_path: Path, part: str, problem: str) -> None:
+    assert (f"unknown key; did you mean {problem}",) == _problems(tmp_path, f"name: shop\nsource: {SOURCE}\n{part}")
+
+
 def test_every_problem_is_listed_by_its_path(tmp_path: Path) -> None:
     text = """
         name: shop
