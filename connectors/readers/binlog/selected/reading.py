@@ -36,7 +36,7 @@ _NO_ROWS = pa.RecordBatch.from_arrays(
 )
 
 
-def select_rows(  # noqa: PLR0913 - each is a fact of its own
+def select_rows(  # noqa: PLR0913 each by name, and each is wanted
     connection: Connection[Any],
     version: PlannedVersion,
     *,
