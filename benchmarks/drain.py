@@ -57,8 +57,9 @@ class Drain:
         begin = time.perf_counter()
         dump = Dump(address(self._server), "mysql").from_file(self._range.file, self._range.start)
         try:
-            dump._socket.setblocking(True)
-            taken = take(dump._socket)
+            connection: Any = dump._connection
+            connection._sock.setblocking(True)
+            taken = take(connection._sock)
             return time.perf_counter() - begin, taken
         finally:
             dump.close()

@@ -46,9 +46,10 @@ class TableBuilder:
         wire: the TABLE_MAP's columns that *steps* were made for.
         generated_from: see :func:`connectors.readers.binlog.rows.generated_columns.generated_from`.
         max_rows: of a chunk.
+        first_rows: how many the first chunk's arrays are made for; they grow.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 each by name, and each is wanted
         self,
         *,
         words: NDArray[np.int64],
@@ -59,6 +60,7 @@ class TableBuilder:
         steps: Sequence[Step],
         generated_from: NDArray[np.uint8] | None,
         max_rows: int,
+        first_rows: int = _FIRST_ROWS,
     ) -> None:
         self.version = version
         self.written = written
@@ -85,7 +87,7 @@ class TableBuilder:
         self._generated_from = generated_from
         words[at.GENERATED_FROM] = 0 if generated_from is None else generated_from.ctypes.data
         words[at.FIXED] = sum(_CHANGELOG_WIDTHS) + self._stride + sum(step.width or 4 for step in steps)
-        self._wanted_rows = _FIRST_ROWS
+        self._wanted_rows = first_rows
         self._wanted_bytes = [float(_FIRST_BYTES_PER_ROW)] * len(steps)
         self.clear()
 

@@ -33,16 +33,17 @@ from historian.schema.system_versioning import with_hidden_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["RangeDecoder"]
+__all__ = ["NO_ROWS", "RangeDecoder"]
 
 _MAX_SOURCES = 2**15 - 1
 _NEVER = 2**63 - 1
 _FIRST_IMAGE_BYTES = 4096
 _WORD_BYTES = 8
 # Of lists, arrow would make arrays with pandas, whose import takes longer than all others.
-_NO_ROWS = pa.RecordBatch.from_arrays(
+NO_ROWS = pa.RecordBatch.from_arrays(
     [pa.nulls(0, field.type) for field in CHUNK_COLUMNS], schema=pa.schema(CHUNK_COLUMNS)
 )
+"""Of a chunk that says why its table stops."""
 _JSON_WITH_POINT = 80000  # the first version that prints whole doubles as such
 
 
@@ -306,7 +307,7 @@ class RangeDecoder:
         if not self._stops:
             raise error
         self._stopped.add(slot)
-        return replace(self._chunk(slot, version, _NO_ROWS, first, last), stopped=str(error))
+        return replace(self._chunk(slot, version, NO_ROWS, first, last), stopped=str(error))
 
     def _chunk(self, slot: int, version: PlannedVersion, rows: pa.RecordBatch, first: str, last: str) -> Chunk:
         self._next += 1

@@ -31,6 +31,9 @@ _WRITE_ROWS = 30
 _TABLE_NUMBER = 1
 _NEVER = 2**63 - 1
 _IMAGES_BYTES = 1 << 20
+# A SELECT is of many rows mostly. Memory that is not written costs little.
+_FIRST_BYTES = 1 << 20
+_LEAST_ROWS = 64
 
 
 class Images:
@@ -75,6 +78,7 @@ class Images:
             steps=steps,
             generated_from=None,
             max_rows=max(2, max_rows),
+            first_rows=max(_LEAST_ROWS, _FIRST_BYTES // (self._most_fixed + _LEAST_ROWS)),
         )
         self._scratch = np.zeros(at.SCRATCH_WORDS + at.RUN_STEP, np.int64)
         self._maps = np.zeros((2, at.MAP_WORDS), np.int64)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from connectors.readers.binlog.kernels.results import layout as at
 from connectors.readers.binlog.kernels.results.encoding import encode
+from connectors.readers.binlog.rows.decoder import NO_ROWS
 from connectors.readers.binlog.selected.columns import select_statement
 from connectors.readers.binlog.selected.definitions import misfit
 from connectors.readers.binlog.selected.failures import TableChanged
@@ -30,13 +31,9 @@ __all__ = ["select_rows"]
 
 _MOST_ROWS = 2**31
 _ORDINAL = [field.name for field in CHUNK_COLUMNS].index("ordinal")
-# Of lists, arrow would make arrays with pandas, whose import takes longer than all others.
-_NO_ROWS = pa.RecordBatch.from_arrays(
-    [pa.nulls(0, field.type) for field in CHUNK_COLUMNS], schema=pa.schema(CHUNK_COLUMNS)
-)
 
 
-def select_rows(  # noqa: PLR0913 - each is a fact of its own
+def select_rows(  # noqa: PLR0913 each by name, and each is wanted
     connection: Connection[Any],
     version: PlannedVersion,
     *,
@@ -129,7 +126,7 @@ class _Chunks:
     def stopped(self, error: ValueUnrepresentable) -> Chunk:
         """The chunk that ends the table's rows."""
         self.is_stopped = True
-        return replace(self._chunk(_NO_ROWS), stopped=str(error))
+        return replace(self._chunk(NO_ROWS), stopped=str(error))
 
     @property
     def _place(self) -> str:

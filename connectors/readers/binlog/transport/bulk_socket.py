@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["BulkSocket"]
 
 _RECEIVE_BYTES = 1 << 21
-_STREAM_FROM_BYTES = 2 << 20
+_STREAM_FROM_BYTES = 4 << 20
 _STREAM_BYTES = 1 << 19
 _STREAM_PAUSE_MS = 5
 
@@ -39,9 +39,11 @@ class BulkSocket:
 
     def give_back(self) -> None:
         """The library may read on."""
-        if self._streams:
-            self._low_water(1)
         self._socket.settimeout(self._timeout)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether there are bytes, or an end, within that time."""
+        return bool(self._ready.poll(1000 * timeout_s))
 
     def receive(self, room: memoryview) -> int:
         """Waits for bytes, then takes what is there; how many, 0 where the server has closed the connection.
@@ -49,34 +51,27 @@ class BulkSocket:
         Raises:
             OSError: the connection broke, or was silent for too long.
         """
-        if self._streams and not self._ready.poll(_STREAM_PAUSE_MS):
-            # The last bytes are fewer than the server is left alone for.
-            taken = self._take(room)
-            if taken < 0:
-                self._low_water(1)
-                taken = self._waited(room)
-                self._low_water(_STREAM_BYTES)
-        else:
-            taken = self._take(room)
-            if taken < 0:
-                taken = self._waited(room)
-        self._received_bytes += taken
-        if self._received_bytes >= _STREAM_FROM_BYTES and not self._streams:
-            # To wake up for each of the server's packets costs both.
-            self._streams = not isinstance(self._socket, ssl.SSLSocket)
-            if self._streams:
-                self._low_water(_STREAM_BYTES)
-        return taken
-
-    def _waited(self, room: memoryview) -> int:
+        if self._streams:
+            self._leave_alone()
+        taken = self._take(room)
         until_s = time.monotonic() + self._silence_s
-        taken = -1
         while taken < 0:
             left_s = until_s - time.monotonic()
-            if left_s <= 0 or not self._ready.poll(1000 * left_s):
+            if left_s <= 0 or not self.wait(left_s):
                 raise TimeoutError(f"no byte came within {self._silence_s} s")
             taken = self._take(room)
+        self._received_bytes += taken
+        self._streams = self._received_bytes >= _STREAM_FROM_BYTES and not isinstance(self._socket, ssl.SSLSocket)
         return taken
+
+    def _leave_alone(self) -> None:
+        """Waits until much has come, or a moment: to wake up for each of the server's packets costs both.
+
+        The mark is taken back at once, since the last bytes of all are fewer.
+        """
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _STREAM_BYTES)
+        self._ready.poll(_STREAM_PAUSE_MS)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
     def _take(self, room: memoryview) -> int:
         """Bytes that were there; -1: none were."""
@@ -91,6 +86,3 @@ class BulkSocket:
             if not count or not isinstance(self._socket, ssl.SSLSocket):
                 break
         return taken
-
-    def _low_water(self, count: int) -> None:
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)

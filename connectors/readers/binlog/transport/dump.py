@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import select
 import socket
-import ssl
 import struct
 import time
 import zlib
@@ -43,6 +41,7 @@ from connectors.readers.binlog.kernels.log.finding import (
     SPECIAL,
     find_in_packets,
 )
+from connectors.readers.binlog.transport.bulk_socket import BulkSocket
 from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, take_server_id
 from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES, WINDOW_BYTES, ReadBuffer
 from connectors.readers.binlog.transport.window import Window
@@ -67,10 +66,6 @@ _HEARTBEAT_V2 = 2  # MySQL only: heartbeats that say offsets beyond 4 GB too
 _HEARTBEAT_V2_SINCE = (8, 0, 26)
 _FIRST_EVENT = 4
 _MAX_OFFSET = 0xFFFFFFFF
-_RECEIVE_BYTES = 1 << 21
-_STREAM_FROM_BYTES = 4 << 20
-_STREAM_BYTES = 1 << 19
-_STREAM_PAUSE_MS = 5
 HEARTBEAT_S = 10
 """A server that has nothing to send sends a heartbeat after that time, and so notices that a dump's socket is closed."""
 
@@ -116,8 +111,6 @@ class Dump:
         self._address, self._flavor = address, flavor
         self._connection: Connection[Any] = address.connect()
         self._read_buffer = ReadBuffer("", _FIRST_EVENT)
-        self._received_bytes = 0
-        self._streams = False
         self._where = ""
         self._nameable = {} if nameable is None else nameable
         self._begin = 0
@@ -214,10 +207,7 @@ class Dump:
         connection: Any = self._connection
         with answered(f"{self._address}: dump from {self._where}"):
             connection._execute_command(command, body)  # noqa: SLF001
-        self._socket: socket.socket = connection._sock  # noqa: SLF001
-        self._socket.setblocking(False)
-        self._ready = select.poll()
-        self._ready.register(self._socket, select.POLLIN)
+        self._bulk = BulkSocket(self._connection, self._address.timeout_s)
 
     def windows(self, *, end: int | None = None) -> Iterator[Window]:
         """Windows of what is sent, in order; with *end* up to that offset of the file that the dump started in.
@@ -287,7 +277,7 @@ class Dump:
             if code != MORE:
                 return True
             left_s = until_s - time.monotonic()
-            if left_s <= 0 or not self._ready.poll(1000 * left_s):
+            if left_s <= 0 or not self._bulk.wait(left_s):
                 return False
             self._receive()
 
@@ -295,9 +285,7 @@ class Dump:
         """Waits for bytes, then takes what is there."""
         read_buffer = self._read_buffer
         try:
-            if self._streams:
-                self._ready.poll(_STREAM_PAUSE_MS)
-            taken = self._take_bytes(read_buffer.room())
+            taken = self._bulk.receive(read_buffer.room())
         except (OSError, ValueError) as error:
             raise ConnectionLost(
                 "the connection broke during a dump",
@@ -311,33 +299,6 @@ class Dump:
                 expected="events, or a packet that ends the dump",
             )
         read_buffer.fill += taken
-        self._received_bytes += taken
-        if self._received_bytes >= _STREAM_FROM_BYTES and not self._streams:
-            self._stream()
-
-    def _take_bytes(self, room: memoryview) -> int:
-        """How many bytes were put into *room*; 0 where the server has closed the connection."""
-        taken = 0
-        while taken < min(len(room), _RECEIVE_BYTES):
-            try:
-                count = self._socket.recv_into(room[taken:])
-            except (BlockingIOError, ssl.SSLWantReadError):
-                if taken:
-                    break
-                if not self._ready.poll(1000 * self._address.timeout_s):
-                    raise TimeoutError(f"no byte came within {self._address.timeout_s} s") from None
-                continue
-            taken += count
-            # TLS gives one record of 16 KB at a time, TCP all that has come.
-            if not count or not isinstance(self._socket, ssl.SSLSocket):
-                break
-        return taken
-
-    def _stream(self) -> None:
-        """From now on the server is left alone until much has come: to wake up for each of its packets costs both."""
-        self._streams = not isinstance(self._socket, ssl.SSLSocket)
-        if self._streams:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _STREAM_BYTES)
 
     def _special(self, *, stay: bool) -> bool:
         """Takes an event about the file or the connection; False where it leaves a file to *stay* in."""

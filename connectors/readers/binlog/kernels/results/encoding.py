@@ -147,12 +147,16 @@ def _image(state: int, position: int, end: int, out: int) -> int:
                 return -1
             out += size
             continue
-        length = 0
-        valid = position < end and position + _prefix(position) <= end
-        if valid:
+        # What follows a length of one byte is mostly short.
+        length = load_u8(position) if position < end else 255
+        if length < 251:
+            position += 1
+        elif position < end and position + _prefix(position) <= end:
             length = _length(position)
             position += _prefix(position)
-            valid = 0 <= length <= end - position
+        else:
+            length = -1
+        valid = 0 <= length <= end - position
         if valid:
             if kind == at.VARYING:
                 valid = size > 3 or shift_right(length, 8 * size) == 0

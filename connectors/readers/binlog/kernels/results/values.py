@@ -6,32 +6,58 @@ Formats of images: MySQL's ``decimal2bin`` (strings/decimal.c) and ``my_*_packed
 from __future__ import annotations
 
 from connectors.readers.binlog.kernels.machine.jit import inlined, kernel
-from connectors.readers.binlog.kernels.machine.memory import load_u8, load_u16, load_u32, store_i8, store_i16
+from connectors.readers.binlog.kernels.machine.memory import (
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    shift_right,
+    store_i8,
+    store_i16,
+    store_i64,
+    swap64,
+)
 from connectors.readers.binlog.kernels.values.temporal import days
 
 __all__ = ["date", "datetime", "decimal", "time", "timestamp"]
 
 _DIGITS_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _MINUS, _POINT, _ZERO = 45, 46, 48
+_ZEROS = 0x3030303030303030
+_SIXES = 0x0606060606060606
+_UPPER_HALVES = -0x0F0F0F0F0F0F0F10
 
 
 @inlined
 def _big_bytes(out: int, value: int, size: int) -> None:
-    """Stores the lowest *size* bytes of *value*, the highest first."""
-    for index in range(size):
-        store_i8(out + index, value >> (8 * (size - 1 - index)))
+    """Stores the lowest *size* bytes of *value*, 1 to 8, the highest first; as many as are left of eight are set behind them."""
+    store_i64(out, swap64(value << (64 - 8 * size)))
 
 
 @inlined
 def _digits(source: int, count: int) -> int:
-    """The number that *count* digits, at most nine, stand for; negative where one is none."""
-    value = 0
-    wrong = 0
-    for index in range(count):
-        digit = load_u8(source + index) - _ZERO
-        wrong |= digit | (9 - digit)
-        value = 10 * value + digit
-    return value if wrong >= 0 else -1
+    """The number that *count* digits, at most nine, stand for; -1 where one is none.
+
+    Of the word that ends with the last digit: a packet's header and NULL bits stand before any text.
+    """
+    if count == 0:
+        return 0
+    first = 0
+    if count == 9:
+        first = load_u8(source) - _ZERO
+        if first < 0 or first > 9:
+            return -1
+        source += 1
+        count = 8
+    others = 64 - 8 * count
+    word = (shift_right(load_i64(source + count - 8) ^ _ZEROS, others)) << others
+    # A byte above 9 has a bit of its upper half, or gets one.
+    if (word | (word + _SIXES)) & _UPPER_HALVES:
+        return -1
+    # Neighbours become one number, of two, four and then eight digits.
+    word = (word * 10 + shift_right(word, 8)) & 0x00FF00FF00FF00FF
+    word = (word * 100 + shift_right(word, 16)) & 0x0000FFFF0000FFFF
+    return first * 100000000 + ((word * 10000 + shift_right(word, 32)) & 0xFFFFFFFF)
 
 
 @kernel
@@ -83,7 +109,12 @@ def decimal(source: int, length: int, whole: int, scale: int, out: int) -> bool:
 
 @inlined
 def _fraction(out: int, us: int, size: int) -> None:
-    _big_bytes(out, us // (10000 if size == 1 else 100) if size < 3 else us, size)
+    if size == 3:
+        _big_bytes(out, us, 3)
+    elif size == 2:
+        _big_bytes(out, us // 100, 2)
+    elif size == 1:
+        _big_bytes(out, us // 10000, 1)
 
 
 @inlined

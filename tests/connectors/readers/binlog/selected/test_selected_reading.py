@@ -222,6 +222,16 @@ def test_a_query_that_is_killed_may_be_tried_again(server: Server, table: Snapsh
     assert caught.value.retryable
 
 
+@some
+def test_a_table_that_is_locked_is_tried_later(server: Server, small: Snapshot, connection: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION lock_wait_timeout = 1")
+    with contextlib.closing(server.connect()) as other, other.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {DATABASE}.small WRITE")
+        with pytest.raises(SelectInterrupted, match="error 1205"):
+            list(reading(connection, server, small))
+
+
 def test_a_user_without_the_right_to_select_is_told_so(mysql9: Server) -> None:
     mysql9.sql("CREATE DATABASE unseen")
     mysql9.sql("CREATE TABLE unseen.t (k INT)")
