@@ -15,12 +15,14 @@ import pyarrow as pa
 from connectors.backfill.comparison import Signs, compared
 from connectors.backfill.keys import SplitKey
 from connectors.readers.binlog.transport.connection import answered
-from historian.changelog.operations import physical_name
+from historian.changelog.missing_columns import ABSENT, marked
+from historian.changelog.operations import Op, physical_name
 from historian.changelog.row_images import Mask
 from historian.errors import ValueUnrepresentable
 from historian.plans.key_ranges import Key, KeyRange
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pymysql.connections import Connection
 
 __all__ = ["Ask", "asking", "covered", "within"]
@@ -47,39 +49,52 @@ def covered(rows: pa.RecordBatch, key: SplitKey, upto: Key | None, ask: Ask) -> 
         rows: in the columns of the snapshot that *key* is of, in any form that type options give them.
 
     Raises:
-        ValueUnrepresentable: a row's key is NULL, since its value is none that the column's form can hold.
+        ValueUnrepresentable: a row's key is NULL: its value is none that the column's form can hold, or the log leaves it out
+            of a -C or -R, which it does with keys other than the primary one (``binlog_row_image=MINIMAL``).
     """
     if upto is None:
         return np.ones(rows.num_rows, dtype=bool)
-    return _signs(rows, key, upto, ask) <= 0
+    return _signs(rows, key, upto, ask, np.arange(rows.num_rows)) <= 0
 
 
 def within(rows: pa.RecordBatch, key: SplitKey, keys: KeyRange, ask: Ask) -> Mask:
     """For each row whether its key lies in that range; as :func:`covered`."""
     inside = covered(rows, key, keys.upto, ask)
-    if keys.after is None or not inside.any():
-        return inside
-    inside[inside] = _signs(rows.filter(pa.array(inside)), key, keys.after, ask) > 0
+    if keys.after is not None:
+        at = np.flatnonzero(inside)
+        inside[at] = _signs(rows, key, keys.after, ask, at) > 0
     return inside
 
 
-def _signs(rows: pa.RecordBatch, key: SplitKey, bound: Key, ask: Ask) -> Signs:
-    """-1, 0 or 1 for each row: its key lies before *bound*, is it, or lies behind it."""
-    signs = np.zeros(rows.num_rows, dtype=np.int8)
-    undecided = np.arange(rows.num_rows)
-    for column, value in zip(key.columns, bound, strict=True):
+def _signs(rows: pa.RecordBatch, key: SplitKey, bound: Key, ask: Ask, at: NDArray[np.int64]) -> Signs:
+    """-1, 0 or 1 for each row of those *at* that place: its key lies before *bound*, is it, or lies behind it."""
+    signs = np.zeros(len(at), dtype=np.int8)
+    undecided = np.arange(len(at))
+    for number, value in enumerate(bound):
         if not len(undecided):
             break
-        values = rows.column(physical_name(column.id))
+        values = _values(rows, key, number)
         if len(undecided) < rows.num_rows:
-            values = values.take(pa.array(undecided))
+            values = values.take(pa.array(at[undecided]))
+        column = key.columns[number]
         if values.null_count:
             raise ValueUnrepresentable(
-                "a key's value that cannot be represented, so that its place in the key's order is not known",
+                "a key's value that is not known, or that its column's form cannot hold, so that its place in the order is not known",
                 where=f"{key.table}.{column.name}",
                 found=str(column.type),
-                next_step="choose a form of the column that holds it (docs/reference/types.md)",
+                next_step="choose a form that holds it (docs/reference/types.md), or log whole rows (binlog_row_image=FULL)",
             )
         signs[undecided] = compared(values, column.type, value, ask)
         undecided = undecided[signs[undecided] == 0]
     return signs
+
+
+def _values(rows: pa.RecordBatch, key: SplitKey, number: int) -> pa.Array:
+    """The values of a key's column; of those that the log leaves out, what the row before holds: they did not change."""
+    values = rows.column(physical_name(key.columns[number].id))
+    if not values.null_count or ABSENT not in rows.schema.names:
+        return values
+    absent = marked(rows, ABSENT, key.table_columns)[:, key.places[number]]
+    absent &= np.isin(np.asarray(rows.column("op")), (Op.CORRECT_TO, Op.APPEND))
+    at = np.arange(rows.num_rows) - absent
+    return values.take(pa.array(at, mask=at < 0))

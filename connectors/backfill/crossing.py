@@ -15,8 +15,8 @@ def forwarded(rows: pa.RecordBatch, covered: Mask) -> pa.RecordBatch:
     """The rows of *rows* that go on while a table is copied: those whose keys are covered.
 
     Of a -C and its +C both go on, or neither, where both keys lie on one side. A row that leaves what is covered is -R: the chunk that
-    reaches its new key brings it again. One that comes in is +A: no chunk to come will. Only where the split key is not the
-    primary key can a pair lie on both sides, since the log tells a change of the primary key as -R and +A.
+    reaches its new key brings it again. One that comes in is +A: no chunk to come will. The log tells a change of the primary key as -R and +A.
+    So a pair can lie on both sides only where the split key is another one.
 
     Args:
         rows: a chunk's rows with their ``op``, each +C directly behind its -C.

@@ -40,6 +40,7 @@ class SplitKey:
         table: the table's name in the snapshot that the key is of.
         index: the index's name.
         columns: in key order, as in that snapshot.
+        places: of each of them among the table's columns, of which there are ``table_columns``.
         is_primary: it is the primary key. Another one may change in a row that keeps its primary key, which the log tells as
             -C and +C (:mod:`connectors.backfill.crossing`).
     """
@@ -47,6 +48,8 @@ class SplitKey:
     table: TableName
     index: str
     columns: tuple[Column, ...]
+    places: tuple[int, ...]
+    table_columns: int
     is_primary: bool
 
     @classmethod
@@ -60,17 +63,29 @@ class SplitKey:
         """
         candidates = [("PRIMARY", snapshot.primary_key)] if snapshot.primary_key else []
         candidates += [(key.name, key.columns) for key in snapshot.unique_keys if not any(key.prefixes)]
-        columns = {column.id: column for column in snapshot.columns}
+        places = {column.id: place for place, column in enumerate(snapshot.columns)}
         for index, ids in candidates:
-            found = [columns[column_id] for column_id in ids if column_id in columns]
-            if len(found) == len(ids) and all(_serves(column, index, flavor) for column in found):
-                return cls(table=snapshot.name, index=index, columns=tuple(found), is_primary=index == "PRIMARY")
+            columns = tuple(snapshot.columns[places[column_id]] for column_id in ids)
+            if all(_serves(column, index, flavor) for column in columns):
+                return cls(
+                    table=snapshot.name,
+                    index=index,
+                    columns=columns,
+                    places=tuple(places[column_id] for column_id in ids),
+                    table_columns=len(snapshot.columns),
+                    is_primary=index == "PRIMARY",
+                )
         return None
 
     @property
+    def name(self) -> str:
+        """The table for FROM; its alias is ``t``."""
+        return f"{quoted(self.table.database)}.{quoted(self.table.table)} AS t"
+
+    @property
     def source(self) -> str:
-        """The table with the index's hint, for FROM; its alias is ``t``."""
-        return f"{quoted(self.table.database)}.{quoted(self.table.table)} AS t FORCE INDEX ({quoted(self.index)})"
+        """The same, to be read by the key's index."""
+        return f"{self.name} FORCE INDEX ({quoted(self.index)})"
 
     def order(self, *, descending: bool = False) -> str:
         """What stands behind ORDER BY."""
@@ -80,8 +95,8 @@ class SplitKey:
     def keeps_order(self, earlier: SplitKey) -> bool:
         """Whether ranges of *earlier*, a key of the same table before some statements, mean the same under this one.
 
-        True where it is over the same columns, and their types are the same or hold more of the same order: wider integers,
-        decimals and VARCHARs, labels added at an ENUM's end. What a statement did to values is not looked at.
+        True where it is over the same columns, and their types are the same or hold more of the same order. Such are wider
+        integers, decimals and VARCHARs, and labels added at an ENUM's end. What a statement did to values is not looked at.
         """
         pairs = list(zip(earlier.columns, self.columns, strict=False))
         same = len(earlier.columns) == len(self.columns) and all(old.id == new.id for old, new in pairs)

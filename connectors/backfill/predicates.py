@@ -10,7 +10,7 @@ from connectors.backfill.literals import literal, quoted
 from historian.plans.key_ranges import KeyRange, KeyValue
 from historian.schema.snapshots import Column
 
-__all__ = ["where", "within_first"]
+__all__ = ["from_first", "rows_of", "up_to_first", "where", "within_first"]
 
 _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
     "=": operator.eq,
@@ -27,12 +27,7 @@ def where(key: SplitKey, keys: KeyRange) -> str:
     Each bound stands there twice: expanded by columns, and for the first column alone, which leads the optimizer to the index.
     The session is to be one of :func:`connectors.backfill.literals.prepare_session`. Columns are named without their table.
 
-    >>> from historian.names import TableName
-    >>> from historian.schema.snapshots import ColumnType
-    >>> columns = tuple(Column(id=n, name=name, type=ColumnType(name="int")) for n, name in ((1, "a"), (2, "b")))
-    >>> key = SplitKey(table=TableName("d", "t"), index="PRIMARY", columns=columns, is_primary=True)
-    >>> where(key, KeyRange(after=(1, 2)))
-    '(`a` > 1 OR (`a` = 1 AND `b` > 2)) AND `a` >= 1'
+    Of columns ``a`` and ``b`` behind (1, 2): ``(`a` > 1 OR (`a` = 1 AND `b` > 2)) AND `a` >= 1``.
     """
     parts = []
     if keys.after is not None:
@@ -42,12 +37,32 @@ def where(key: SplitKey, keys: KeyRange) -> str:
     return " AND ".join(parts) or "1"
 
 
+def rows_of(key: SplitKey, keys: KeyRange) -> str:
+    """What stands behind FROM to read the rows of a range in the key's order, by its index; the table's alias is ``t``.
+
+    Of the whole table in any order: the index may be none that serves (:func:`connectors.backfill.boundaries.boundaries`).
+    """
+    if keys.after is None and keys.upto is None:
+        return key.name
+    return f"{key.source} WHERE {where(key, keys)} ORDER BY {key.order()}"
+
+
 def within_first(key: SplitKey, first: KeyValue, after: tuple[KeyValue, ...] | None) -> str:
     """The condition that holds for rows with *first* in the first column, and behind *after* in the others."""
     parts = [_compared(key.columns[0], first, "=")]
     if after is not None:
         parts += _bound(key.columns[1:], after, above=True)
     return " AND ".join(parts)
+
+
+def from_first(key: SplitKey, first: KeyValue) -> str:
+    """The condition that holds for rows with *first* or a greater value in the first column."""
+    return _compared(key.columns[0], first, ">=")
+
+
+def up_to_first(key: SplitKey, first: KeyValue) -> str:
+    """The condition that holds for rows with *first* or a smaller value in the first column."""
+    return _compared(key.columns[0], first, "<=")
 
 
 def _bound(columns: tuple[Column, ...], values: tuple[KeyValue, ...], *, above: bool) -> list[str]:

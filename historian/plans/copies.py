@@ -22,8 +22,8 @@ class TableCopy:
         upto: those up to here are copied with the plan, or before it; None: none are yet.
         is_done: all rows are copied with the plan.
         rows: how many are copied with the plan.
-        repairs: why targets that hold rows of the table are compared with all of its rows as of the plan's end, and given what differs;
-            "": they hold none of what is copied. All rows are copied with the plan, and none of its log goes on.
+        repairs: why targets are compared with all rows of the table as of the plan's end, and given what differs. "": they hold
+            none of what is copied. With a repair all rows are copied with the plan, and none of its log goes on.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
     """
 

@@ -10,7 +10,7 @@ KeyValue = int | str
 """A key column's value, exact and fit for JSON, by the column's type:
 
 - integers, BIT, YEAR: the number; ENUM: the index of its label, 0 for the error value;
-- CHAR, VARCHAR, BINARY, VARBINARY: the stored bytes as hexadecimal digits, of text in the column's character set: two texts that a
+- CHAR, VARCHAR, BINARY, VARBINARY: the stored bytes as hexadecimal digits, of text in the column's character set. Two texts that a
   server keeps apart may read as the same characters (``sjis``), bytes never do;
 - DECIMAL, DATE, TIME, DATETIME, TIMESTAMP (in UTC), UUID, INET4, INET6: the server's own text.
 """

@@ -1,7 +1,7 @@
 """Tables whose rows a logged statement may change without naming them: through views, triggers and stored functions.
 
-Servers log a statement of a session with ``binlog_format=STATEMENT`` or MIXED as it was written, and a function that changes rows
-as ``SELECT`` of its call; what ran inside is not in the log (tried on MySQL 5.7 to 9.7, MariaDB 10.5 to 11.8). The catalog
+Servers log a statement of a session with ``binlog_format=STATEMENT`` or MIXED as it was written. A function that changes rows they log
+as ``SELECT`` of its call. What ran inside is not in the log (tried on MySQL 5.7 to 9.7, MariaDB 10.5 to 11.8). The catalog
 keeps which functions a database ever had, and whether it ever had a trigger: what was dropped since is held to be there.
 """
 
