@@ -51,7 +51,7 @@ class RandomRepairs(RandomEdits):
     def step(self) -> None:
         """Now and then the key is another one, too."""
         before = len(self.lab.entries)
-        if self._keyed and self._rng.random() < 0.05:
+        if self.keys and self._keyed and self._rng.random() < 0.05:
             key = self.lab.key_columns(NAME)
             self.lab.unlogged(NAME, *self.rows.values())
             self.lab.set_key(NAME, *(("id", "k") if key == ["id"] else ("id",)))
@@ -62,6 +62,8 @@ class RandomRepairs(RandomEdits):
         self.rewrote = self.rewrote or cuts
 
     rewrote = False
+    keys = True
+    """Whether the key changes."""
 
 
 def check_repaired(lake: HeldLake, name: str = NAME, *, only_log: bool = False) -> None:
@@ -70,7 +72,7 @@ def check_repaired(lake: HeldLake, name: str = NAME, *, only_log: bool = False) 
     *only_log*: the other targets wait.
     """
     lab = lake.lab
-    assert lake.stopped() == {}
+    assert not lake.stopped(), lake.stopped()
     location = next(h for h in lake.locations().values() if h.name == name)
     rows, key = lab.rows(name), lab.key_columns(name)
     if location.mirror and not only_log:
@@ -83,7 +85,9 @@ def check_repaired(lake: HeldLake, name: str = NAME, *, only_log: bool = False) 
     fields = {f.column_id: f for f in lake.schema(location.changelog).fields}
     initials = {c.name: (fields[c.id].since, initial_value(c)) for c in shown.columns if c.initial is not None}
     empty = log.select(data_columns(log.schema.names)).slice(0, 0)
-    assert check(log, key, former=empty) == ()
+    # A bag's row that is taken back under another schema is not told by its values alone.
+    findings = check(log, key, former=empty if key else None)
+    assert not findings, findings
     assert _sorted(_folded(log, rows, key, initials)) == _sorted(rows)
     if location.history and not only_log:
         plain = PlainHistory()
@@ -114,17 +118,12 @@ def _folded(
         told = {name: row[name] for name in names}
         adds = row["op"] in (Op.APPEND, Op.CORRECT_TO)
         if not key:
-            bag.append(row) if adds else bag.remove(next(r for r in bag if _same(r, row)))
+            bag.append(told) if adds else bag.remove(told)
         elif adds:
             live[tuple(told[name] for name in key)] = told
         else:
             live.pop(tuple(told[name] for name in key), None)
-    return [{name: row[name] for name in names} for row in bag] if not key else [*live.values()]
-
-
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    system = ("offset", "op", "system_time", "event_time", "schema_version")
-    return all(one[name] == other[name] for name in one if name not in system)
+    return [*live.values()] if key else bag
 
 
 def _as_seen(lake: HeldLake, plan: Plan, log: pa.Table) -> tuple[Plan, list[Chunk]]:
