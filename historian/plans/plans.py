@@ -144,6 +144,11 @@ class PlannedTable:
     seed: int = 0
     copy: TableCopy | None = None
 
+    @property
+    def repairs(self) -> str:
+        """Why targets that hold rows of it are compared with all of its rows as of the plan's end; "": they are not."""
+        return "" if self.copy is None else self.copy.repairs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

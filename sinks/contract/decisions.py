@@ -14,6 +14,9 @@ __all__ = ["GENERATION", "Decision", "Decisions", "VersionChange"]
 GENERATION = 100_000_000
 """A column that is set aside leaves its place to one with an id that is higher by this; ids of a history lie below."""
 
+_NEW_VALUES = ("new_column", "repair")
+"""What rows from before hold in the column is not what the log told of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -22,7 +25,8 @@ class Decision:
     Attributes:
         version: that the edit leads to.
         column_id: of the history; 0 where it is about no column.
-        edit, action: see :mod:`historian.plans.evolution`. ``add_column`` with ``new_column``: the column is added, and what rows from
+        edit, action: see :mod:`historian.plans.evolution`. ``repair``: as ``new_column``, and a mirror keeps no former column, since what
+            rows from before hold comes with a repair. ``add_column`` with ``new_column``: the column is added, and what rows from
             before read in it is not known.
     """
 
@@ -84,23 +88,23 @@ class Decisions:
 
     def shown_id(self, column_id: int, version: int) -> int:
         """The id that a column of the history has in targets at *version*."""
-        replaced = (d for d in self._upto(version, "new_column") if d.edit != "add_column")
-        return column_id + GENERATION * sum(d.column_id == column_id for d in replaced)
+        return column_id + GENERATION * sum(d.column_id == column_id for d in self._replaced(version))
 
     def set_aside(self, version: int) -> tuple[int, ...]:
         """Ids, in targets, of columns whose place another one has at *version*."""
-        replaced = (d for d in self._upto(version, "new_column") if d.edit != "add_column")
-        return tuple(self.shown_id(d.column_id, d.version) - GENERATION for d in replaced)
+        return tuple(self.shown_id(d.column_id, d.version) - GENERATION for d in self._replaced(version))
 
     def kept(self, version: int) -> frozenset[int]:
         """Ids, in targets, of columns that a mirror has although its table does not have them at *version*."""
         dropped = (self.shown_id(d.column_id, d.version) for d in self._upto(version, "keep") if d.column_id)
-        return frozenset((*dropped, *self.set_aside(version)))
+        replaced = (d for d in self._replaced(version) if d.action == "new_column")
+        return frozenset((*dropped, *(self.shown_id(d.column_id, d.version) - GENERATION for d in replaced)))
 
     def shown(self, snapshot: Snapshot, version: int, *, whole: bool = False) -> Snapshot:
         """*snapshot* as targets have it at *version*; *whole*: with the columns that are left out."""
         gone = frozenset() if whole else self.left_out(version)
-        unknown = {d.column_id for d in self._upto(version, "new_column") if d.edit == "add_column"}
+        added = (d for d in self._upto(version) if d.edit == "add_column")
+        unknown = {d.column_id for d in added if d.action in _NEW_VALUES}
         columns = []
         for column in snapshot.columns:
             shown = replace(column, id=self.shown_id(column.id, version))
@@ -110,6 +114,10 @@ class Decisions:
                 columns.append(shown)
         key = tuple(self.shown_id(column_id, version) for column_id in snapshot.primary_key)
         return replace(snapshot, columns=tuple(columns), primary_key=key)
+
+    def _replaced(self, version: int) -> Iterator[Decision]:
+        """By which another column has the place of one that was there."""
+        return (d for d in self._upto(version) if d.edit != "add_column" and d.action in _NEW_VALUES)
 
     def _upto(self, version: int, action: str = "") -> Iterator[Decision]:
         return (d for d in self.made if d.action == (action or d.action) and d.version <= version)

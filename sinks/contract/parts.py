@@ -189,7 +189,8 @@ def parts_of(
                 index += 1
                 base, base_version = versions[-1].snapshot, versions[-1].version
                 # A stop takes hold behind the plan that it happened in, so that a replay does what the first try did.
-                if part.touches and part.location.directories and part.location.stopped_in in (0, plan.number):
+                is_wanted = part.touches or (bool(table.repairs) and segment == max(segments))
+                if is_wanted and part.location.directories and part.location.stopped_in in (0, plan.number):
                     parts.append(part)
     return parts
 

@@ -64,7 +64,14 @@ class SinkNames(Protocol):
 
 
 OWN_NAMES = frozenset(
-    ("historian_plans", "historian_schema_changes", "historian_tables", "historian_dead_letters", "_historian")
+    (
+        "historian_plans",
+        "historian_schema_changes",
+        "historian_tables",
+        "historian_dead_letters",
+        "historian_repairs",
+        "_historian",
+    )
 )
 """Directories that sinks keep for themselves, whatever letter case a store or a catalog tells apart."""
 

@@ -24,6 +24,7 @@ PLACES: Mapping[str, str] = {
     "plan_recorded": "the plan is in the lake, no target has any of it",
     "tables_recorded": "the lake knows where each table's rows go",
     "letters_recorded": "dead letters are in their table",
+    "repairs_recorded": "what repairs found is in their table; no target has it",
     # Of each target that begins with what another one held.
     "seed_made": "the table is there, with the next offset, and holds nothing",
     "seed_written": "files have the rows that the other one held; no table knows them",

@@ -2,6 +2,6 @@
 
 Rows of targets do not belong here (:mod:`sinks.delta.targets`).
 
-Open to other rooms: ``catalog``, ``dead_letters``, ``deferral``, ``deferred_rows``, ``recorded``, ``state``,
-``state_rows``.
+Open to other rooms: ``catalog``, ``dead_letters``, ``deferral``, ``deferred_rows``, ``recorded``, ``repair_records``,
+``state``, ``state_rows``.
 """

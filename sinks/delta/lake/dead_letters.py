@@ -14,10 +14,9 @@ import pyarrow as pa
 from historian.plans.plans import Plan
 from historian.values.policies import REASONS, may_be_dead_letter
 from sinks.contract.chunks import ChunkHead, Chunks
+from sinks.delta.lake.appending import append_once
 from sinks.delta.log.columns import plain_schema
-from sinks.delta.log.commits import Commit
-from sinks.delta.log.kernel import CommitConflict, Kernel
-from sinks.delta.rewrite.files import FileWriter
+from sinks.delta.log.kernel import Kernel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,20 +103,7 @@ def record_dead_letters(kernel: Kernel, path: str, plan: Plan, chunks: Chunks) -
     rows = [row for head in chunks.heads if head.dead_letters for row in _rows(plan, head)]
     if not rows:
         return
-    view = kernel.view(path) or kernel.create(path, DEAD_LETTERS_SCHEMA, {}, {})
-    if view.transaction(plan.connector) >= plan.number:
-        return
-    writer = FileWriter(path, DEAD_LETTERS_SCHEMA.arrow())
-    for batch in pa.Table.from_pylist(rows, DEAD_LETTERS_SCHEMA.arrow()).to_batches():
-        writer.write(batch)
-    commit = Commit(files=writer.close())
-    try:
-        kernel.commit(view, plan.connector, plan.number, commit)
-    except CommitConflict:
-        # OPTIMIZE may have come in between, or our own commit, whose answer was lost.
-        view = kernel.view(path) or view
-        if view.transaction(plan.connector) < plan.number:
-            kernel.commit(view, plan.connector, plan.number, commit)
+    append_once(kernel, path, DEAD_LETTERS_SCHEMA, plan, pa.Table.from_pylist(rows, DEAD_LETTERS_SCHEMA.arrow()))
 
 
 def _rows(plan: Plan, head: ChunkHead) -> Iterator[dict[str, Any]]:

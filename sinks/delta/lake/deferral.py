@@ -99,7 +99,7 @@ class _Group:
     own: tuple[Part, ...]
     deferral: Deferral
     is_named: bool
-    """Whether the plan says of the table that it stops, or reads it again."""
+    """Whether the plan says of the table that it stops, reads it again, or repairs it."""
 
     @property
     def holds_whole_rows(self) -> bool:
@@ -238,7 +238,7 @@ def _groups(
         if late_targets(part.location):
             own.setdefault(part.location.changelog, []).append(part)
     waits = {at: s for at, s in waiting(deferrals, locations, plan.number).items() if s.table_id not in stops}
-    named = {t.table_id for t in plan.tables if t.quarantine is not None or t.behind is not None}
+    named = {t.table_id for t in plan.tables if t.quarantine is not None or t.behind is not None or t.repairs}
     groups = {}
     for at in [*own, *(at for at in waits if at not in own)]:
         location = locations[waits[at].table_id] if at in waits else own[at][-1].location

@@ -145,6 +145,12 @@ class Target:
             self._seen = view.version
         self._view = view
 
+    def as_of(self, view: TableView) -> Target:
+        """The target as it was in an earlier version, to be read."""
+        target = Target(self._kernel, self._connector, self.directory, self.path, self.kind, by_spark=self.by_spark)
+        target._view = view
+        return target
+
     def check_link(self, before: int, plan: int, final: int) -> None:
         """Checks that the target holds exactly what precedes *plan*, or a part of it, or all of it.
 

@@ -12,7 +12,7 @@ from historian.values.arrow_types import MAX_DECIMAL_DIGITS
 from sinks.contract.storage import located, reading
 from sinks.rows.variant import fitted
 
-__all__ = ["SMALL_BYTES", "groups", "read"]
+__all__ = ["SMALL_BYTES", "groups", "read", "widened"]
 
 SMALL_BYTES = 8 << 20
 """Up to this size files are worked on where the sink runs, without a Spark job."""
@@ -43,13 +43,14 @@ def _fitted(rows: pa.Table, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]
 
 def _column(table: pa.Table, field: pa.Field, defaults: Mapping[str, pa.Scalar]) -> pa.Array | pa.ChunkedArray:
     if field.name in table.schema.names:
-        return _widened(table.column(field.name), field.type)
+        return widened(table.column(field.name), field.type)
     if field.name in defaults:
         return fitted(pa.repeat(defaults[field.name], table.num_rows), field.type)
     return fitted(pa.nulls(table.num_rows), field.type)
 
 
-def _widened(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def widened(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """*values* in a type that holds each as it is."""
     if pa.types.is_integer(values.type) and pa.types.is_decimal(kind):
         # Arrow asks for room for every integer of the type, not for those that are there.
         values = pc.cast(values, pa.decimal128(MAX_DECIMAL_DIGITS, 0))

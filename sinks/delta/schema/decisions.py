@@ -75,6 +75,8 @@ def evolved_locations(
                 return location  # Rules for its columns stop it.
             for change in changes(before, version):
                 action = _word(settings, location, made, before, version, change)
+                if location.table_id in repaired:
+                    action = _repaired(action, settings, location, made, version, change)
                 if action == "fail" and refuse:
                     raise _refused(location, version, change)
                 if action != "apply":
@@ -83,6 +85,7 @@ def evolved_locations(
 
     grouped = grouped_plan(locations, plan, settings.for_table)
     plan = grouped.plan
+    repaired = {table.table_id for table in plan.tables if table.repairs}
     return grouped.noted(bound_locations(assign(locations, plan, settings, decide), plan, settings.rules_of))
 
 
@@ -117,6 +120,26 @@ def _word(
     if change.edit == "change_key" and action == "apply" and not _finds(settings, location, made, before, after):
         return "quarantine"
     return action
+
+
+def _repaired(
+    action: str,
+    settings: DeltaSettings,
+    location: TableLocation,
+    made: Sequence[Decision],
+    version: PlannedVersion,
+    change: Change,
+) -> str:
+    """The word in place of *action* where all rows of the table come with the plan."""
+    if action != "quarantine":
+        return action
+    if change.edit in ("change_type", "computed_values"):
+        return "repair"
+    table_settings = settings.for_table(location.came_as)
+    key = () if version.snapshot is None else version.snapshot.primary_key
+    by_rows = not location.history and (not location.mirror or table_settings.keyless == "rows")
+    stays = _keeps_rows(table_settings, location, made) or (table_settings.key and not location.key)
+    return "apply" if change.edit == "change_key" and (key or by_rows) and not stays else action
 
 
 def _finds(

@@ -33,7 +33,7 @@ class ChangelogPart:
     Attributes:
         schema: that the changelog has with the part.
         first_offset: of the part's first row.
-        keys: every primary key, as column ids, that a row of the changelog was written under; () for none.
+        keys: every primary key, as column ids, that a row was written under which may be there before the part; () for none.
     """
 
     part: Part
@@ -41,6 +41,12 @@ class ChangelogPart:
     schema: DeltaSchema
     first_offset: int
     keys: frozenset[tuple[int, ...]]
+
+    @property
+    def keys_after(self) -> frozenset[tuple[int, ...]]:
+        """The same behind the part: what a statement takes back is told apart from what comes then."""
+        before = frozenset() if self.part.clears is not None and not self.part.cleared else self.keys
+        return before.union(snapshot.primary_key for snapshot in self.part.written.values())
 
     def commit(self, spark: SparkSession, files: Sequence[DataFile]) -> Sequence[DataFile]:
         """Adds the part's rows, its schema and the next offset in one commit; the files to which nothing refers any more.
@@ -52,13 +58,19 @@ class ChangelogPart:
         schema = None if self.schema.same_as(target.view.schema()) else self.schema
         following = self.first_offset + sum(file.rows for file in files)
         if not (target.by_spark and files):
-            domains = {_DOMAIN: _domain(following, self.keys)}
+            domains = {_DOMAIN: _domain(following, self.keys_after)}
             target.commit(last, Commit(schema=schema, files=files, domains=domains))
             faults.reached("changelog_committed", f"{target.path} {self.part.index}")
             return ()
         prepared = self.part.transaction(Step.SCHEMA)
         if target.held < prepared:
-            domains = {_DOMAIN: _domain(following, self.keys, at=prepared, first_offset=self.first_offset)}
+            domains = {_DOMAIN: _domain(
+                    following,
+                    self.keys_after,
+                    at=prepared,
+                    first_offset=self.first_offset,
+                    keys_before=sorted(self.keys),
+                )}
             target.commit(prepared, Commit(schema=schema, domains=domains))
             faults.reached("changelog_prepared", f"{target.path} {self.part.index}")
         spark = own_session(spark)
@@ -91,7 +103,7 @@ def prepare_changelog(part: Part, target: Target, positions: Collection[str] = (
         target=target,
         schema=schema,
         first_offset=first_offset,
-        keys=keys.union(s.primary_key for s in (part.base, *part.written.values()) if s is not None),
+        keys=keys if part.base is None else keys.union((part.base.primary_key,)),
     )
 
 
@@ -130,7 +142,7 @@ def changelog_domains(following: int, keys: frozenset[tuple[int, ...]]) -> dict[
     return {_DOMAIN: _domain(following, keys)}
 
 
-def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: int) -> str:
+def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: object) -> str:
     return json.dumps({"next_offset": next_offset, "keys": sorted(keys), **prepared})
 
 
@@ -142,4 +154,5 @@ def next_offset(view: TableView) -> int:
 def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
     domain = target.view.counted(_DOMAIN, "changelog")
     begun = domain.get("at") == part.transaction(Step.SCHEMA)
-    return int(domain["first_offset" if begun else "next_offset"]), frozenset(map(tuple, domain["keys"]))
+    keys = domain.get("keys_before", domain["keys"]) if begun else domain["keys"]
+    return int(domain["first_offset" if begun else "next_offset"]), frozenset(map(tuple, keys))

@@ -65,6 +65,11 @@ class HistoryPart:
         return () if snapshot is None else snapshot.primary_key
 
     @property
+    def ends_key(self) -> tuple[int, ...]:
+        """The same for rows from before that end in the part: a statement takes them back under the key that they had."""
+        return self.key if self.part.clears is None or self.part.base is None else self.part.base.primary_key
+
+    @property
     def taken_back_rows(self) -> int:
         """How many rows the part's statement takes back."""
         return sum(file.rows for file in self.taken_back)
@@ -132,7 +137,7 @@ class HistoryPart:
         def read(paths: Sequence[str]) -> pa.Table:
             return pa.concat_tables([schema.empty_table(), *(held_rows.read(path, schema) for path in paths)])
 
-        still, closed = close(read(held), read([f.path for f in ends]), self.key, self.added)
+        still, closed = close(read(held), read([f.path for f in ends]), self.ends_key, self.added)
         fresh = read([f.path for f in opened])
         is_open = fresh.column("to_offset").is_null()
         files: list[DataFile] = []
@@ -162,7 +167,7 @@ class HistoryPart:
             source = F.broadcast(source)
         names = {f.physical: quoted(f.name) for f in self.schema.fields}
         condition = F.expr(f"s.from_offset IS NULL AND t.{names['to_offset']} IS NULL")
-        condition &= same_key(self.schema, self.key, ends)
+        condition &= same_key(self.schema, self.ends_key, ends)
         ended = ["to_offset", "valid_to", *(physical_name(column.id) for column, _ in self.added)]
         updates: dict[str, str | SparkColumn] = {names[name]: f"s.{name}" for name in ended}
         values: dict[str, str | SparkColumn] = {name: f"s.{physical}" for physical, name in names.items()}

@@ -208,8 +208,13 @@ def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None
 
 
 def _refuse_rewritten(part: Part, base: Snapshot) -> None:
-    """A row that was written before a column was replaced is not found again by its values."""
-    if part.set_aside or Decisions.parse(part.location.evolved).is_one_of("add_column", "new_column"):
+    """A row that was written before a column was replaced is not found again by its values.
+
+    Without a key all rows are written anew by the repair that comes with a column in the place of another one.
+    """
+    unknown = ("new_column", "repair") if base.primary_key else ("new_column",)
+    made = Decisions.parse(part.location.evolved).made
+    if any(d.action in unknown and (d.edit == "add_column" or d.version <= part.base_version) for d in made):
         raise TableStopped(
             "a statement takes back rows of which the server changed values that the log does not tell",
             where=str(base.name),

@@ -108,6 +108,7 @@ class PlanWriter:
         self._checked: set[str] = set()
         self._closed = dict(closed)
         self._stops = threading.Lock()
+        self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs)
 
     def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
         """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.
@@ -157,7 +158,7 @@ class PlanWriter:
         shown = evolved(part, soft=soft)
         part = shown.part
         for directory in filter(None, (part.location.mirror, part.location.history)):
-            if self._targets[directory].held < part.transaction(Step.ROWS):
+            if self._targets[directory].held < part.transaction(Step.ROWS) and not self._is_repaired(part):
                 check_unlogged(spark, part, self._targets[directory])
         changelog = mirror_schema = mirror = None
         if part.location.changelog:
@@ -186,6 +187,10 @@ class PlanWriter:
             mirror_schema=mirror_schema,
             history=history,
         )
+
+    def _is_repaired(self, part: Part) -> bool:
+        """Whether what a statement made of the table's rows comes with the plan."""
+        return part.location.table_id in self._repaired
 
     def _check(self, directory: str, part: Part) -> None:
         """Looks once a plan whether a target stands where the plan follows."""

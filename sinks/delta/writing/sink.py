@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,13 @@ from sinks.delta import faults
 from sinks.delta.lake.catalog import CatalogTables, catalog_names
 from sinks.delta.lake.dead_letters import DEAD_LETTERS, record_dead_letters
 from sinks.delta.lake.deferral import late_targets, waiting
+from sinks.delta.lake.repair_records import REPAIRS, record_repairs
 from sinks.delta.lake.state import LakeState
 from sinks.delta.lake.state_rows import operation_counts
 from sinks.delta.log.kernel import Kernel
 from sinks.delta.log.target import Target, signature
+from sinks.delta.repairs.new_keys import with_new_keys
+from sinks.delta.repairs.repairing import Repairing
 from sinks.delta.reseeding.seeding import seed
 from sinks.delta.rewrite.compaction import Compactor
 from sinks.delta.rewrite.spark_writer import writer_of
@@ -96,7 +100,9 @@ class DeltaSink:
         grouped.check(first=state.last is None)
         chunks = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
         shaped = self._shaper.shaped(grouped.plan, locations, chunks, first=state.last is None)
-        shaped = replace(shaped, stops={**shaped.stops, **grouped.stops})
+        shaped = replace(
+            shaped, plan=with_new_keys(shaped.plan, locations), stops={**shaped.stops, **grouped.stops}
+        )
         try:
             self._write(state, shaped, plan, locations, timeline)
         finally:
@@ -140,7 +146,11 @@ class DeltaSink:
         closed = {directory: reason for at, reason in stops.items() for directory in locations[at].directories}
         writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
         self._pacing.write_deferred(turn.before, plan, writer, first=True)
-        writer.write(turn.own, chunks)
+        with closing(Repairing(self._spark, state, self._settings, shaped.plan)) as repairing:
+            repaired = repairing.repaired(turn.own, chunks)
+            record_repairs(state.kernel, state.path(REPAIRS), plan, repaired.records)
+            faults.reached("repairs_recorded")
+            writer.write(repaired.parts, repaired.chunks)
         self._pacing.write_deferred(turn.after, plan, writer, first=False)
         self._align(state)
         state.advance()

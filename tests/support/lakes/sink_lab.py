@@ -15,6 +15,7 @@ from historian.changelog.missing_columns import ABSENT, UNSEEN, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
+from historian.plans.copies import TableCopy
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.positions import LogPosition
 from historian.positions.places import Place
@@ -91,6 +92,7 @@ class Table:
     live: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     bag: list[dict[str, Any]] = field(default_factory=list)
     log: list[Written] = field(default_factory=list)
+    planned_log: int = 0
     pending: list[Pending] = field(default_factory=list)
 
 
@@ -241,14 +243,36 @@ class Lab:
 
     # ---- plans ------------------------------------------------------------------------------------------------------
 
-    def cut(self) -> Plan:
-        """Ends a plan at this point."""
+    def unlogged(self, name: str, *rows: Row) -> None:
+        """From here on the table has those rows, of which the log tells nothing."""
+        table, columns = self._table(name), self.catalog.tables[_name(name)].columns
+        whole = [{c.name: row.get(c.name) for c in columns} for row in rows]
+        keyed = bool(self.catalog.tables[_name(name)].primary_key)
+        table.live = {self._key(name, row): row for row in whole} if keyed else {}
+        table.bag = [] if keyed else whole
+
+    def cut(self, repairs: Mapping[str, str] | None = None, **planned: Any) -> Plan:
+        """Ends a plan at this point.
+
+        Args:
+            repairs: tables that it repairs, and why: it has all rows that they hold now in place of their log.
+            planned: what else is said of those.
+        """
         for table in self.tables.values():
             self._flush(table)
+        reasons = {self.table_id(name): reason for name, reason in (repairs or {}).items()}
+        for name in repairs or {}:
+            self._repair(name)
         number = len(self.plans) + 1
-        planned = tuple(
-            PlannedTable(table_id=t.table_id, versions=tuple(t.versions)) for t in self.tables.values() if t.versions
-        )
+
+        def planned_table(table: Table) -> PlannedTable:
+            found = PlannedTable(table_id=table.table_id, versions=tuple(table.versions))
+            if table.table_id not in reasons:
+                return found
+            copied = TableCopy(is_done=True, repairs=reasons[table.table_id])
+            return replace(found, copy=copied, **planned)
+
+        tables = tuple(planned_table(table) for table in self.tables.values() if table.versions)
         self.chunks[number] = [chunk for t in self.tables.values() for chunk in t.chunks]
         end = self._position()
         plan = Plan(
@@ -258,7 +282,7 @@ class Lab:
             start=self._start,
             end=end,
             ranges=(),
-            tables=planned,
+            tables=tables,
             version=len(self.entries),
             system_time_us=START_US + number,
             revision="r",
@@ -267,7 +291,7 @@ class Lab:
         self._start = end
         for table in (table for table in self.tables.values() if table.versions):
             last = table.versions[-1]
-            table.chunks, table.segment, table.versions = [], 0, []
+            table.chunks, table.segment, table.versions, table.planned_log = [], 0, [], len(table.log)
             if last.snapshot is not None:
                 table.versions = [
                     PlannedVersion(version=last.version, place=None, edits=(), snapshot=last.snapshot, segment=0)
@@ -435,6 +459,14 @@ class Lab:
             )
         )
         table.pending = []
+
+    def _repair(self, name: str) -> None:
+        """All rows of a table in place of what the plan has of its log."""
+        table = self._table(name)
+        table.chunks = []
+        del table.log[table.planned_log :]
+        table.pending = [Pending(Op.APPEND, row, self.clock) for row in self.rows(name)]
+        self._flush(table)
 
     def _take_back(self, name: str, table: Table) -> None:
         version = table.versions[-1].version

@@ -1,0 +1,6 @@
+"""Repairs: what targets hold is compared with all rows of the source as of a plan's end, and what differs is written.
+
+How rows of the source are read does not belong here, nor how a target takes a change (:mod:`sinks.delta.targets`).
+
+Open to other rooms: ``new_keys``, ``repairing``.
+"""

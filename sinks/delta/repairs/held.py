@@ -1,0 +1,122 @@
+"""The rows that a table's targets held before a plan, brought to the schema that the plan's edits lead to.
+
+They are read from the versions that the targets had then, so that a plan that comes again compares with the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from historian.changelog.operations import physical_name
+from historian.errors import ChainBroken
+from historian.schema.snapshots import Column, Snapshot
+from historian.values.arrow_types import arrow_type
+from historian.values.texts import initial_scalar
+from sinks.contract.parts import Part
+from sinks.delta.lake.state import LakeState
+from sinks.delta.log.columns import delta_type
+from sinks.delta.log.target import Target
+from sinks.delta.log.time_travel import first_version
+from sinks.delta.rewrite.few_rows import few_rows
+from sinks.delta.rewrite.held_rows import widened
+from sinks.delta.rewrite.spark_rows import present_rows
+from sinks.delta.schema.decisions import EvolvedPart
+from sinks.delta.targets.changelog import ChangelogPart, held_keys, next_offset
+from sinks.delta.targets.literals import initial_literal
+from sinks.delta.targets.retract import folded
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["as_before", "few_held", "held_frame", "telling"]
+
+
+def as_before(state: LakeState, target: Target, first: int) -> Target | None:
+    """*target* as it was before it had the transaction version *first*; None where there was none, or it held nothing.
+
+    Raises:
+        ChainBroken: its log does not reach back there.
+    """
+    if not target.exists or not target.held:
+        return None
+    if target.held < first:
+        return target
+    application = target.application
+    at = first_version(state.kernel, target.view, lambda view: view.transaction(application) >= first) - 1
+    view = state.kernel.view_at(target.path, at) if at >= 0 else None
+    if view is None:
+        raise ChainBroken(
+            "a target does not show what it was before a plan",
+            where=target.path,
+            expected=f"its Delta log back to before step {first}",
+            next_step="replicate the table into another lake, from the start",
+        )
+    return target.as_of(view) if view.transaction(application) else None
+
+
+def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:
+    """Which of a table's targets tells the rows that it has, at the least cost; None where there is none.
+
+    A mirror with rows that its table has not any more does not.
+    """
+    kinds = {target.kind: target for target in targets}
+    mirror = kinds.get("mirror") if shown.mirror_is_table else None
+    return mirror or kinds.get("changelog") or kinds.get("history") or kinds.get("mirror")
+
+
+def few_held(target: Target, last: Snapshot) -> pa.Table | None:
+    """The rows under *last*; None where they are not few, or Spark must read them."""
+    if target.kind == "changelog":
+        return None
+    schema = target.view.schema()
+    there = [column.id for column in last.columns if schema.by_id(column.id) is not None]
+    key = [column_id for column_id in last.primary_key if column_id in there] or there
+    rows = few_rows(target, there, key, ())
+    if rows is None:
+        return None
+    arrays = [
+        widened(rows.column(physical_name(column.id)), arrow_type(column.type))
+        if column.id in there
+        else pa.chunked_array([pa.repeat(initial_scalar(column), rows.num_rows)])
+        for column in last.columns
+    ]
+    return pa.table(arrays, names=[physical_name(column.id) for column in last.columns])
+
+
+def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot) -> DataFrame:
+    """The rows under *last*.
+
+    Args:
+        target: that tells them.
+        first: the part before which they are wanted, as its table's targets take it.
+    """
+    if target.kind == "changelog":
+        base = first.base
+        assert base is not None  # noqa: S101 it holds rows
+        view = target.view
+        work = ChangelogPart(
+            part=first,
+            target=target,
+            schema=view.schema(),
+            first_offset=next_offset(view),
+            keys=held_keys(view) or frozenset(),
+        )
+        there = {column.id for column in base.columns}
+        rows = folded(spark, work, base)
+    else:
+        schema = target.view.schema()
+        there = {column.id for column in last.columns if schema.by_id(column.id) is not None}
+        rows = present_rows(spark, target, sorted(there))
+    return rows.select(*(_under(column, there) for column in last.columns))
+
+
+def _under(column: Column, there: set[int]) -> SparkColumn:
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    name = physical_name(column.id)
+    value = F.col(name) if column.id in there else initial_literal(column)
+    return value.cast(delta_type(column)).alias(name)
