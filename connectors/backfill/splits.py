@@ -18,7 +18,7 @@ from historian.plans.plans import PlannedVersion
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
 
-__all__ = ["Piece", "groups", "next_pieces"]
+__all__ = ["Piece", "groups", "next_pieces", "whole_table"]
 
 _LAST_PIECES = 100
 """So many tables at most end in one plan: each takes a SELECT and a commit or two."""
@@ -84,6 +84,12 @@ def next_pieces(
             full += sum(bound is not None for bound in bounds)
             ended += bounds[-1] is None
     return found
+
+
+def whole_table(table_id: int, version: PlannedVersion, flavor: str) -> Piece:
+    """All rows of a table as one piece."""
+    assert version.snapshot is not None  # noqa: S101 - the table exists
+    return Piece(table_id=table_id, version=version, key=SplitKey.of(version.snapshot, flavor), range=KeyRange())
 
 
 def groups(pieces: list[Piece], count: int) -> Iterator[list[Piece]]:

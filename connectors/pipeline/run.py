@@ -30,6 +30,7 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
+from connectors.recovery.repairing import repair, repairable
 from connectors.sink_kinds import make_sink
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.chunks import Chunk
@@ -279,6 +280,9 @@ class Pipeline:
                     number = late.number
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
+            elif until is None and (repaired := self._repaired()) is not None:
+                yield PlannedLog.of(repaired, tracker.reader, partial(self._copied, repaired.number))
+                number = repaired.number
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
                 number = late.number
@@ -296,6 +300,18 @@ class Pipeline:
             for name, snapshot in sorted(tables.items())
             if tracker.captured(name)
         ]
+
+    def _repaired(self) -> Plan | None:
+        """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made."""
+        source = self._config.source
+        if not isinstance(source, ServerSource):
+            return None
+        for table_id in repairable(self._tracker):
+            reason = self._store.quarantines()[table_id].reason.splitlines()[0]
+            plan = repair(self._tracker, server_address(source), table_id, reason)
+            if plan is not None:
+                return plan
+        return None
 
     def _copied(self, number: int) -> Iterator[Chunk]:
         """The rows that a plan copies from the source."""

@@ -2,7 +2,7 @@
 
 What a sink does for it does not belong here (:mod:`sinks.delta.reseeding`).
 
-Open to other rooms: ``healing``.
+Open to other rooms: ``healing``, ``repairing``.
 """
 
 from connectors.recovery.overriding import override

@@ -348,16 +348,25 @@ class Walk:
         if (changed := self.catalog.tables.get(table)) is not None:
             self._with_rows.add(changed.table_id)
         if self.on_unlogged is None:
-            self._stop(table, place, reason, self.reached)
+            self._stop(table, place, reason, self.reached, repairable=True)
         elif self.captured(table):
             self.on_unlogged(table, place, reason)
 
-    def _stop(self, table: TableName, place: Place, reason: str, since: LogPosition | None, table_id: int = 0) -> None:
+    def _stop(
+        self,
+        table: TableName,
+        place: Place,
+        reason: str,
+        since: LogPosition | None,
+        table_id: int = 0,
+        *,
+        repairable: bool = False,
+    ) -> None:
         if not self.captured(table):
             return
         if not table_id and table in self.catalog.tables:
             table_id = self.catalog.tables[table].table_id
-        quarantine = Quarantine(place=place, reason=reason, since=since)
+        quarantine = Quarantine(place=place, reason=reason, since=since, repairable=repairable)
         if not table_id:
             self.store.quarantine(0, table, quarantine)
             return

@@ -116,11 +116,13 @@ class Quarantine:
 
     Attributes:
         since: up to where its schema is known to be the history's; None: up to ``place``.
+        repairable: its schema is known behind it too: rows alone changed that the log does not tell.
     """
 
     place: Place
     reason: str
     since: LogPosition | None = None
+    repairable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -306,13 +306,14 @@ class Store:
         *,
         resolved: LogPosition | None = None,
         plans: Iterable[Plan] = (),
+        copied: Iterable[bytes] = (),
     ) -> None:
         """Forgets that tables stopped, by id and name, with the entries and plans by which they go on; all or nothing.
 
         Args:
             stopped: as :meth:`stopped` gives them; a table with an id goes by that alone.
             entries, resolved: see :meth:`record`.
-            plans: see :meth:`append_plan`; a table that stops in one of them stops anew.
+            plans, copied: see :meth:`append_plan`; a table that stops in one of them stops anew.
         """
         healed, new_entries, new_plans = tuple(stopped), tuple(entries), tuple(plans)
 
@@ -323,7 +324,7 @@ class Store:
             if resolved is not None:
                 record_resolved(connection, resolved)
             for plan in new_plans:
-                append_plan(connection, plan)
+                append_plan(connection, plan, copied)
 
         self._transactions.write(work)
 

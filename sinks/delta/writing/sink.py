@@ -100,9 +100,7 @@ class DeltaSink:
         grouped.check(first=state.last is None)
         chunks = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
         shaped = self._shaper.shaped(grouped.plan, locations, chunks, first=state.last is None)
-        shaped = replace(
-            shaped, plan=with_new_keys(shaped.plan, locations), stops={**shaped.stops, **grouped.stops}
-        )
+        shaped = replace(shaped, plan=with_new_keys(shaped.plan, locations), stops={**shaped.stops, **grouped.stops})
         try:
             self._write(state, shaped, plan, locations, timeline)
         finally:
