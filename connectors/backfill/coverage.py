@@ -15,8 +15,7 @@ import pyarrow as pa
 from connectors.backfill.comparison import Signs, compared
 from connectors.backfill.keys import SplitKey
 from connectors.readers.binlog.transport.connection import answered
-from historian.changelog.missing_columns import ABSENT, marked
-from historian.changelog.operations import Op, physical_name
+from historian.changelog.operations import physical_name
 from historian.changelog.row_images import Mask
 from historian.errors import ValueUnrepresentable
 from historian.plans.key_ranges import Key, KeyRange
@@ -49,8 +48,8 @@ def covered(rows: pa.RecordBatch, key: SplitKey, upto: Key | None, ask: Ask) -> 
         rows: in the columns of the snapshot that *key* is of, in any form that type options give them.
 
     Raises:
-        ValueUnrepresentable: a row's key is NULL: its value is none that the column's form can hold, or the log leaves it out
-            of a -C or -R, which it does with keys other than the primary one (``binlog_row_image=MINIMAL``).
+        ValueUnrepresentable: a row's key is NULL: its value is none that the column's form can hold, or the log leaves it out,
+            which it does with keys other than the primary one (``binlog_row_image=MINIMAL``).
     """
     if upto is None:
         return np.ones(rows.num_rows, dtype=bool)
@@ -70,13 +69,12 @@ def _signs(rows: pa.RecordBatch, key: SplitKey, bound: Key, ask: Ask, at: NDArra
     """-1, 0 or 1 for each row of those *at* that place: its key lies before *bound*, is it, or lies behind it."""
     signs = np.zeros(len(at), dtype=np.int8)
     undecided = np.arange(len(at))
-    for number, value in enumerate(bound):
+    for column, value in zip(key.columns, bound, strict=True):
         if not len(undecided):
             break
-        values = _values(rows, key, number)
+        values = rows.column(physical_name(column.id))
         if len(undecided) < rows.num_rows:
             values = values.take(pa.array(at[undecided]))
-        column = key.columns[number]
         if values.null_count:
             raise ValueUnrepresentable(
                 "a key's value that is not known, or that its column's form cannot hold, so that its place in the order is not known",
@@ -87,14 +85,3 @@ def _signs(rows: pa.RecordBatch, key: SplitKey, bound: Key, ask: Ask, at: NDArra
         signs[undecided] = compared(values, column.type, value, ask)
         undecided = undecided[signs[undecided] == 0]
     return signs
-
-
-def _values(rows: pa.RecordBatch, key: SplitKey, number: int) -> pa.Array:
-    """The values of a key's column; of those that the log leaves out, what the row before holds: they did not change."""
-    values = rows.column(physical_name(key.columns[number].id))
-    if not values.null_count or ABSENT not in rows.schema.names:
-        return values
-    absent = marked(rows, ABSENT, key.table_columns)[:, key.places[number]]
-    absent &= np.isin(np.asarray(rows.column("op")), (Op.CORRECT_TO, Op.APPEND))
-    at = np.arange(rows.num_rows) - absent
-    return values.take(pa.array(at, mask=at < 0))

@@ -26,7 +26,10 @@ _OBSTACLES = {
     "set": "no server searches an index by the order of its numbers",
 }
 _SEVERAL_CODES = frozenset(("armscii8", "cp932", "eucjpms", "sjis", "ujis"))
-"""Sets with characters of several codes, which are at different places of the order: in ``sjis`` the backslash is 5C and 815F."""
+"""Sets with characters of several codes, which are at different places of the order: in ``sjis`` the backslash is 5C and 815F.
+
+Of all other sets each code comes back from its text when servers convert it, as compared over all codes.
+"""
 
 _UNPADDED = re.compile("nopad|_0900_")
 """MariaDB's collations that tell ``'a'`` from ``'a '``; it has MySQL's under their names."""
@@ -40,7 +43,6 @@ class SplitKey:
         table: the table's name in the snapshot that the key is of.
         index: the index's name.
         columns: in key order, as in that snapshot.
-        places: of each of them among the table's columns, of which there are ``table_columns``.
         is_primary: it is the primary key. Another one may change in a row that keeps its primary key, which the log tells as
             -C and +C (:mod:`connectors.backfill.crossing`).
     """
@@ -48,8 +50,6 @@ class SplitKey:
     table: TableName
     index: str
     columns: tuple[Column, ...]
-    places: tuple[int, ...]
-    table_columns: int
     is_primary: bool
 
     @classmethod
@@ -63,18 +63,11 @@ class SplitKey:
         """
         candidates = [("PRIMARY", snapshot.primary_key)] if snapshot.primary_key else []
         candidates += [(key.name, key.columns) for key in snapshot.unique_keys if not any(key.prefixes)]
-        places = {column.id: place for place, column in enumerate(snapshot.columns)}
+        by_id = {column.id: column for column in snapshot.columns}
         for index, ids in candidates:
-            columns = tuple(snapshot.columns[places[column_id]] for column_id in ids)
+            columns = tuple(by_id[column_id] for column_id in ids)
             if all(_serves(column, index, flavor) for column in columns):
-                return cls(
-                    table=snapshot.name,
-                    index=index,
-                    columns=columns,
-                    places=tuple(places[column_id] for column_id in ids),
-                    table_columns=len(snapshot.columns),
-                    is_primary=index == "PRIMARY",
-                )
+                return cls(table=snapshot.name, index=index, columns=columns, is_primary=index == "PRIMARY")
         return None
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from itertools import pairwise
@@ -16,7 +15,6 @@ import pytest
 from connectors.backfill.coverage import covered, within
 from connectors.backfill.crossing import forwarded
 from connectors.backfill.keys import SplitKey
-from historian.changelog.missing_columns import ABSENT, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.errors import SourceError, ValueUnrepresentable
 from historian.names import TableName
@@ -33,14 +31,7 @@ def _nobody(question: str) -> Sequence[Sequence[Any]]:
 
 def _key(*kinds: ColumnType) -> SplitKey:
     columns = tuple(Column(id=number, name=f"c{number}", type=kind) for number, kind in enumerate(kinds, 1))
-    return SplitKey(
-        table=TableName("d", "t"),
-        index="PRIMARY",
-        columns=columns,
-        places=tuple(range(len(columns))),
-        table_columns=len(columns),
-        is_primary=True,
-    )
+    return SplitKey(table=TableName("d", "t"), index="PRIMARY", columns=columns, is_primary=True)
 
 
 def _rows(*columns: pa.Array) -> pa.RecordBatch:
@@ -173,21 +164,6 @@ def test_an_update_over_the_frontier_keeps_its_half(covers: tuple[bool, bool], e
     found = list(zip(kept.column("op").to_pylist(), kept.column("h1").to_pylist(), strict=True))
     assert [(Op.APPEND, 0), *expected] == found
     assert rows.schema == kept.schema
-
-
-def test_a_key_that_the_log_leaves_out_is_that_of_the_row_before() -> None:
-    ops = [Op.CORRECT_FROM, Op.CORRECT_TO, Op.RETRACT, Op.APPEND, Op.APPEND]
-    absent = np.array([[False, True], [True, False], [False, True], [True, False], [False, False]])
-    rows = pa.RecordBatch.from_pydict(
-        {
-            "op": pa.array(map(int, ops), pa.uint8()),
-            "h1": pa.array([5, None, 8, None, 1], pa.int32()),
-            ABSENT: pack(absent),
-        }
-    )
-    key = replace(_key(ColumnType(name="int")), table_columns=2)
-
-    assert [True, True, False, False, True] == covered(rows, key, (5,), _nobody).tolist()
 
 
 def test_rows_that_are_all_covered_are_the_same() -> None:
