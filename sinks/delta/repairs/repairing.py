@@ -30,7 +30,7 @@ from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, few_held, held_frame, telling
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
-from sinks.delta.schema.decisions import EvolvedPart, evolved
+from sinks.delta.schema.decisions import evolved
 from sinks.delta.settings import DeltaSettings
 from sinks.rows.variant import is_variant
 

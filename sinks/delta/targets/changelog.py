@@ -64,13 +64,15 @@ class ChangelogPart:
             return ()
         prepared = self.part.transaction(Step.SCHEMA)
         if target.held < prepared:
-            domains = {_DOMAIN: _domain(
+            domains = {
+                _DOMAIN: _domain(
                     following,
                     self.keys_after,
                     at=prepared,
                     first_offset=self.first_offset,
                     keys_before=sorted(self.keys),
-                )}
+                )
+            }
             target.commit(prepared, Commit(schema=schema, domains=domains))
             faults.reached("changelog_prepared", f"{target.path} {self.part.index}")
         spark = own_session(spark)

@@ -14,7 +14,6 @@ from lakes.held_rows import HeldLake
 from lakes.repaired import RandomRepairs, check_repaired
 from lakes.sink_lab import INT, Lab
 from sinks.delta import faults
-from sinks.delta.repairs import repairing
 from sinks.delta.rewrite import few_rows, held_rows
 from sinks.delta.targets import mirror
 
