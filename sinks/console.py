@@ -2,7 +2,8 @@
 
 A row is ``{"table", "op", "event_time", "schema_version", "data"}``, with lists of names ``absent`` and ``unseen`` where its
 images lack columns, which ``data`` then leaves out (:mod:`historian.changelog.missing_columns`); a statement that changes a table
-``{"table", "schema_version", "statement"}``. Nothing is kept: what a restart writes again is printed again, and the
+``{"table", "schema_version", "statement"}``. A table that is repaired has a line ``{"table", "repairs"}`` with the reason, and then all
+rows that the source holds as +A, since nobody knows here what was there before. Nothing is kept: what a restart writes again is printed again, and the
 rows that TRUNCATE or DROP take back are those of the statement, which is printed.
 """
 
@@ -53,6 +54,9 @@ class ConsoleSink:
         versions = {(table.table_id, v.version): v for table in plan.tables for v in table.versions}
         told = {at for at, version in versions.items() if version.place is None}
         names = _names(plan)
+        for table in plan.tables:
+            if table.repairs:
+                self._print({"table": names[table.table_id, table.versions[-1].version], "repairs": table.repairs})
         for chunk in sorted(chunks.map(list), key=lambda chunk: chunk.sequence):
             for at in sorted(versions.keys() - told, key=lambda at: at[1]):
                 if at[0] == chunk.table_id and at[1] <= chunk.version:

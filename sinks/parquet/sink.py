@@ -12,7 +12,7 @@ from historian.changelog.missing_columns import MISSING_COLUMNS
 from historian.changelog.operations import RESERVED_COLUMNS
 from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
 from historian.history.timeline import TimelineEntry
-from historian.plans.plans import Plan
+from historian.plans.plans import Plan, PlannedTable
 from sinks.contract.base import RecoveredStore, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
@@ -85,6 +85,7 @@ class ParquetSink:
         check_follows(plan, number, self._root, holder="the files", elsewhere="choose another path")
         rows, stops, partial = count_rows(chunks)
         check_planned(plan, rows)
+        stops = {**{table.table_id: _not_repaired(table) for table in plan.tables if table.repairs}, **stops}
         recorded = 0 if held is None else held.plan.version
         locations = assign({} if held is None else {h.table_id: h for h in held.locations}, plan, self._settings)
         locations = stopped_locations(locations, stops, plan.number)
@@ -179,6 +180,15 @@ class _Writing:
             offsets=_offsets(part.chunks, log.next_offset),
             system_time_us=self._plan.system_time_us,
         )
+
+
+def _not_repaired(table: PlannedTable) -> str:
+    error = TableStopped(
+        "a repair compares rows with those that a target holds, and files of a changelog are not asked what they amount to",
+        found=table.repairs,
+        next_step="replicate the table into a lake, or into another path, from a new start",
+    )
+    return str(error)
 
 
 def _offsets(chunks: Mapping[int, int], first: int) -> dict[int, int]:

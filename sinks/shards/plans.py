@@ -19,7 +19,7 @@ from sinks.shards.chunks import Route
 from sinks.shards.group import GroupStates
 from sinks.shards.reconcile import Reconciler, conflict
 
-__all__ = ["Grouped", "check_shards", "grouped_plan"]
+__all__ = ["Grouped", "check_shards", "grouped_plan", "repaired_shards"]
 
 
 class _Settings(Protocol):
@@ -85,6 +85,23 @@ def check_shards(location: TableLocation, settings_of: _SettingsOf) -> None:
             found=", ".join(differing),
             next_step=_SAME,
         )
+
+
+def repaired_shards(plan: Plan, grouped: Grouped) -> dict[int, str]:
+    """By the group's table id why it stops in *plan*, which repairs one of its shards: a group is not compared with the rows of one."""
+    found = {}
+    for table in plan.tables:
+        if table.repairs and table.table_id in grouped.shards:
+            group, shard = grouped.shards[table.table_id]
+            error = TableStopped(
+                "a shard cannot be repaired inside the one table that it is a part of",
+                where=f"shard {shard}",
+                expected="a table with targets of its own",
+                found=table.repairs,
+                next_step="replicate the tables into another lake, from a new start",
+            )
+            found[group] = str(error)
+    return found
 
 
 def grouped_plan(locations: TableLocations, plan: Plan, settings_of: _SettingsOf) -> Grouped:

@@ -48,6 +48,21 @@ def test_rows_and_statements_are_printed_in_order(spark: SparkSession) -> None:
     assert ({}, ()) == (sink.stopped(), sink.status())
 
 
+def test_a_repair_is_told_before_the_rows_that_the_source_holds(spark: SparkSession) -> None:
+    lab = Lab()
+    lab.create("shop.t", {"id": INT})
+    lab.insert("shop.t", {"id": 1})
+    lab.cut()
+    lab.unlogged("shop.t", {"id": 2})
+    out = io.StringIO()
+    with lab.delivered(lab.cut({"shop.t": "a test"})) as chunks:
+        ConsoleSink(spark, None, out).write(lab.plans[-1], lab.timeline, chunks)
+
+    told, row = (json.loads(line) for line in out.getvalue().splitlines())
+    assert told == {"table": "shop.t", "repairs": "a test"}
+    assert ("+A", {"id": 2}) == (row["op"], row["data"])
+
+
 def _row(op: str, clock: int, version: int, data: dict[str, object]) -> dict[str, object]:
     time = f"2023-11-14 22:13:{20 + clock}+00:00"
     return {"table": "shop.t", "op": op, "event_time": time, "schema_version": version, "data": data}

@@ -33,10 +33,10 @@ def _emptied(table: PlannedTable, location: TableLocation) -> PlannedTable:
     for version in table.versions:
         after = location.keyed(version.snapshot)
         shown = None if after is None else made.shown(after, version.version)
+        edits = version.edits
         if before is not None and shown is not None and _is_other(before, shown, made, version.version):
-            edit = TruncateTable(table=shown.name, table_id=table.table_id)
-            version = replace(version, edits=(*version.edits, edit))
-        versions.append(version)
+            edits = (*edits, TruncateTable(table=shown.name, table_id=table.table_id))
+        versions.append(replace(version, edits=edits))
         before = shown
     return replace(table, versions=tuple(versions))
 

@@ -37,7 +37,7 @@ from sinks.delta.writing.catching_up import Pacing, deferrals_of
 from sinks.delta.writing.rounds import PlanWriter
 from sinks.shaping.plans import Shaped, Shaper
 from sinks.shards.chunks import grouped_chunks
-from sinks.shards.plans import grouped_plan
+from sinks.shards.plans import grouped_plan, repaired_shards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +100,11 @@ class DeltaSink:
         grouped.check(first=state.last is None)
         chunks = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
         shaped = self._shaper.shaped(grouped.plan, locations, chunks, first=state.last is None)
-        shaped = replace(shaped, plan=with_new_keys(shaped.plan, locations), stops={**shaped.stops, **grouped.stops})
+        shaped = replace(
+            shaped,
+            plan=with_new_keys(shaped.plan, locations),
+            stops={**shaped.stops, **grouped.stops, **repaired_shards(plan, grouped)},
+        )
         try:
             self._write(state, shaped, plan, locations, timeline)
         finally:
