@@ -72,6 +72,10 @@ class ConsoleSink:
             self._print({"table": next(name for at, name in names.items() if at[0] == table_id), "stopped": reason})
         self._stream.flush()
 
+    def repairable(self) -> Mapping[int, int]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return {}
+
     def due_us(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
         return {}

@@ -32,6 +32,7 @@ from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
 from connectors.recovery.repairing import repair, repairable
 from connectors.sink_kinds import make_sink
+from connectors.tracking.first_schema import begins_with_copies
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import column_id
@@ -229,6 +230,7 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._report = report
+        self._tried: set[tuple[int, str]] = set()
 
     @classmethod
     @contextmanager
@@ -244,7 +246,7 @@ class Pipeline:
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
-                if isinstance(config.source, ServerSource):
+                if isinstance(config.source, ServerSource) and begins_with_copies(config.source.start):
                     tracker.copier = Copier(tracker, server_address(config.source), config.source.backfill)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
@@ -302,14 +304,24 @@ class Pipeline:
         ]
 
     def _repaired(self) -> Plan | None:
-        """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made."""
-        source = self._config.source
-        if not isinstance(source, ServerSource):
+        """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made.
+
+        Each stop is tried once in a run: what stops a table in its repair would stop it again.
+        """
+        source, tracker = self._config.source, self._tracker
+        if tracker.copier is None or not isinstance(source, ServerSource):
             return None
-        for table_id in repairable(self._tracker):
-            reason = self._store.quarantines()[table_id].reason.splitlines()[0]
-            plan = repair(self._tracker, server_address(source), table_id, reason)
+        quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
+        stopped = (
+            {i: ("", behind) for i, behind in self._sinks[0].repairable().items()} if len(self._sinks) == 1 else {}
+        )
+        for table_id, (reason, behind) in {**stopped, **quarantined}.items():
+            if (table_id, reason) in self._tried:
+                continue
+            told = reason.splitlines()[0] if reason else "its sink stopped it at a statement that changes rows"
+            plan = repair(tracker, server_address(source), table_id, told, behind=behind)
             if plan is not None:
+                self._tried.add((table_id, reason))
                 return plan
         return None
 

@@ -14,7 +14,7 @@ from connectors.backfill.splits import whole_table
 from connectors.backfill.spool import Spool
 from historian.errors import SourceError
 from historian.plans.copies import TableCopy
-from historian.plans.plans import Plan, PlannedTable
+from historian.plans.plans import Plan, PlannedTable, Quarantine
 from historian.plans.segments import resumed_table
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["repair", "repairable"]
 
 
-def repairable(tracker: Tracker) -> tuple[int, ...]:
-    """Ids of the stopped tables that a look at the source brings back: their schema is known, and rows alone are not."""
+def repairable(tracker: Tracker) -> dict[int, Quarantine]:
+    """The stopped tables that a look at the source brings back, by id: their schema is known, and rows alone are not."""
     tables = {snapshot.table_id: name for name, snapshot in tracker.history.catalog.tables.items()}
     stops = tracker.store.quarantines()
-    return tuple(i for i, stop in stops.items() if stop.repairable and i in tables and tracker.captured(tables[i]))
+    return {i: stop for i, stop in stops.items() if stop.repairable and i in tables and tracker.captured(tables[i])}
 
 
 def repair(

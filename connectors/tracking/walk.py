@@ -175,7 +175,8 @@ class Walk:
 
     def _cascades(self, table: TableName, place: Place, sql: str) -> None:
         if str(table) not in self.accept_cascades:
-            self._changed_unlogged(table, place, cascades(sql))
+            # Each later change of the parent would change its rows again.
+            self._changed_unlogged(table, place, cascades(sql), repairable=False)
 
     def _stop_renamed_in(
         self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, set_aside: Collection[int]
@@ -343,12 +344,12 @@ class Walk:
         self.catalog = apply_all(entry.edits, self.catalog)
         self.number = entry.number
 
-    def _changed_unlogged(self, table: TableName, place: Place, reason: str) -> None:
+    def _changed_unlogged(self, table: TableName, place: Place, reason: str, *, repairable: bool = True) -> None:
         """Stops a table whose rows changed without row events, unless nobody keeps its rows."""
         if (changed := self.catalog.tables.get(table)) is not None:
             self._with_rows.add(changed.table_id)
         if self.on_unlogged is None:
-            self._stop(table, place, reason, self.reached, repairable=True)
+            self._stop(table, place, reason, self.reached, repairable=repairable)
         elif self.captured(table):
             self.on_unlogged(table, place, reason)
 

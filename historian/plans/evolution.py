@@ -22,7 +22,7 @@ __all__ = [
     "problems",
 ]
 
-Action = Literal["apply", "keep", "new_column", "ignore", "quarantine", "fail"]
+Action = Literal["apply", "keep", "new_column", "ignore", "repair", "quarantine", "fail"]
 """What a target does about an edit."""
 
 TARGETS = ("changelog", "mirror", "history")
@@ -79,6 +79,10 @@ _ASIDE = (
     "the column is called `name__h<id>` from then on and keeps its values. A new column of the name has the values of rows "
     "written since, and NULL in the others"
 )
+_REPAIRED = (
+    "the table stops, is compared with the rows that the source holds, and goes on with what differs; where the source cannot be asked, "
+    "as `quarantine`"
+)
 _DROPPED = "the directory stays as an archive; a table that is created again under the name gets directories of its own"
 
 RULES: Mapping[str, Rule] = {
@@ -134,14 +138,16 @@ RULES: Mapping[str, Rule] = {
         _rule(
             "change_type",
             "a column gets any other type: the server rewrites values, or Delta does not widen to it",
-            "fail quarantine new_column",
+            "fail repair new_column",
             new_column=_ASIDE,
+            repair=_REPAIRED,
         ),
         _rule(
             "computed_values",
             "the server computes values that the log does not tell: an added AUTO_INCREMENT or default of an expression, "
             "or another expression of a generated column",
-            "fail quarantine new_column",
+            "fail repair new_column",
+            repair=_REPAIRED,
             new_column=f"an added column has the values of rows written since, and NULL in the others. Of a column that was there: {_ASIDE}",
         ),
         _rule(

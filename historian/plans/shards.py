@@ -89,7 +89,7 @@ def group_problems(glob: str, settings: IntoSettings) -> Iterator[str]:
 
 def evolution_problems(settings: EvolutionSettings) -> Iterator[str]:
     """Words of *settings* that one table of many cannot follow."""
-    allowed = ("apply", *STOPS)
+    allowed = ("apply", "repair", *STOPS)
     wrong = [f"{action} of {edit}" for edit in RULES if (action := action_for(settings, edit)) not in allowed]
     if wrong:
         yield f"expected {', '.join(allowed)}, where into is set @ $.evolution (got {', '.join(wrong)})"

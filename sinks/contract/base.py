@@ -108,6 +108,12 @@ class Sink(Protocol):
         None: the sink keeps nothing.
         """
 
+    def repairable(self) -> Mapping[int, int]:
+        """Tables that the opened sink has stopped and that go on once they are compared with all rows of the source.
+
+        Ids, with the last plan before that in which each stopped. Cheap; reads nothing.
+        """
+
     def stopped(self) -> Mapping[str, str]:
         """Tables that the opened sink has stopped by itself, and why. Cheap; reads nothing."""
 

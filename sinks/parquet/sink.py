@@ -99,6 +99,10 @@ class ParquetSink:
         )
         self._ledger.append(self._held)
 
+    def repairable(self) -> Mapping[int, int]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return {}
+
     def due_us(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
         return {}

@@ -110,6 +110,8 @@ def _word(
     if change.column_id in Decisions(made=tuple(made)).left_out(version.version):
         return "apply"  # to nothing
     action: str = action_for(settings.for_table(location.came_as).evolution, change.edit)
+    if action == "repair":
+        return "quarantine"  # Until the repair comes, in a plan of its own.
     after = before if version.snapshot is None else version.snapshot
     keys = {*before.primary_key, *after.primary_key}
     unfit = (action == "ignore" and change.added) or (action == "new_column" and not change.added)

@@ -6,7 +6,7 @@ import re
 
 from historian.changelog.missing_columns import WHOLE_IMAGES
 from historian.errors import TableStopped, ValueUnrepresentable
-from historian.plans.evolution import STOPS
+from historian.plans.evolution import STOPS, EvolutionSettings, action_for
 from historian.plans.plans import PlannedVersion
 from historian.schema.edits import AddColumn
 from historian.values.texts import initial_scalar
@@ -16,8 +16,12 @@ from sinks.contract.parts import Part
 from sinks.delta.schema.changes import Change, changes
 from sinks.rows.variant import is_variant
 
-__all__ = ["check", "check_whole", "inherited_stop"]
+__all__ = ["ROWS_UNSEEN", "check", "check_whole", "inherited_stop", "is_repairable"]
 
+ROWS_UNSEEN = "a statement has changed rows without row events"
+_REWRITTEN = "a column's values are rewritten by the server"
+_NOT_WIDENED = "a column gets a type that Delta does not widen to"
+_COMPUTED = "the server computes a column's values in rows that are there already"
 _INHERITED = "a table's targets are those of a stopped one"
 _TOLD = re.compile(rf"{re.escape(_INHERITED)} \((?P<path>[^()]*)\); found (?P<reason>.*)", re.DOTALL)
 
@@ -35,6 +39,18 @@ def inherited_stop(table: str, stopped: str) -> TableStopped:
         path += told["path"].split(", after ")
         stopped = told["reason"]
     return TableStopped(_INHERITED, where=", after ".join(path), found=stopped)
+
+
+def is_repairable(reason: str, evolution: EvolutionSettings) -> bool:
+    """Whether a table that stopped for *reason* goes on once it is compared with the rows that the source holds.
+
+    Args:
+        evolution: of the table: an edit may be said to stop it for good.
+    """
+    if reason.startswith(ROWS_UNSEEN):
+        return True
+    asked = {_REWRITTEN: "change_type", _NOT_WIDENED: "change_type", _COMPUTED: "computed_values"}
+    return any(reason.startswith(what) and action_for(evolution, edit) == "repair" for what, edit in asked.items())
 
 
 def check(part: Part) -> None:
@@ -77,10 +93,8 @@ def check_whole(part: Part, whose: str) -> None:
 def _stopped(part: Part, version: PlannedVersion, change: Change, action: str) -> TableStopped:
     whose = "a mirrored table" if part.location.mirror else "a table with a history"
     what = {
-        "change_type": "a column's values are rewritten by the server"
-        if change.rewritten
-        else "a column gets a type that Delta does not widen to",
-        "computed_values": "the server computes a column's values in rows that are there already",
+        "change_type": _REWRITTEN if change.rewritten else _NOT_WIDENED,
+        "computed_values": _COMPUTED,
         "change_key": f"the primary key of {whose if part.location.mirror or part.location.history else 'a table'} changes",
     }.get(change.edit, "an edit stops its table")
     return _stop(

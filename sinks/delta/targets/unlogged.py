@@ -20,6 +20,7 @@ from sinks.contract.parts import Part
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.few_rows import few_rows
 from sinks.delta.rewrite.spark_rows import present_rows
+from sinks.delta.schema.stops import ROWS_UNSEEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,7 @@ def check_unlogged(spark: SparkSession, part: Part, target: Target) -> None:
         assert names is not None  # noqa: S101 it has columns
         told = {column.name: found[physical_name(column.id)] for column in names.columns if column.id in asked.all}
         raise TableStopped(
-            "a statement has changed rows without row events",
+            ROWS_UNSEEN,
             where=f"{part.location.name}: {part.versions[0].statement}",
             expected="rows that differ in the new key, without NULL in it" if asked.key else "no row to be numbered",
             found=", ".join(f"{name} = {value}" for name, value in told.items()),

@@ -32,6 +32,7 @@ from sinks.delta.repairs.repairing import Repairing
 from sinks.delta.reseeding.seeding import seed
 from sinks.delta.rewrite.compaction import Compactor
 from sinks.delta.rewrite.spark_writer import writer_of
+from sinks.delta.schema.stops import is_repairable
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.writing.catching_up import Pacing, deferrals_of
 from sinks.delta.writing.rounds import PlanWriter
@@ -184,6 +185,18 @@ class DeltaSink:
             for location in locations
         )
         return {name: reason for name, reason in reasons if reason}
+
+    def repairable(self) -> Mapping[int, int]:
+        """See :class:`sinks.contract.base.Sink`."""
+        locations = () if self._state is None else self._state.locations.values()
+        return {
+            location.table_id: location.stopped_in - 1
+            for location in locations
+            if location.stopped
+            and location.table_id > 0
+            and not (location.dropped or location.is_replaced or location.quarantined)
+            and is_repairable(location.stopped, self._settings.for_table(location.came_as).evolution)
+        }
 
     def due_us(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""

@@ -118,6 +118,10 @@ class IcebergSink:
             _record(ledger, news)
         self._held = news
 
+    def repairable(self) -> Mapping[int, int]:
+        """See :class:`sinks.contract.base.Sink`."""
+        return {}
+
     def due_us(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
         return {}
