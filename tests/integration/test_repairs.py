@@ -56,7 +56,7 @@ def test_a_table_comes_back(
         assert {} == _run(lake, spark)
         _compare(server, lake, spark)
         repairs = spark.read.format("delta").load(f"{lake.parent}/lake/historian_repairs").collect()
-        assert [("c.t", 100)] == [(row.table, row.rows_read // 100 * 100) for row in repairs]
+        assert ["c.t"] == [row.table for row in repairs]
 
 
 def test_a_cascade_is_no_reason_to_come_back(mysql8: Server, spark: SparkSession, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_cascade_is_no_reason_to_come_back(mysql8: Server, spark: SparkSession
         mysql8.sql("DELETE FROM c.p WHERE id < 5")
 
         config = load_config(lake)
-        with pytest.raises(Exception, match="cascades into c.t"):
+        with pytest.raises(Exception, match=r"cascades into c\.t"):
             run(config, once=True, spark=spark)
 
 
