@@ -1,9 +1,10 @@
 """Rows of a table read by SELECT over two connections into Arrow, against ConnectorX, on one live MySQL 9 server in turn.
 
-Each half of an integer key is read over a connection of its own, and all rows are kept in memory. ConnectorX comes with
-``uv sync --group bench``. PyMySQL reads a shorter part with a cursor that does not buffer, and so does mysqlclient where it is installed, which
-takes a compiler and the client's library; their rates are printed. All connect without TLS. Of each column of ours a sum is
-compared with the server's own.
+Each half of an integer key is read over a connection of its own. Batches are counted and dropped, as a pipeline does: memory that
+is new to a process would be the kernel's work. ConnectorX, which gives a stream of batches too, comes with ``uv sync --group bench``.
+PyMySQL reads a shorter part with a cursor that does not buffer, and so does mysqlclient where it is installed, which takes a compiler
+and the client's library; their rates are printed. All connect without TLS. Of each column of ours a sum is compared with the server's
+own.
 
 ``rows_vs_connectorx``: rates in rows a second. ``cpu_vs_connectorx``: the same, seconds of CPU of this process, ours through
 theirs. ``peak_mb``: resident megabytes (10^6) at most of a process that reads all rows over both connections and drops each chunk.
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,31 +74,40 @@ def on_both(where: ServerAddress, snapshot: Snapshot, rows: int, take: Callable[
         return list(threads.map(lambda condition: take(split(where, snapshot, condition)), conditions))
 
 
-def ours(server: Server, snapshot: Snapshot, rows: int) -> tuple[float, list[Chunk]]:
-    """Seconds to read all rows, and the chunks."""
+def counted(batches: Iterable[Any]) -> int:
+    """How many rows there are; chunks are dropped one by one."""
+    return sum(getattr(batch, "rows", batch).num_rows for batch in batches)
+
+
+def ours(server: Server, snapshot: Snapshot, rows: int) -> float:
+    """Rows a second of ours."""
     begin = time.perf_counter()
-    halves = on_both(address(server), snapshot, rows, list)
-    return time.perf_counter() - begin, [chunk for half in halves for chunk in half]
+    count = sum(on_both(address(server), snapshot, rows, counted))
+    return _rate("ours", count, rows, begin)
 
 
 def theirs(server: Server, rows: int) -> float:
-    """Seconds that ConnectorX takes for the same."""
+    """Rows a second of ConnectorX."""
     import connectorx
 
     url = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/bench"
     begin = time.perf_counter()
-    table = connectorx.read_sql(
+    batches: Any = connectorx.read_sql(
         url,
         f"SELECT {COLUMNS} FROM orders",
-        return_type="arrow",
+        return_type="arrow_stream",
         partition_on="id",
         partition_range=(0, rows - 1),
         partition_num=CONNECTIONS,
     )
+    return _rate("ConnectorX", counted(batches), rows, begin)
+
+
+def _rate(name: str, count: int, rows: int, begin: float) -> float:
     seconds = time.perf_counter() - begin
-    if table.num_rows != rows:
-        raise SystemExit(f"ConnectorX: expected {rows} rows, found {table.num_rows}")
-    return seconds
+    if count != rows:
+        raise SystemExit(f"{name}: expected {rows} rows, found {count}")
+    return rows / seconds
 
 
 def row_by_row(server: Server, module: str, limit: int) -> float:
@@ -126,13 +136,15 @@ def check(chunks: list[Chunk], snapshot: Snapshot, expected: tuple[str, ...]) ->
 
 def measure(server: Server, snapshot: Snapshot, rows: int, rounds: int) -> list[dict[str, Any]]:
     """In turn, after a round of each that is compared and not counted."""
-    check(ours(server, snapshot, rows)[1], snapshot, sums(server, snapshot))
+    halves = on_both(address(server), snapshot, rows, list)
+    check([chunk for half in halves for chunk in half], snapshot, sums(server, snapshot))
+    del halves
     theirs(server, rows)
     found: list[tuple[float, ...]] = []
     for _ in range(rounds):
         meters = CpuMeter(server), CpuMeter(server)
-        mine = meters[0].measured(lambda: rows / ours(server, snapshot, rows)[0])
-        other = meters[1].measured(lambda: rows / theirs(server, rows))
+        mine = meters[0].measured(lambda: ours(server, snapshot, rows))
+        other = meters[1].measured(lambda: theirs(server, rows))
         spent = [1e6 / rows * seconds for meter in meters for seconds in (meter.own_s, meter.server_s)]
         found.append((mine, other, spent[0], spent[2], mine / other, spent[0] / spent[2]))
         print(
@@ -160,7 +172,7 @@ def peak_mb(server: Server, snapshot: Snapshot, rows: int) -> dict[str, Any]:
 def read() -> None:
     """Reads what the standard input says; prints the number of rows and the peak in KiB."""
     where, snapshot, rows = pickle.load(sys.stdin.buffer)
-    counts = on_both(where, snapshot, rows, lambda chunks: sum(chunk.rows.num_rows for chunk in chunks))
+    counts = on_both(where, snapshot, rows, counted)
     # The kernel's other count has that of the process which started this one.
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     print(sum(counts), peak)

@@ -93,7 +93,7 @@ def assign(
 
     A table created again takes the directories of the dropped tables that last had its name and such directories. A renamed one
     keeps its own. One that gets its key later has neither mirror nor history, and its location says so. Mirror and history of one
-    that goes on behind a stretch that nobody read are left as they were before. A table
+    that goes on behind a stretch that nobody read are left as they were before, until the table is repaired. A table
     that begins anew gets fresh directories, ending in ``__r`` and the plan; those that it had stay as a location under a
     negative id.
     Where another table has a directory already, or the sink itself, the newcomer's end in ``__t`` and its id.
@@ -108,7 +108,8 @@ def assign(
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
-            known = _with_late_key(_behind_gap(known, version, plan), version, plan, names)
+            known = known if table.repairs else _behind_gap(known, version, plan)
+            known = _with_late_key(known, version, plan, names)
             after[table.table_id] = decide(known, in_force.get(table.table_id), version)
         in_force[table.table_id] = version.snapshot
     for table in plan.tables:
@@ -124,6 +125,8 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
     after = dict(locations)
     for table in plan.tables:
         location = after.get(table.table_id)
+        if table.repairs and location is not None and location.previous:
+            location = after[table.table_id] = _come_back(location)
         if table.behind is None or location is None or plan.number in (location.since, location.stopped_in):
             continue
         if table.behind:
@@ -147,6 +150,18 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
         source = location_holding(locations, table.table_id, table.seed) if table.seed else None
         after[table.table_id] = fresh if source is None else replace(fresh, evolved=_undecided(source, table))
     return after
+
+
+def _come_back(location: TableLocation) -> TableLocation:
+    """*location* with the mirror and the history that it had before a gap."""
+    return replace(
+        location,
+        mirror=location.mirror or location.former_mirror,
+        history=location.history or location.former_history,
+        former_mirror="",
+        former_history="",
+        former_why="",
+    )
 
 
 def _fresh(location: TableLocation, snapshots: Sequence[Snapshot], plan: int, names: TargetNames) -> TableLocation:

@@ -24,6 +24,7 @@ PLACES: Mapping[str, str] = {
     "plan_recorded": "the plan is in the lake, no target has any of it",
     "tables_recorded": "the lake knows where each table's rows go",
     "letters_recorded": "dead letters are in their table",
+    "target_brought_back": "a mirror or a history that was behind its changelog stands where that does",
     "repairs_recorded": "what repairs found is in their table; no target has it",
     # Of each target that begins with what another one held.
     "seed_made": "the table is there, with the next offset, and holds nothing",

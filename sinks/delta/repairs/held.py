@@ -5,7 +5,7 @@ They are read from the versions that the targets had then, so that a plan that c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -68,8 +68,11 @@ def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:
     return mirror or kinds.get("changelog") or kinds.get("history") or kinds.get("mirror")
 
 
-def few_held(target: Target, last: Snapshot) -> pa.Table | None:
-    """The rows under *last*; None where they are not few, or Spark must read them."""
+def few_held(target: Target, last: Snapshot, filled: Collection[int]) -> pa.Table | None:
+    """The rows under *last*; None where they are not few, or Spark must read them.
+
+    *filled*: ids of columns that the plan adds and that rows from before read a default in.
+    """
     if target.kind == "changelog":
         return None
     schema = target.view.schema()
@@ -81,18 +84,19 @@ def few_held(target: Target, last: Snapshot) -> pa.Table | None:
     arrays = [
         widened(rows.column(physical_name(column.id)), arrow_type(column.type))
         if column.id in there
-        else pa.chunked_array([pa.repeat(initial_scalar(column), rows.num_rows)])
+        else pa.chunked_array([_absent(column, filled, rows.num_rows)])
         for column in last.columns
     ]
     return pa.table(arrays, names=[physical_name(column.id) for column in last.columns])
 
 
-def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot) -> DataFrame:
+def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot, filled: Collection[int]) -> DataFrame:
     """The rows under *last*.
 
     Args:
         target: that tells them.
         first: the part before which they are wanted, as its table's targets take it.
+        last, filled: as of :func:`few_held`.
     """
     if target.kind == "changelog":
         base = first.base
@@ -111,12 +115,18 @@ def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot)
         schema = target.view.schema()
         there = {column.id for column in last.columns if schema.by_id(column.id) is not None}
         rows = present_rows(spark, target, sorted(there))
-    return rows.select(*(_under(column, there) for column in last.columns))
+    return rows.select(*(_under(column, there, filled) for column in last.columns))
 
 
-def _under(column: Column, there: set[int]) -> SparkColumn:
+def _absent(column: Column, filled: Collection[int], count: int) -> pa.Array:
+    if column.id in filled:
+        return pa.repeat(initial_scalar(column), count)
+    return pa.nulls(count, arrow_type(column.type))
+
+
+def _under(column: Column, there: Collection[int], filled: Collection[int]) -> SparkColumn:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
     name = physical_name(column.id)
-    value = F.col(name) if column.id in there else initial_literal(column)
+    value = F.col(name) if column.id in there else initial_literal(column) if column.id in filled else F.lit(None)
     return value.cast(delta_type(column)).alias(name)

@@ -28,6 +28,7 @@ from sinks.delta.repairs.by_spark import differing_files, rows_in
 from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
 from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, few_held, held_frame, telling
+from sinks.delta.repairs.returning import brought_back
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
 from sinks.delta.schema.decisions import evolved
@@ -147,8 +148,8 @@ class _TableRepair:
         self._spark = spark
         self._state = state
         self._plan = plan
-        self._soft = settings.for_table(parts[0].location.came_as).mirror_deletes == "soft"
-        self._shown = [evolved(part, soft=self._soft) for part in parts]
+        self._settings = settings.for_table(parts[0].location.came_as)
+        self._shown = [evolved(part, soft=self._settings.mirror_deletes == "soft") for part in parts]
         self._first = parts[0].transaction(Step.SCHEMA)
         self.part = parts[-1]
         self._targets = [state.target(self.part.location, directory) for directory in self.part.location.directories]
@@ -167,12 +168,13 @@ class _TableRepair:
         if last is None:
             return _Found(counts={}, operations={}, rows_read=0)
         _refuse_variants(last)
+        brought_back(self._spark, self._state, self._settings, self._targets, self._shown[0])
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
         target = self._telling()
         few = None
         if sum(head.size_bytes for head in mine) <= SMALL_BYTES:
-            few = _none_of(last) if target is None else few_held(target, last)
+            few = _none_of(last) if target is None else few_held(target, last, self._filled)
         key = [physical_name(column_id) for column_id in last.primary_key]
         if few is not None:
             tables: Iterator[pa.Table] = iter([differences(few, self._rows(chunks, last), key)])
@@ -192,6 +194,10 @@ class _TableRepair:
             operations={op: int(operations[op]) for op in Op},
             rows_read=sum(head.row_count for head in mine),
         )
+
+    @property
+    def _filled(self) -> frozenset[int]:
+        return frozenset(column.id for shown in self._shown for column in shown.part.filled)
 
     def _telling(self) -> Target | None:
         """The target that tells which rows are there when the last part's come; None where none are."""
@@ -232,7 +238,11 @@ class _TableRepair:
         directory = self._targets[0].path
         files = self._staged(chunks, last, directory)
         rows = staged(self._spark, DeltaSchema(fields), files)
-        held = rows.limit(0) if target is None else held_frame(self._spark, target, self._shown[0].part, last)
+        held = (
+            rows.limit(0)
+            if target is None
+            else held_frame(self._spark, target, self._shown[0].part, last, self._filled)
+        )
         schema = pa.schema([pa.field(OP.name, pa.int32()), *_schema(last)])
         differing = differing_files(held, rows, key, directory, schema)
         for table in rows_in(differing):

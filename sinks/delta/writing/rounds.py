@@ -200,6 +200,8 @@ class PlanWriter:
             self._targets[directory] = self._state.target(part.location, directory)
         target = self._targets[directory]
         target.refresh()
+        if self._is_repaired(part):
+            return  # It is compared with what it holds, wherever it stands.
         link = self._state.last_links[directory]
         behind = next((t.behind for t in self._plan.tables if t.table_id == part.location.table_id), None)
         # A table that stopped may have had a part in plans that it does not hold.

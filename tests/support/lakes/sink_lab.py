@@ -34,6 +34,7 @@ from historian.schema.edits import (
     TruncateTable,
     apply_all,
 )
+from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from historian.values.arrow_types import arrow_type
 from sinks.contract.local_chunks import LocalChunks
@@ -204,6 +205,12 @@ class Lab:
         self._take_back(name, table)
         edit = DropTable(table=_name(name), table_id=table.table_id)
         self._statement(f"DROP TABLE {name}", edit, cut=True)
+
+    def resume(self, name: str) -> None:
+        """The table is captured anew behind rows that nobody read."""
+        snapshot = self.catalog.tables[_name(name)]
+        edit = ResumeTable(table=snapshot.name, snapshot=snapshot, unknown_since=self._start, reason="lost")
+        self._statement("", edit, cut=True)
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 

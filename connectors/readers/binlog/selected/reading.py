@@ -50,7 +50,7 @@ def select_rows(  # noqa: PLR0913 each by name, and each is wanted
 
     No more is held than a chunk, a row and a few megabytes. An iterator that is closed before its end closes the connection, as does an
     error; at its end the connection may be used again. A value that cannot be represented ends the rows with a chunk
-    that says so, and closes the connection.
+    that says so, and closes the connection. Chunks that come before an error are a part of the rows, and no more than that.
 
     Args:
         connection: of :func:`~connectors.readers.binlog.selected.sessions.selecting_connection`, or with the same settings;

@@ -79,6 +79,7 @@ def keys(chunks: Any) -> list[int]:
     return [key for chunk in chunks for key in chunk.rows.column("h1").to_pylist()]
 
 
+@some
 def test_chunks_are_numbered_and_stand_at_the_position(server: Server, table: Snapshot, connection: Any) -> None:
     chunks = list(reading(connection, server, table, sequence=5, max_chunk_rows=25_000, where="k >= 100 -- all others"))
 
