@@ -22,6 +22,7 @@ from connectors.cli.schemas.commands import schemas
 from connectors.cli.status import status
 from connectors.cli.tail import tail
 from connectors.cli.terminal.outcome import DEBUG
+from connectors.cli.verify import verify
 from connectors.spark.quiet import SHOWS_EVERYTHING
 
 __all__ = ["app", "main"]
@@ -58,6 +59,7 @@ def _options(
 
 
 app.command()(run)
+app.command()(verify)
 app.command()(check)
 app.command()(ddl)
 app.add_typer(schemas, name="schemas")

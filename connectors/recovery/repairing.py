@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.history.versions import Version
 
-__all__ = ["repair", "repairable"]
+__all__ = ["read_whole", "repair", "repairable"]
 
 
 def repairable(tracker: Tracker) -> dict[int, Quarantine]:
@@ -49,28 +49,38 @@ def repair(
     Raises:
         SourceError: the table's schema is not known, or rows cannot be read as of a position.
     """
+    with closing(Spool()) as copied:
+        plan = read_whole(tracker, address, table_id, reason, copied, behind=behind)
+        if plan is not None:
+            stopped = [stop[:2] for stop in tracker.store.stopped() if stop[0] == table_id]
+            tracker.store.heal(stopped, plans=(plan,), copied=copied)
+    return plan
+
+
+def read_whole(
+    tracker: Tracker, address: ServerAddress, table_id: int, reason: str, copied: Spool, *, behind: int | None = None
+) -> Plan | None:
+    """The plan by which targets are compared with a table as of the last plan's end, and its rows in *copied*; it is not stored.
+
+    Args and errors are those of :func:`repair`; None where a statement came meanwhile.
+    """
     last = tracker.store.last_plan()
     chain = () if last is None else tuple(v for v in tracker.history.versions_of(table_id) if v.number <= last.version)
     if last is None or not chain or chain[-1].snapshot is None:
         raise SourceError(
-            "a table without a known schema cannot be repaired",
+            "a table without a known schema cannot be compared with the source",
             where=str(chain[-1].name) if chain else f"table id {table_id}",
             next_step="`historian heal` captures it again",
         )
     held = _held(tracker, table_id, last if behind is None else tracker.stored(behind))
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=last.version)
-    version = table.versions[-1]
-    with closing(Spool()) as copied:
-        pieces = (whole_table(table_id, version, tracker.reader.flavor),)
-        read = read_as_of(address, tracker, plan, pieces, 1, copied)[table_id]
-        if read.void:
-            return None
-        copy = TableCopy(key=pieces[0].key_ids, is_done=True, rows=read.rows, repairs=reason)
-        plan = replace(plan, tables=(replace(table, copy=copy, behind=behind),))
-        stopped = [stop[:2] for stop in tracker.store.stopped() if stop[0] == table_id]
-        tracker.store.heal(stopped, plans=(plan,), copied=copied)
-    return plan
+    piece = whole_table(table_id, table.versions[-1], tracker.reader.flavor)
+    read = read_as_of(address, tracker, plan, (piece,), 1, copied)[table_id]
+    if read.void:
+        return None
+    copy = TableCopy(key=piece.key_ids, is_done=True, rows=read.rows, repairs=reason)
+    return replace(plan, tables=(replace(table, copy=copy, behind=behind),))
 
 
 def _held(tracker: Tracker, table_id: int, last: Plan) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -64,19 +64,26 @@ class Repairing:
     Args:
         state: of the lake, with the plan's locations.
         plan: as the lake sees it.
+        stop: is told of tables that cannot be repaired: id, reason, plan.
     """
 
-    def __init__(self, spark: SparkSession, state: LakeState, settings: DeltaSettings, plan: Plan) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        state: LakeState,
+        settings: DeltaSettings,
+        plan: Plan,
+        stop: Callable[[int, str, int], None],
+    ) -> None:
         self._spark = spark
         self._state = state
         self._settings = settings
         self._plan = plan
+        self._stop = stop
         self._found = LocalChunks()
 
     def repaired(self, parts: Sequence[Part], chunks: Chunks) -> RepairedPlan:
         """The same with what differs in place of the rows that tables are compared with.
-
-        Tables that cannot be repaired are stopped in the lake's state.
 
         Args:
             parts: of the plan, as they are to be written.
@@ -108,7 +115,7 @@ class Repairing:
                 )
             except (TableStopped, ChainBroken) as error:
                 _log.error("table %s is stopped: %s", mine[table.table_id][0].location.name, error)
-                self._state.stop(table.table_id, str(error), self._plan.number)
+                self._stop(table.table_id, str(error), self._plan.number)
                 stopped.add(table.table_id)
         ends = {table_id: of_table[-1].segment for table_id, of_table in mine.items() if of_table}
         own = [

@@ -149,7 +149,7 @@ class DeltaSink:
         closed = {directory: reason for at, reason in stops.items() for directory in locations[at].directories}
         writer = PlanWriter(self._spark, state, self._targets, plan, self._settings, closed)
         self._pacing.write_deferred(turn.before, plan, writer, first=True)
-        with closing(Repairing(self._spark, state, self._settings, shaped.plan)) as repairing:
+        with closing(Repairing(self._spark, state, self._settings, shaped.plan, state.stop)) as repairing:
             repaired = repairing.repaired(turn.own, chunks)
             record_repairs(state.kernel, state.path(REPAIRS), plan, repaired.records)
             faults.reached("repairs_recorded")

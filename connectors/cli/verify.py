@@ -1,0 +1,116 @@
+"""``historian verify``: mirrors compared with the source, value by value, as of one position."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.heal import held_tracker
+from connectors.cli.replay import lake_of
+from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.recorded_history import table_named
+from connectors.cli.terminal.sessions import session
+from connectors.config import ServerSource
+from historian.errors import ConfigError, SourceError, TableStopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.readers.binlog.transport.connection import ServerAddress
+    from connectors.tracking.tracker import Tracker
+    from historian.plans.plans import Plan
+    from historian.schema.snapshots import Snapshot
+    from sinks.delta import DeltaSettings
+
+__all__ = ["verify"]
+
+
+@ending
+def verify(
+    config: Config,
+    *,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", metavar="TABLE", help="A table, as database.table; may be given again. By default all."
+        ),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Let the next run write what differs into the targets.")
+    ] = False,
+) -> None:
+    """Compare targets with the source: every row and value, as of the position that the lake holds.
+
+    Prints each difference as the changelog rows that would mend it. Ends with 1 where there is one. The connector must not run
+    meanwhile. Starts Spark.
+    """
+    wanted = None if table is None else [table_named(name) for name in table]
+    differing = 0
+    with held_tracker(config) as (settings, tracker):
+        if not isinstance(settings.source, ServerSource):
+            raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+        from connectors.tracking.sources import server_address
+
+        address, lake = server_address(settings.source), lake_of(settings)
+        catalog = tracker.history.catalog_at(_last(tracker).version).tables
+        snapshots = [snapshot for name, snapshot in sorted(catalog.items()) if tracker.captured(name)]
+        with session(f"verify {settings.name}", settings.sink_paths) as spark:
+            for snapshot in snapshots:
+                if wanted is None or snapshot.name in wanted:
+                    differing += _verified(spark, lake, tracker, address, snapshot, repair=repair)
+    if differing:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _last(tracker: Tracker) -> Plan:
+    last = tracker.store.last_plan()
+    if last is None:
+        raise SourceError("the connector has not run yet", where="plans", next_step="`historian run` starts it")
+    return last
+
+
+def _verified(
+    spark: SparkSession,
+    lake: DeltaSettings,
+    tracker: Tracker,
+    address: ServerAddress,
+    snapshot: Snapshot,
+    *,
+    repair: bool,
+) -> bool:
+    """Whether the table's targets differ; prints what does."""
+    from connectors.backfill.spool import Spool, chunk_of
+    from connectors.recovery.repairing import read_whole
+    from connectors.recovery.repairing import repair as repaired
+    from connectors.tail.json_lines import ndjson_rows
+    from sinks.contract.local_chunks import LocalChunks
+    from sinks.delta.writing.comparing import compared
+
+    with closing(Spool()) as copied, closing(LocalChunks()) as chunks:
+        plan = read_whole(tracker, address, snapshot.table_id, "verify", copied)
+        if plan is None:
+            raise SourceError(
+                "a statement is on the table behind what the lake holds",
+                where=str(snapshot.name),
+                next_step="`historian run --once`, then verify again",
+            )
+        chunks.fill([lambda: map(chunk_of, copied)])
+        try:
+            with compared(spark, lake, plan, chunks) as found:
+                rows = sum(found.record.operations.values())
+                for chunk in found.chunks:
+                    for line in ndjson_rows(chunk, found.snapshot):
+                        typer.echo(line)
+        except TableStopped as error:
+            typer.echo(f"{snapshot.name}: not compared: {error}", err=True)
+            return False
+    typer.echo(
+        f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"
+    )
+    if rows and repair:
+        repaired(tracker, address, snapshot.table_id, f"verify found {rows} changelog rows to mend")
+        typer.echo(f"{snapshot.name}: the next run writes them")
+    return rows > 0
