@@ -91,6 +91,7 @@ def _texts(kind: ColumnType, low: KeyValue, high: KeyValue) -> Scale:
     charset = str(kind.charset)
     both = decoded(bytes.fromhex(str(low)), charset), decoded(bytes.fromhex(str(high)), charset)
     shared = both[0][: _shared(*both)]
+    start = encoded(shared, charset).hex()
     width = min(_TEXT_DIGITS, (kind.length or 255) - len(shared))
 
     def number(text: str) -> int:
@@ -106,7 +107,7 @@ def _texts(kind: ColumnType, low: KeyValue, high: KeyValue) -> Scale:
         for _ in range(width):
             number, place = divmod(number, len(_DIGITS))
             digits = _DIGITS[place] + digits
-        return encoded(shared + digits, charset).hex()
+        return start + encoded(digits, charset).hex()
 
     return Scale(low=number(both[0]), high=number(both[1]), value=value)
 
