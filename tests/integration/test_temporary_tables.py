@@ -160,8 +160,30 @@ def test_a_table_whose_name_a_temporary_one_has_given_up_is_right_or_stops(oracl
     oracle.run()
 
     unlogged = "t" in present and oracle.binlog_format == "ROW"  # type: ignore[attr-defined]
+    not_told = oracle.server.name in (
+        "mariadb105",
+        "mariadb1011",
+    )  # behind an ALTER that failed they rename the real one
     assert set(oracle.differences("hidden")) <= ({"t3"} if unlogged else set())
-    assert bool(oracle.stopped) is unlogged
+    assert bool(oracle.stopped) is (unlogged or (not_told and oracle.binlog_format != "ROW"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "failed", ["ALTER TABLE t CHANGE c d BIGINT", "ALTER TABLE t DROP COLUMN c", "ALTER TABLE t ADD x INT"]
+)
+def test_a_rename_behind_an_alter_of_a_temporary_table_that_failed_is_right_or_stops(
+    oracle: SourceOracle, failed: str
+) -> None:
+    """MariaDB 10.5 and 10.11 rename the real table then, and the log has neither the ALTER nor a mark."""
+    _session(oracle, "CREATE TEMPORARY TABLE t (x INT)", failed, "RENAME TABLE t TO t3")
+    oracle.run()
+    present = {str(row[0]) for row in oracle.server.sql("SHOW TABLES FROM hidden")}
+    run(oracle.server, f"INSERT INTO {'t' if 't' in present else 't3'} (id, a) VALUES (3, 30)", database="hidden")
+    oracle.run()
+
+    unlogged = "t" in present and oracle.binlog_format == "ROW"  # type: ignore[attr-defined]
+    assert set(oracle.differences("hidden")) <= ({"t3"} if unlogged else set())
+    assert {name.table for name in oracle.stopped} <= {"t", "t3"}
 
 
 def test_a_renamed_temporary_table_does_not_stop_the_real_one_of_its_new_name(oracle: SourceOracle) -> None:

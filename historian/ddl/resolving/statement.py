@@ -83,7 +83,17 @@ def resolve(sql: str, context: StatementContext, catalog: Catalog) -> Resolution
             return _unknown(sql, context, catalog)
         return _ddl(without_comments(sql), context, catalog, verb)
     except Exception as error:  # noqa: BLE001 one strange statement must stop its table, never the pipeline
-        return Resolution(kind="not_understood", reason=f"{type(error).__name__}: {error}")
+        tables = _said(sql, context, catalog)
+        return Resolution(kind="not_understood", tables=tables, reason=f"{type(error).__name__}: {error}")
+
+
+def _said(sql: str, context: StatementContext, catalog: Catalog) -> tuple[TableName, ...]:
+    """Known tables that a statement may be on: those whose names stand in it, however it is written."""
+    try:
+        words = {value.lower() for value in tokenize(sql, context, limit=_DML_TOKENS).values}
+    except LexError:
+        words = {word.lower() for word in re.findall(r"[^\s`\"'.,;()]+", sql)}
+    return tuple(sorted(name for name in catalog.tables if name.table.lower() in words))
 
 
 def _wrapped(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
@@ -101,8 +111,7 @@ def _wrapped(sql: str, context: StatementContext, catalog: Catalog) -> Resolutio
 
 def _unknown(sql: str, context: StatementContext, catalog: Catalog) -> Resolution:
     """A statement that begins like none that is known: nobody can say that it leaves the tables alone that it names."""
-    words = {value.lower() for value in tokenize(sql, context, limit=_DML_TOKENS).values}
-    tables = tuple(sorted(name for name in catalog.tables if name.table.lower() in words))
+    tables = _said(sql, context, catalog)
     return Resolution(kind="not_understood", tables=tables, reason=f"an unknown statement: {sql[:80]!r}")
 
 

@@ -30,6 +30,9 @@ from historian.schema.snapshots import NO_TABLES, Catalog, Snapshot
 
 __all__ = ["alter_table", "create_table", "drop_tables", "rename_tables", "truncate"]
 
+_RENAMES_TEMPORARY_SINCE = 110800
+"""MariaDB that was seen to rename a temporary table also behind an ALTER of it that failed, which no log has; 10.5 and 10.11 rename the real one."""
+
 
 def create_table(statement: CreateTable, catalog: Catalog, context: StatementContext) -> Resolution:
     """What CREATE TABLE does, with columns or LIKE another table."""
@@ -182,19 +185,22 @@ def rename_tables(statement: RenameTables, catalog: Catalog, context: StatementC
     present: dict[TableName, Snapshot | None] = {}
     edits: list[Edit] = []
     unknown: list[TableName] = []
+    hidden: list[TableName] = []
     temporary = set(context.temporary if context.flavor == "mariadb" else ())
     for pair in statement.pairs:
         old, new = named(pair, catalog, context)
+        snapshot = present.get(old, catalog.tables.get(old))
+        taken = present.get(new, catalog.tables.get(new)) is not None
         if old in temporary:
             temporary ^= {old, new}
+            if snapshot is not None and not taken and context.version < _RENAMES_TEMPORARY_SINCE:
+                hidden += [old, new]
             continue
-        snapshot = present.get(old, catalog.tables.get(old))
         present[old] = None
         kind = catalog.unknown.get(old)
         if kind in NO_TABLES or is_merge(kind):
             edits += [ForgetTable(table=old, reason=""), ForgetTable(table=new, reason=kind or "")]
             continue
-        taken = present.get(new, catalog.tables.get(new)) is not None
         if snapshot is None and taken and context.flavor == "mariadb" and old not in catalog.unknown:
             continue  # a temporary table gets the name: MariaDB logs that without a mark
         if snapshot is None or taken:
@@ -204,10 +210,14 @@ def rename_tables(statement: RenameTables, catalog: Catalog, context: StatementC
             continue
         present[new] = snapshot
         edits.append(RenameTable(table=old, table_id=snapshot.table_id, new=new))
-    if not unknown:
+    if not unknown and not hidden:
         return Resolution(kind="ddl", edits=tuple(edits))
-    reason = f"{unknown_reason(unknown[0], catalog)}, and it is renamed to {unknown[1]}"
-    return Resolution(kind="not_understood", edits=tuple(edits), tables=tuple(dict.fromkeys(unknown)), reason=reason)
+    if unknown:
+        reason = f"{unknown_reason(unknown[0], catalog)}, and it is renamed to {unknown[1]}"
+    else:
+        reason = f"{hidden[0]} or a temporary table of that name is renamed to {hidden[1]}: behind an ALTER that failed it is the real one"
+    stopped = tuple(dict.fromkeys((*unknown, *hidden)))
+    return Resolution(kind="not_understood", edits=tuple(edits), tables=stopped, reason=reason)
 
 
 def truncate(statement: TruncateTable, catalog: Catalog, context: StatementContext) -> Resolution:
