@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.backfill.keys import SplitKey
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.limits import Pace
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import next_pieces

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from connectors.backfill.coverage import Ask, covered
-from connectors.backfill.crossing import forwarded
-from connectors.backfill.keys import SplitKey
+from connectors.backfill.keys.coverage import Ask, covered
+from connectors.backfill.keys.crossing import forwarded
+from connectors.backfill.keys.split_key import SplitKey
 from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import ABSENT
 from historian.changelog.operations import Op

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from connectors.backfill.coverage import asking
-from connectors.backfill.literals import prepare_session
+from connectors.backfill.keys.coverage import asking
+from connectors.backfill.keys.literals import prepare_session
 from connectors.readers.binlog.transport.connection import ServerAddress
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["KeyQuestions"]
 
 
 class KeyQuestions:
-    """An :data:`~connectors.backfill.coverage.Ask`, for one thread. Most keys are compared without a question."""
+    """An :data:`~connectors.backfill.keys.coverage.Ask`, for one thread. Most keys are compared without a question."""
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.backfill.changes import TableChanges, changes_behind
-from connectors.backfill.coverage import Ask, asking, within
-from connectors.backfill.literals import prepare_session
+from connectors.backfill.keys.coverage import Ask, asking, within
+from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.rewind import rewound, rewound_bag
 from connectors.backfill.snapshots import SourceSnapshot, snapshot_behind
 from connectors.backfill.splits import Piece, groups

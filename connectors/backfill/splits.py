@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectors.backfill.boundaries import boundaries
-from connectors.backfill.keys import SplitKey
-from connectors.backfill.literals import prepare_session
-from connectors.backfill.predicates import where
+from connectors.backfill.keys.boundaries import boundaries
+from connectors.backfill.keys.literals import prepare_session
+from connectors.backfill.keys.predicates import where
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.config import CopyLimits
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.plans import PlannedVersion

@@ -13,7 +13,7 @@ from historian.errors import PositionError
 from historian.history.online_schema_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
 
-__all__ = ["SOURCE_TYPES", "BinlogFilesDocument", "ServerDocument", "TlsDocument"]
+__all__ = ["SOURCE_TYPES", "BackfillDocument", "BinlogFilesDocument", "ServerDocument", "TlsDocument"]
 
 SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
 

@@ -2,5 +2,5 @@
 
 Changelogs of a lake do not belong here (:mod:`connectors.cli.changelogs`).
 
-Open to other rooms: ``follow``, ``log_order``, ``tables``.
+Open to other rooms: ``follow``, ``json_lines``, ``log_order``, ``tables``.
 """

@@ -91,4 +91,4 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
 
 
 def _refuse(table_id: int, reason: str, plan: int) -> None:  # noqa: ARG001 as the state's own
-    raise SinkError("a table cannot be compared", where=f"table id {table_id}", found=reason)
+    raise TableStopped("a table cannot be compared", where=f"table id {table_id}", found=reason)

@@ -60,7 +60,7 @@ def key_value(column: Column, selected: Any) -> KeyValue:
 def literal(kind: ColumnType, value: KeyValue) -> str:
     """SQL that means *value* beside a column of that type, which brings its collation.
 
-    Of ENUM it is the number, by whose order no index is searched (:mod:`connectors.backfill.predicates`).
+    Of ENUM it is the number, by whose order no index is searched (:mod:`connectors.backfill.keys.predicates`).
     """
     if kind.name in _NUMBERS:
         number = int(value)

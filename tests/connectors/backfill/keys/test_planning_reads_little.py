@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.backfill.boundaries import boundaries, estimated_rows
-from connectors.backfill.keys import SplitKey
-from connectors.backfill.literals import prepare_session
-from connectors.backfill.predicates import where
+from connectors.backfill.keys.boundaries import boundaries, estimated_rows
+from connectors.backfill.keys.literals import prepare_session
+from connectors.backfill.keys.predicates import where
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.tracking.capture import capture_catalog
 from historian.names import TableName
 from historian.plans.key_ranges import KeyRange
@@ -49,7 +49,7 @@ def _wrong_by_estimates(
 ) -> list[tuple[Any, ...]]:
     """All bounds of a table by estimates, which read a part of it alone: of its end."""
     with monkeypatch.context() as patch:
-        patch.setattr("connectors.backfill.boundaries.FEW_ROWS", 0)
+        patch.setattr("connectors.backfill.keys.boundaries.FEW_ROWS", 0)
         bounds = boundaries(connection, key, None, rows=TABLE_ROWS // 10, count=1_000)
     reads = read()
     ranges = [KeyRange(after=after, upto=upto) for after, upto in pairwise([None, *bounds])]

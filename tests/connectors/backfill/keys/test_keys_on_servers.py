@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from connectors.backfill.boundaries import boundaries
-from connectors.backfill.coverage import asking, covered, within
-from connectors.backfill.keys import SplitKey, obstacle
-from connectors.backfill.literals import prepare_session
-from connectors.backfill.predicates import rows_of, where
+from connectors.backfill.keys.boundaries import boundaries
+from connectors.backfill.keys.coverage import asking, covered, within
+from connectors.backfill.keys.literals import prepare_session
+from connectors.backfill.keys.predicates import rows_of, where
+from connectors.backfill.keys.split_key import SplitKey, obstacle
 from connectors.tracking.capture import capture_catalog
 from databases.key_cases import KeyCase, key_cases
 from historian.changelog.operations import physical_name
@@ -66,7 +66,7 @@ class _Lab:
 
 def _wrong_by_estimates(lab: _Lab, key: SplitKey, in_order: list[int], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patch:
-        patch.setattr("connectors.backfill.boundaries.FEW_ROWS", 0)
+        patch.setattr("connectors.backfill.keys.boundaries.FEW_ROWS", 0)
         chunks = lab.chunks(key)
     held = [lab.numbers(f"SELECT n FROM {rows_of(key, each)}") for each in chunks]
     same = [number for numbers in held for number in numbers] == in_order

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.backfill.keys import SplitKey, obstacle
-from connectors.backfill.predicates import rows_of, where
+from connectors.backfill.keys.predicates import rows_of, where
+from connectors.backfill.keys.split_key import SplitKey, obstacle
 from historian.names import TableName
 from historian.plans.key_ranges import Key, KeyRange
 from historian.schema.snapshots import Column, ColumnType, Snapshot, UniqueKey

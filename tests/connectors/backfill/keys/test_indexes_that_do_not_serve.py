@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from connectors.backfill.boundaries import boundaries
-from connectors.backfill.keys import SplitKey
-from connectors.backfill.literals import prepare_session
-from connectors.backfill.predicates import rows_of
+from connectors.backfill.keys.boundaries import boundaries
+from connectors.backfill.keys.literals import prepare_session
+from connectors.backfill.keys.predicates import rows_of
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.tracking.capture import capture_catalog
 from historian.errors import SourceError
 from historian.names import TableName

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.backfill.keys import SplitKey
-from connectors.backfill.predicates import from_first, up_to_first, where
-from connectors.backfill.probes import estimated, found_key, step
-from connectors.backfill.scales import Scale, scale_between
+from connectors.backfill.keys.predicates import from_first, up_to_first, where
+from connectors.backfill.keys.probes import estimated, found_key, step
+from connectors.backfill.keys.scales import Scale, scale_between
+from connectors.backfill.keys.split_key import SplitKey
 from historian.plans.key_ranges import Key, KeyRange
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from historian.changelog.filtering import rows_where
 from historian.changelog.operations import Op
 from historian.changelog.row_images import Mask
 
@@ -20,7 +21,7 @@ def forwarded(rows: pa.RecordBatch, covered: Mask) -> pa.RecordBatch:
 
     Args:
         rows: a chunk's rows with their ``op``, each +C directly behind its -C.
-        covered: for each row whether its key is (:func:`connectors.backfill.coverage.covered`).
+        covered: for each row whether its key is (:func:`connectors.backfill.keys.coverage.covered`).
     """
     if covered.all():
         return rows
@@ -32,4 +33,4 @@ def forwarded(rows: pa.RecordBatch, covered: Mask) -> pa.RecordBatch:
     if len(leaves) or len(enters):
         at = rows.schema.get_field_index("op")
         rows = rows.set_column(at, rows.schema.field(at), pa.array(new, pa.uint8()))
-    return rows.filter(pa.array(covered))
+    return rows_where(rows, covered)

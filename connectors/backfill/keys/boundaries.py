@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from connectors.backfill.estimates import by_estimates
-from connectors.backfill.keys import SplitKey
-from connectors.backfill.literals import quoted
-from connectors.backfill.probes import ends, estimated, step
+from connectors.backfill.keys.estimates import by_estimates
+from connectors.backfill.keys.literals import quoted
+from connectors.backfill.keys.probes import ends, estimated, step
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.readers.binlog.transport.connection import answered
 from historian.names import TableName
 from historian.plans.key_ranges import Key
@@ -39,11 +39,11 @@ def boundaries(
 
     Of a single integer column whose numbers are mostly in use: from the least and the greatest one, and estimated rows, without a
     look at the rows. Else each bound is a key of the table: of few rows found by going over their entries in the index, of more by the
-    engine's estimates. Where the index does not serve (it is over prefixes, its columns run in different directions, it is
-    a hash, invisible, or gone) the rest of the table is one chunk.
+    engine's estimates. Where the index does not serve the rest of the table is one chunk. Such an index is over
+    prefixes, has columns that run in different directions, is a hash, invisible, or gone.
 
     Args:
-        connection: in a session of :func:`connectors.backfill.literals.prepare_session`.
+        connection: in a session of :func:`connectors.backfill.keys.literals.prepare_session`.
         after: where the last chunk ended; None: the table's beginning.
         rows, count: at least 1.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from connectors.backfill.literals import quoted
+from connectors.backfill.keys.literals import quoted
 from historian.names import TableName
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 
@@ -44,7 +44,7 @@ class SplitKey:
         index: the index's name.
         columns: in key order, as in that snapshot.
         is_primary: it is the primary key. Another one may change in a row that keeps its primary key, which the log tells as
-            -C and +C (:mod:`connectors.backfill.crossing`).
+            -C and +C (:mod:`connectors.backfill.keys.crossing`).
     """
 
     table: TableName

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 
-from connectors.backfill.keys import SplitKey
-from connectors.backfill.literals import literal, quoted
+from connectors.backfill.keys.literals import literal, quoted
+from connectors.backfill.keys.split_key import SplitKey
 from historian.plans.key_ranges import KeyRange, KeyValue
 from historian.schema.snapshots import Column
 
@@ -25,7 +25,7 @@ def where(key: SplitKey, keys: KeyRange) -> str:
     """The condition that holds for the rows of the range, each of the table's in just one of ranges that follow each other.
 
     Each bound stands there twice: expanded by columns, and for the first column alone, which leads the optimizer to the index.
-    The session is to be one of :func:`connectors.backfill.literals.prepare_session`. Columns are named without their table.
+    The session is to be one of :func:`connectors.backfill.keys.literals.prepare_session`. Columns are named without their table.
 
     Of columns ``a`` and ``b`` behind (1, 2): ``(`a` > 1 OR (`a` = 1 AND `b` > 2)) AND `a` >= 1``.
     """
@@ -40,7 +40,7 @@ def where(key: SplitKey, keys: KeyRange) -> str:
 def rows_of(key: SplitKey, keys: KeyRange) -> str:
     """What stands behind FROM to read the rows of a range in the key's order, by its index; the table's alias is ``t``.
 
-    Of the whole table in any order: the index may be none that serves (:func:`connectors.backfill.boundaries.boundaries`).
+    Of the whole table in any order: the index may be none that serves (:func:`connectors.backfill.keys.boundaries.boundaries`).
     """
     if keys.after is None and keys.upto is None:
         return key.name

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.backfill.coverage import covered, within
-from connectors.backfill.crossing import forwarded
-from connectors.backfill.keys import SplitKey
+from connectors.backfill.keys.coverage import covered, within
+from connectors.backfill.keys.crossing import forwarded
+from connectors.backfill.keys.split_key import SplitKey
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.errors import SourceError, ValueUnrepresentable
 from historian.names import TableName

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.backfill.literals import literal, text_literal
+from connectors.backfill.keys.literals import literal, text_literal
 from historian.errors import SourceError, ValueUnrepresentable
 from historian.plans.key_ranges import KeyValue
 from historian.schema.snapshots import ColumnType

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from connectors.backfill.comparison import Signs, compared
-from connectors.backfill.keys import SplitKey
+from connectors.backfill.keys.comparison import Signs, compared
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.readers.binlog.transport.connection import answered
 from historian.changelog.operations import physical_name
 from historian.changelog.row_images import Mask
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Ask", "asking", "covered", "within"]
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
-"""Gives the rows of a SELECT, from a session of :func:`connectors.backfill.literals.prepare_session` on the table's server."""
+"""Gives the rows of a SELECT, from a session of :func:`connectors.backfill.keys.literals.prepare_session` on the table's server."""
 
 
 def asking(connection: Connection[Any]) -> Ask:
@@ -48,8 +48,8 @@ def covered(rows: pa.RecordBatch, key: SplitKey, upto: Key | None, ask: Ask) -> 
         rows: in the columns of the snapshot that *key* is of, in any form that type options give them.
 
     Raises:
-        ValueUnrepresentable: a row's key is NULL: its value is none that the column's form can hold, or the log leaves it out,
-            which it does with keys other than the primary one (``binlog_row_image=MINIMAL``).
+        ValueUnrepresentable: a row's key is NULL. Its value is none that the column's form can hold, or the log leaves it out
+            (``binlog_row_image=MINIMAL``, and another key than the primary one).
     """
     if upto is None:
         return np.ones(rows.num_rows, dtype=bool)

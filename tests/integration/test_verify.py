@@ -1,0 +1,95 @@
+"""``historian verify``: what differs between source and lake is found by value, and mended where that is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from connectors.cli import app
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from databases.servers import Server
+from replicas.tracked import unlogged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def replicated(mysql8: Server, spark: SparkSession, tmp_path: Path) -> Path:
+    mysql8.clear()
+    mysql8.sql("CREATE DATABASE c")
+    mysql8.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20), f FLOAT)")
+    mysql8.sql("CREATE TABLE c.u (id INT PRIMARY KEY)")
+    mysql8.sql("INSERT INTO c.t VALUES (1, 'a', 1.1), (2, 'b', NULL), (3, 'c', 3.3)")
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        f"""
+name: c
+source:
+  type: mysql
+  host: {mysql8.host}
+  port: {mysql8.port}
+  user: {mysql8.user}
+  password: "{mysql8.password}"
+  tables: ["c.*"]
+  start: initial
+history: {{store: "sqlite:///{tmp_path}/store.db"}}
+sinks: [{{type: delta, path: "{tmp_path}/lake"}}]
+"""
+    )
+    assert {} == run(load_config(path), once=True, spark=spark)
+    return path
+
+
+def test_an_equal_lake_has_nothing_to_mend(replicated: Path) -> None:
+    code, lines = _verify(replicated)
+
+    assert 0 == code
+    assert ["c.t: 3 rows", "c.u: 0 rows"] == [line.split(" at ")[0] for line in lines]
+
+
+def test_each_difference_is_printed_and_mended(
+    mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    unlogged(
+        mysql8,
+        "UPDATE c.t SET f = 1.2 WHERE id = 1",
+        "DELETE FROM c.t WHERE id = 2",
+        "INSERT INTO c.t VALUES (9, 'n', 0)",
+    )
+
+    code, lines = _verify(replicated, "--table", "c.t", "--repair")
+    rows = [json.loads(line) for line in lines if line.startswith("{")]
+    assert 1 == code
+    assert [
+        ("-C", {"id": 1, "v": "a", "f": 1.1}),
+        ("+C", {"id": 1, "v": "a", "f": 1.2}),
+        ("-R", {"id": 2, "v": "b", "f": None}),
+        ("+A", {"id": 9, "v": "n", "f": 0.0}),
+    ] == [(row["op"], row["data"]) for row in rows]
+
+    assert {} == run(load_config(replicated), once=True, spark=spark)
+    assert 0 == _verify(replicated)[0]
+    mirror = spark.read.format("delta").load(f"{tmp_path}/lake/c_t")
+    assert [1, 3, 9] == sorted(row.id for row in mirror.collect())
+
+
+def test_a_mirror_that_someone_else_wrote_to_is_told(
+    mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.sql(f"UPDATE delta.`{tmp_path}/lake/c_t` SET v = 'theirs' WHERE id = 3")
+
+    code, lines = _verify(replicated, "--table", "c.t")
+    assert 1 == code
+    assert "c.t: not compared: a table cannot be compared" in lines[0]
+    assert "a target was changed by someone else" in lines[0]
+
+
+def _verify(path: Path, *arguments: str) -> tuple[int, list[str]]:
+    done = CliRunner().invoke(app, ["verify", str(path), *arguments])
+    return done.exit_code, done.output.splitlines()
