@@ -24,7 +24,7 @@ from sinks.delta.rewrite.few_rows import few_rows
 from sinks.delta.rewrite.held_rows import widened
 from sinks.delta.rewrite.spark_rows import present_rows
 from sinks.delta.schema.decisions import EvolvedPart
-from sinks.delta.targets.changelog import ChangelogPart, held_keys, next_offset
+from sinks.delta.targets.changelog import ChangelogPart, held_live, next_offset
 from sinks.delta.targets.literals import initial_literal
 from sinks.delta.targets.retract import folded
 
@@ -102,12 +102,14 @@ def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot,
         base = first.base
         assert base is not None  # noqa: S101 it holds rows
         view = target.view
+        keys, live_from = held_live(view)
         work = ChangelogPart(
             part=first,
             target=target,
             schema=view.schema(),
             first_offset=next_offset(view),
-            keys=held_keys(view) or frozenset(),
+            keys=keys,
+            live_from=live_from,
         )
         there = {column.id for column in base.columns}
         rows = folded(spark, work, base)

@@ -27,7 +27,7 @@ from sinks.delta.rewrite.spark_writer import put
 from sinks.delta.schema.decisions import evolved
 from sinks.delta.schema.schema_evolution import mirror_schema
 from sinks.delta.settings import DeltaSettings
-from sinks.delta.targets.changelog import ChangelogPart, changelog_domains, held_keys, next_offset
+from sinks.delta.targets.changelog import ChangelogPart, changelog_domains, held_keys, held_live, next_offset
 from sinks.delta.targets.history import history_domains, next_history_offset
 from sinks.delta.targets.retract import folded
 from sinks.rows.shapes import in_schema
@@ -120,19 +120,22 @@ def _own(schema: DeltaSchema) -> DeltaSchema:
 
 def _domains(previous: PreviousTarget) -> dict[str, str]:
     if previous.kind == "changelog":
-        return changelog_domains(next_offset(previous.view), held_keys(previous.view) or frozenset())
+        view = previous.view
+        return changelog_domains(next_offset(view), held_keys(view) or frozenset(), held_live(view))
     return history_domains(next_history_offset(previous.view)) if previous.kind == "history" else {}
 
 
 def _amounting(spark: SparkSession, changelog: Target, part: Part, schema: DeltaSchema) -> DataFrame:
     """The folded changelog, which has all up to the plan, as rows of a mirror."""
     shown = evolved(part, soft=False).part
+    keys, live_from = held_live(changelog.view)
     work = ChangelogPart(
         part=shown,
         target=changelog,
         schema=changelog.view.schema(),
         first_offset=next_offset(changelog.view),
-        keys=held_keys(changelog.view) or frozenset(),
+        keys=keys,
+        live_from=live_from,
     )
     wanted = {f.physical for f in schema.fields}
     known = set() if shown.base is None else {physical_name(column.id) for column in shown.base.columns}

@@ -21,7 +21,15 @@ from sinks.delta.schema.schema_evolution import changelog_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ChangelogPart", "changelog_after", "changelog_domains", "held_keys", "next_offset", "prepare_changelog"]
+__all__ = [
+    "ChangelogPart",
+    "changelog_after",
+    "changelog_domains",
+    "held_keys",
+    "held_live",
+    "next_offset",
+    "prepare_changelog",
+]
 
 _DOMAIN = "historian.changelog"
 
@@ -34,6 +42,8 @@ class ChangelogPart:
         schema: that the changelog has with the part.
         first_offset: of the part's first row.
         keys: every primary key, as column ids, that a row was written under which may be there before the part; () for none.
+        live_from: the offset behind the last statement that took all rows back; 0: none did.
+        ever: every primary key that a row of the changelog was written under.
     """
 
     part: Part
@@ -41,24 +51,37 @@ class ChangelogPart:
     schema: DeltaSchema
     first_offset: int
     keys: frozenset[tuple[int, ...]]
+    live_from: int = 0
+    ever: frozenset[tuple[int, ...]] = frozenset()
 
     @property
-    def keys_after(self) -> frozenset[tuple[int, ...]]:
+    def _keys_after(self) -> frozenset[tuple[int, ...]]:
         """The same behind the part: what a statement takes back is told apart from what comes then."""
         before = frozenset() if self.part.clears is not None and not self.part.cleared else self.keys
         return before.union(snapshot.primary_key for snapshot in self.part.written.values())
 
-    def commit(self, spark: SparkSession, files: Sequence[DataFile]) -> Sequence[DataFile]:
+    @property
+    def _ever_after(self) -> frozenset[tuple[int, ...]]:
+        return self.ever.union(self.keys, (snapshot.primary_key for snapshot in self.part.written.values()))
+
+    def commit(
+        self, spark: SparkSession, retractions: Sequence[DataFile], rows: Sequence[DataFile]
+    ) -> Sequence[DataFile]:
         """Adds the part's rows, its schema and the next offset in one commit; the files to which nothing refers any more.
+
+        *retractions*: of the rows that the part's statement takes back, *rows*: of the part's own.
 
         Spark's writer cannot set the offset, so it is set before, with the schema; until the rows are there it says where
         the part began.
         """
         target, last = self.target, self.part.transaction(Step.ROWS)
+        files = [*retractions, *rows]
         schema = None if self.schema.same_as(target.view.schema()) else self.schema
+        empties = self.part.clears is not None and not self.part.cleared
+        live_from = self.first_offset + sum(file.rows for file in retractions) if empties else self.live_from
         following = self.first_offset + sum(file.rows for file in files)
         if not (target.by_spark and files):
-            domains = {_DOMAIN: _domain(following, self.keys_after)}
+            domains = {_DOMAIN: _domain(following, self._ever_after, self._keys_after, live_from)}
             target.commit(last, Commit(schema=schema, files=files, domains=domains))
             faults.reached("changelog_committed", f"{target.path} {self.part.index}")
             return ()
@@ -67,10 +90,13 @@ class ChangelogPart:
             domains = {
                 _DOMAIN: _domain(
                     following,
-                    self.keys_after,
+                    self._ever_after,
+                    self._keys_after,
+                    live_from,
                     at=prepared,
                     first_offset=self.first_offset,
                     keys_before=sorted(self.keys),
+                    live_before=self.live_from,
                 )
             }
             target.commit(prepared, Commit(schema=schema, domains=domains))
@@ -99,13 +125,15 @@ def prepare_changelog(part: Part, target: Target, positions: Collection[str] = (
         return None  # Came and went without ever having had a column.
     if not exists:
         target.create(schema, changelog_domains(0, frozenset()))
-    first_offset, keys = _held(part, target)
+    first_offset, keys, live_from = _held(part, target)
     return ChangelogPart(
         part=part,
         target=target,
         schema=schema,
         first_offset=first_offset,
         keys=keys if part.base is None else keys.union((part.base.primary_key,)),
+        live_from=live_from,
+        ever=held_keys(target.view) or frozenset(),
     )
 
 
@@ -139,13 +167,36 @@ def held_keys(view: TableView) -> frozenset[tuple[int, ...]] | None:
     return None if text is None else frozenset(map(tuple, json.loads(text)["keys"]))
 
 
-def changelog_domains(following: int, keys: frozenset[tuple[int, ...]]) -> dict[str, str]:
-    """What a changelog is made with whose next row has the offset *following*; *keys*: that its rows are under."""
-    return {_DOMAIN: _domain(following, keys)}
+def held_live(view: TableView) -> tuple[frozenset[tuple[int, ...]], int]:
+    """Of a changelog :attr:`ChangelogPart.keys` and :attr:`ChangelogPart.live_from`, for what comes next."""
+    domain = view.counted(_DOMAIN, "changelog")
+    return frozenset(map(tuple, domain.get("live_keys", domain["keys"]))), int(domain.get("live_from", 0))
 
 
-def _domain(next_offset: int, keys: frozenset[tuple[int, ...]], **prepared: object) -> str:
-    return json.dumps({"next_offset": next_offset, "keys": sorted(keys), **prepared})
+def changelog_domains(
+    following: int,
+    ever: frozenset[tuple[int, ...]],
+    live: tuple[frozenset[tuple[int, ...]], int] = (frozenset(), 0),
+) -> dict[str, str]:
+    """What a changelog is made with whose next row has the offset *following*.
+
+    Args:
+        following: the offset of its next row.
+        ever: as of :class:`ChangelogPart`.
+        live: its keys and where they begin, as :func:`held_live` gives them.
+    """
+    return {_DOMAIN: _domain(following, ever, *live)}
+
+
+def _domain(
+    next_offset: int,
+    ever: frozenset[tuple[int, ...]],
+    keys: frozenset[tuple[int, ...]],
+    live_from: int,
+    **prepared: object,
+) -> str:
+    live = {"live_from": live_from, "live_keys": sorted(keys)} if live_from else {}
+    return json.dumps({"next_offset": next_offset, "keys": sorted(ever), **live, **prepared})
 
 
 def next_offset(view: TableView) -> int:
@@ -153,8 +204,10 @@ def next_offset(view: TableView) -> int:
     return int(view.counted(_DOMAIN, "changelog")["next_offset"])
 
 
-def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]]]:
+def _held(part: Part, target: Target) -> tuple[int, frozenset[tuple[int, ...]], int]:
     domain = target.view.counted(_DOMAIN, "changelog")
+    keys, live_from = held_live(target.view)
     begun = domain.get("at") == part.transaction(Step.SCHEMA)
-    keys = domain.get("keys_before", domain["keys"]) if begun else domain["keys"]
-    return int(domain["first_offset" if begun else "next_offset"]), frozenset(map(tuple, keys))
+    if begun and "keys_before" in domain:
+        keys, live_from = frozenset(map(tuple, domain["keys_before"])), int(domain["live_before"])
+    return int(domain["first_offset" if begun else "next_offset"]), keys, live_from

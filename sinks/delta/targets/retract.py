@@ -164,7 +164,8 @@ def folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFram
     lacks = F.col(ABSENT).isNotNull() if ABSENT in schema.names() else F.lit(False)
     ids = _ids(base, work.part.set_aside, schema)
     columns = columns_by_id(schema, ids)
-    rows = known_version(spark, changelog).select("offset", "op", "schema_version", lacks.alias(ABSENT), *columns)
+    rows = known_version(spark, changelog).where(F.col("offset") >= work.live_from)
+    rows = rows.select("offset", "op", "schema_version", lacks.alias(ABSENT), *columns)
     for column in base.columns:
         field = schema.by_id(column.id)
         if field is not None and field.since and column.initial is not None:

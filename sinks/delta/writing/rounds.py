@@ -259,7 +259,7 @@ class PlanWriter:
         if ready.history is not None:
             self._state.kernel.delete_files([file.path for file in ready.history.commit(spark, of(OPENED), of(ENDED))])
         if ready.changelog is not None:
-            passed = ready.changelog.commit(spark, [*ready.retractions, *of(CHANGELOG)])
+            passed = ready.changelog.commit(spark, ready.retractions, of(CHANGELOG))
             self._state.kernel.delete_files([file.path for file in passed])
         if ready.mirror is None or ready.mirror_schema is None:
             return

@@ -152,7 +152,7 @@ def test_a_table_that_goes_on_is_written_again_where_it_was() -> None:
 
 def test_names_of_the_sinks_own_are_out_of_reach_of_every_pattern() -> None:
     lab = Lab()
-    tables = ("plans", "tables", "Schema_Changes", "dead_letters", "other")
+    tables = ("plans", "tables", "Schema_Changes", "dead_letters", "Repairs", "other")
     for table in tables:
         lab.create(f"historian.{table}", {"id": INT})
     locations = _assigned(lab)
@@ -162,6 +162,7 @@ def test_names_of_the_sinks_own_are_out_of_reach_of_every_pattern() -> None:
         "historian_tables__t2",
         "historian_Schema_Changes__t3",
         "historian_dead_letters__t4",
+        "historian_Repairs__t5",
         "historian_other",
     ]
     assert [location.changelog for location in locations.values()] == [
@@ -174,3 +175,36 @@ def test_names_of_the_sinks_own_are_out_of_reach_of_every_pattern() -> None:
     lab.create("shop._historian", {"id": INT})
     (location,) = assign({}, lab.cut(), plain).values()
     assert location.changelog == "_historian__t1", "where changelogs in files keep their plans"
+
+
+def test_a_repair_gives_a_table_the_targets_back_that_it_had_before_a_gap() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    locations = _assigned(lab)
+    lab.resume("shop.a")
+    ended = _assigned(lab, locations)
+    plan = lab.cut({"shop.a": "a gap"})
+    after = assign(ended, plan, SETTINGS)
+
+    assert ("", "", "shop_a") == (ended[1].mirror, ended[1].history, ended[1].former_mirror)
+    assert locations == after == assign(after, plan, SETTINGS)
+
+
+def test_a_gap_in_a_plan_that_repairs_is_none() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    locations = _assigned(lab)
+    lab.resume("shop.a")
+
+    assert locations == assign(locations, lab.cut({"shop.a": "a gap"}), SETTINGS)
+
+
+def test_a_stopped_table_is_not_repaired_where_the_plan_does_not_say_what_its_targets_hold() -> None:
+    lab = Lab()
+    lab.create("shop.a", {"id": INT})
+    stopped = stopped_locations(_assigned(lab), {1: "an edit"}, 1)
+    plan = lab.cut({"shop.a": "a stop"})
+
+    assert stopped == assign(stopped, plan, SETTINGS)
+    (table,) = plan.tables
+    assert not assign(stopped, replace(plan, tables=(replace(table, behind=1),)), SETTINGS)[1].stopped
