@@ -279,7 +279,11 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         return DefaultSpec(kind="number", text=sign + cursor.values[cursor.at - 1])
     if key == BYTES:
         cursor.at += 1
-        return DefaultSpec(kind="bytes", text=cursor.values[cursor.at - 1])
+        text = cursor.values[cursor.at - 1]
+        # MariaDB reads x'3132' as the characters 12, and 0x3132 as a number where one is wanted.
+        written = cursor.tokens.sql[cursor.tokens.spans[cursor.at - 1][0]]
+        says = cursor.context.flavor == "mariadb" and written in "xX"
+        return DefaultSpec(kind="bytes", text=text, raw=literal_bytes(text) if says else b"")
     if key in ("NULL", "TRUE", "FALSE"):
         cursor.at += 1
         if key == "NULL":

@@ -59,7 +59,8 @@ class DefaultSpec:
         text: what a string says, a number or boolean as digits, bytes as ``0x41`` or ``0b1``, the text of an expression.
         fraction: digits of "now".
         literal: for an expression that is nothing but a literal in parentheses: that literal.
-        introduced: whether a character set stood before it, so that its bytes count and not its characters; ``raw``: these bytes.
+        introduced: whether a character set stood before it, so that its bytes count and not its characters.
+        raw: these bytes, and those of MariaDB's ``x'…'``, which is text where ``0x…`` is a number.
         is_time: whether it is a literal of TIME, which the server adds to the day of the statement where a column is of moments.
     """
 

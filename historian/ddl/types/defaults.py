@@ -37,6 +37,9 @@ _MOMENTS = frozenset(("date", "datetime", "timestamp"))
 _WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
 """Character sets in which the bytes of ASCII are others."""
 _ADDRESSES = frozenset(("inet4", "inet6", "uuid"))
+_SAYS = frozenset((*_INTEGERS, *_TEMPORAL, "decimal", "float", "double", "year"))
+"""Types that read the characters of an introduced literal; of ``_binary`` too, whose bytes they do not take for a number."""
+_NUMBER_BYTES, _SIGN_BIT = 8, 1 << 63
 _BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _OFFSETS_SINCE = 80019
 """MySQL from which on literals may have an offset."""
@@ -52,6 +55,8 @@ _WITHOUT_DEFAULT = frozenset(
 """Types that MySQL gives no literal default."""
 _RANGED = frozenset(("time", "year", "float", "double"))
 """Types whose values an expression can exceed, and then the server takes the nearest one or zero."""
+_ESCAPED = re.compile(rb"[^ -~]|\\")
+"""Bytes of an introduced literal that MariaDB prints with a backslash."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 """What MySQL takes of a text that is to be a DECIMAL."""
 _FULL_WIDTHS = {"double": 22, "float": 12}
@@ -134,15 +139,15 @@ def _literal_initial(default: DefaultSpec, kind: ColumnType, context: StatementC
         return InitialValue(None)
     if _is_of_today(default, kind):
         return _UNKNOWN
-    if kind.name == "float" and kind.scale is None:
-        number = _number(default)
-        return _UNKNOWN if number is None else InitialValue(float_text(number, single=False))
     default = _converted(default, kind, context)
+    if kind.name == "float" and kind.scale is None:
+        number = _number(default, kind)
+        return _UNKNOWN if number is None else InitialValue(float_text(number, single=False))
     if (
         context.flavor == "mariadb"
         and kind.name in _WITHOUT_DEFAULT
         and default.introduced
-        and not default.raw.isascii()
+        and _ESCAPED.search(default.raw)
     ):
         return _UNKNOWN  # MariaDB keeps it as it prints it, escapes and all
     text = _literal_text(default, kind, context)
@@ -161,6 +166,12 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     client = context.client_charset
     if default.raw and kind.name in _BYTES:
         return replace(default, kind="bytes", text=f"0x{default.raw.hex()}")
+    if (default.introduced or default.raw) and kind.name in _SAYS:
+        return replace(
+            default,
+            kind="string",
+            text=default.raw.decode("ascii", "surrogateescape") if default.kind == "bytes" else default.text,
+        )
     connection = context.connection_charset or client
     plain = default.text.isascii() and unchanged(default.text, client) and connection not in _WIDE
     if default.kind != "string" or default.introduced or plain:
@@ -234,12 +245,12 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
     if name in _INTEGERS or name in ("decimal", "float", "double"):
         return _number_text(default, kind)
     if name == "bit":
-        bits = _bit_number(default)
+        bits = _bit_number(default, kind)
         return None if bits is None else f"b'{bits:b}'"
     if name in _BYTES:
         return _bytes_text(default, kind)
     if name == "year" and default.kind == "bytes":
-        default = replace(default, kind="number", text=str(_number(default)))
+        default = replace(default, kind="number", text=str(_number(default, kind)))
     if name in _ADDRESSES:
         return address_text(name, literal_bytes(default.text) if default.kind == "bytes" else default.text)
     text = _as_text(default, kind.charset or "utf8mb4")
@@ -254,10 +265,8 @@ def _text_of(default: DefaultSpec, text: str, kind: ColumnType, context: Stateme
     rounds = _rounds_fractions(context, name)
     if name == "year":
         return year_text(text, is_number=default.kind == "number")
-    has_offset = name in _TEMPORAL and not (name == "time" and "T" in text)
-    if has_offset and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
-        forgets = rounds and name != "time"  # a time is taken from a moment that has been converted
-        local = in_session(text, session_zone(context.time_zone), kind.fraction, rounds=forgets)
+    if name in _TEMPORAL and context.flavor == "mysql" and context.version >= _OFFSETS_SINCE:
+        local = in_session(name, text, session_zone(context.time_zone), kind.fraction, rounds=rounds)
         return None if local is None else temporal_text(name, local, kind.fraction, is_mysql=True, rounds=rounds)
     if name in _TEMPORAL:
         return temporal_text(name, text, kind.fraction, is_mysql=context.flavor == "mysql", rounds=rounds)
@@ -278,15 +287,18 @@ def _rounds_fractions(context: StatementContext, name: str) -> bool:
     return "TIME_ROUND_FRACTIONAL" in context.sql_mode and name != "date"
 
 
-def _number(default: DefaultSpec) -> Decimal | None:
+def _number(default: DefaultSpec, kind: ColumnType) -> Decimal | None:
     if default.kind == "bytes":
-        digits = default.text[2:] or "0"
-        return Decimal(int(digits, 16 if default.text.startswith("0x") else 2))
+        raw = literal_bytes(default.text)
+        number = int.from_bytes(raw, "big")
+        if len(raw) > _NUMBER_BYTES or (kind.name in _FULL_WIDTHS and number >= _SIGN_BIT):
+            return None  # servers take it for the largest number, and not all for the same one
+        return Decimal(number)
     return as_decimal(default.text)
 
 
 def _number_text(default: DefaultSpec, kind: ColumnType) -> str | None:
-    number = _number(default)
+    number = _number(default, kind)
     if number is None:
         return None
     if kind.scale is not None and kind.name in _FULL_WIDTHS:
@@ -300,10 +312,10 @@ def _number_text(default: DefaultSpec, kind: ColumnType) -> str | None:
     return text.rjust(width, "0") if kind.zerofill else text
 
 
-def _bit_number(default: DefaultSpec) -> int | None:
+def _bit_number(default: DefaultSpec, kind: ColumnType) -> int | None:
     if default.kind == "string":
-        return int.from_bytes(default.text.encode(), "big")
-    number = _number(default)
+        return int.from_bytes(default.raw if default.introduced else default.text.encode(), "big")
+    number = _number(default, kind)
     return None if number is None else int(integer_text(number))
 
 
@@ -319,10 +331,11 @@ def _bytes_text(default: DefaultSpec, kind: ColumnType) -> str | None:
 
 def _as_text(default: DefaultSpec, charset: str) -> str | None:
     if default.kind == "bytes":
+        raw = literal_bytes(default.text)
         try:
-            return decoded(literal_bytes(default.text), charset)
+            return decoded(raw, charset)
         except UnicodeError:
-            return None
+            return converted(raw, charset, "") if charset == "ascii" else None
     if default.kind == "number":
         text = default.text
         if "e" in text.lower():
@@ -344,7 +357,7 @@ def _numbered(label: str | None, by_number: str | None, context: StatementContex
 
 def _by_number(default: DefaultSpec, kind: ColumnType) -> str | None:
     """The label that an ENUM's number counts to, or the labels that the bits of a SET's number name."""
-    number = _number(default)
+    number = _number(default, kind)
     if number is None or number != int(number):
         return None
     chosen = 1 << int(number) >> 1 if kind.name == "enum" else int(number)

@@ -15,12 +15,19 @@ _WITH_OFFSET = re.compile(
     r"(\d{2}|\d{4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:T|\s+)(\d{1,2})[^\d](\d{1,2})[^\d](\d{1,2})(\.\d*)?([+-]\d{2}:\d{2})",
     re.ASCII,
 )
+_MARK = r"[!-/:-@\[-`{-~]"
+"""What may stand between two parts of a date and time. Several such marks in a row servers read differently."""
 _PARTS = re.compile(
-    r"(\d+)[^\d\s](\d+)[^\d\s](\d+)(?:[T\s]+(\d{1,2})(?:[^\d](\d{1,2})(?:[^\d](\d{1,2})(?:\.(\d*))?)?)?)?", re.ASCII
+    rf"(?P<date>(?P<year>\d{{1,4}}){_MARK}\d{{1,2}}{_MARK}\d{{1,2}})"
+    rf"(?P<gap>T|\s+|{_MARK})?(?(gap)(?P<hour>\d{{1,2}})(?:{_MARK}(\d{{1,2}})(?:{_MARK}(\d{{1,2}})(?:\.(?P<fraction>\d*))?(?:[^\d.].*)?)?)?)",
+    re.ASCII | re.DOTALL,
 )
 _DIGITS = re.compile(r"(\d+)(?:\.(\d*))?", re.ASCII)
 _CLOCK = re.compile(r"(-?)(?:(\d+)\s+)?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.ASCII)
 _MICROSECONDS = 6
+_YEAR_DIGITS, _FIRST_YEAR, _LAST_YEAR = 4, 1901, 2155
+_WHOLE_MOMENTS = (12, 14)
+"""Digits of a date and time without marks, behind which a point begins a fraction."""
 _LEAST_MOMENT = 10_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -57,17 +64,17 @@ def in_utc(text: str, zone: tzinfo | None) -> str | None:
     return _printed(local, timezone.utc, 0) + (f".{fraction}" if fraction else "")
 
 
-def in_session(text: str, zone: tzinfo | None, fraction: int, *, rounds: bool) -> str | None:
+def in_session(kind: str, text: str, zone: tzinfo | None, fraction: int, *, rounds: bool) -> str | None:
     """A literal of MySQL's with an offset behind it, such as ``2020-01-01 00:00:00+02:00``, in the session's time zone.
 
-    Any other text is given back as it is; None where the time zone is not known. With *rounds* the server forgets the
-    offset where it rounds a second up, as a column of *fraction* digits may ask for.
+    Any other text is given back as it is; None where the time zone is not known. With *rounds* the server forgets the offset
+    for a DATE or DATETIME of *fraction* digits where it rounds a second up, for a TIME it does not.
     """
     found = _WITH_OFFSET.fullmatch(text.strip())
-    if found is None:
+    if found is None or (kind == "time" and "T" in text):
         return text
     offset, digits = session_zone(found[8]), (found[7] or "")[1:]
-    if rounds and digits[fraction : fraction + 1] >= "5":
+    if rounds and kind != "time" and _fraction(digits, fraction, rounds=True)[0]:
         return text.strip()[: found.start(8)]
     if zone is None or offset is None:
         return None
@@ -89,19 +96,19 @@ def _printed(moment: datetime, zone: tzinfo, fraction: int) -> str:
 def year_text(text: str, *, is_number: bool) -> str | None:
     """A YEAR's text: two digits stand for 1970 to 2069, the number 0 for the zero year.
 
-    >>> year_text("70", is_number=True), year_text("0", is_number=True), year_text("0", is_number=False)
-    ('1970', '0000', '2000')
+    Of texts that say 0, only one of four characters is the zero year.
+
+    >>> year_text("70", is_number=True), year_text("0", is_number=True), year_text("0", is_number=False), year_text("1e1", is_number=False)
+    ('1970', '0000', '2000', '2010')
     """
     number = as_decimal(text)
     if number is None or number < 0:
         return None
-    text = integer_text(number) if "." in text else text
-    year = int(text)
-    if len(text) == 4 or year > 99:
-        return f"{year:04d}"
-    if year == 0 and is_number:
+    year = int(integer_text(number))
+    if year == 0 and (is_number or len(text) == _YEAR_DIGITS):
         return "0000"
-    return str(_full_year(year))
+    year = _full_year(year)
+    return str(year) if _FIRST_YEAR <= year <= _LAST_YEAR else None
 
 
 def temporal_text(kind: str, text: str, fraction: int, *, is_mysql: bool, rounds: bool) -> str | None:
@@ -114,20 +121,24 @@ def temporal_text(kind: str, text: str, fraction: int, *, is_mysql: bool, rounds
     try:
         if kind == "time":
             return _clock_text(text, fraction, is_mysql, rounds)
-        return _date_text(kind, text, fraction, rounds)
+        return _date_text(kind, text, fraction, is_mysql, rounds)
     except (ValueError, OverflowError):
         return None
 
 
-def _date_text(kind: str, text: str, fraction: int, rounds: bool) -> str | None:  # noqa: FBT001 private
-    found = _PARTS.match(text)
+def _date_text(kind: str, text: str, fraction: int, is_mysql: bool, rounds: bool) -> str | None:  # noqa: FBT001 private
+    found = _PARTS.fullmatch(text)
     if found:
-        numbers = [int(part or 0) for part in found.groups()[:6]]
-        digits = found.group(7) or ""
-        short = len(found.group(1)) == 2
+        numbers = [int(part or 0) for part in (*re.findall(r"\d+", found["date"]), *found.group("hour", 5, 6))]
+        digits = found["fraction"] or ""
+        length = len(found["year"])
+        dotted = is_mysql and text[length] == "."  # MySQL counts digits then, as where there are no marks
+        if dotted and length == 3:
+            return None
+        short = length == 2 or (dotted and length == 1)
     else:
         plain = _DIGITS.fullmatch(text)
-        if plain is None:
+        if plain is None or (is_mysql and plain.group(2) and len(plain.group(1)) not in _WHOLE_MOMENTS):
             return None
         numbers, short = _cut(plain.group(1))
         digits = plain.group(2) or ""
@@ -158,19 +169,23 @@ def _cut(digits: str) -> tuple[list[int], bool]:
 
 
 def _clock_text(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str | None:  # noqa: FBT001 private
-    dated = _PARTS.match(text)
-    if dated and dated.group(4) and not (is_mysql and "T" in text):
+    dated = _PARTS.fullmatch(text)
+    gap = (dated and dated["gap"]) or ""
+    if gap.isspace() or (gap == "T" and not is_mysql):
         return _time_of_day(text, fraction, is_mysql, rounds)
-    if dated and ":" not in dated.group(0).partition("T")[0]:
+    if dated and ":" not in dated["date"]:
         # MariaDB takes a date here only where the literal is typed. MySQL reads the year as the digits of a time.
-        text = dated.group(1) if is_mysql else "0"
+        year, _, month = dated["date"].partition(".")
+        text = (f"{year}.{re.split(_MARK, month)[0]}" if month else dated["year"]) if is_mysql else "0"
     found = _CLOCK.fullmatch(text)
     if found is None:
         return None
     sign, days, first, second, third, digits = found.groups()
     if is_mysql and days is not None and second is None and digits is None and len(first) == 1:
         days, first = None, days  # MySQL looks for hours in two characters or more
-    if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
+    if days is not None and second is None:
+        return None
+    if second is None:  # a number: [hh[mm]]ss, or a date and time
         whole = int(first)
         if whole >= _LEAST_MOMENT:
             return _time_of_day(text, fraction, is_mysql, rounds)
@@ -186,7 +201,7 @@ def _clock_text(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str |
 
 def _time_of_day(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str | None:  # noqa: FBT001 private
     """The time in a date and time; rounded up it can be 24:00:00."""
-    moment = _date_text("datetime", text, _MICROSECONDS, rounds)
+    moment = _date_text("datetime", text, _MICROSECONDS, is_mysql, rounds)
     return None if moment is None else _clock_text(moment[11:], fraction, is_mysql, rounds)
 
 

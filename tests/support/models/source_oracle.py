@@ -15,7 +15,7 @@ from historian.names import TableName
 from historian.plans.plans import Plan
 from replicas.follower import Follower
 
-__all__ = ["SourceOracle"]
+__all__ = ["SourceOracle", "comparable"]
 
 
 class SourceOracle(Follower):
@@ -75,15 +75,15 @@ class SourceOracle(Follower):
         connected = contextlib.closing(self.server.connect(init_command="SET time_zone = '+00:00'"))
         with connected as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT {shown} FROM `{database}`.`{name}`")
-            return Counter(tuple(map(_comparable, row)) for row in cursor.fetchall())
+            return Counter(tuple(map(comparable, row)) for row in cursor.fetchall())
 
 
 def _plain(rows: Any) -> list[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in rows.columns]
-    return [tuple(map(_comparable, row)) for row in zip(*columns, strict=True)]
+    return [tuple(map(comparable, row)) for row in zip(*columns, strict=True)]
 
 
-def _comparable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """One form of what PyMySQL and Arrow give differently: moments in UTC without saying so, spans as microseconds."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
