@@ -128,7 +128,7 @@ class Script:
         shaped: what mirrors show of columns, by name: None, they are left out; a number, so many characters; a text in their place.
         union: the name of tables, in any captured database, that are shards of the table ``all.NAME``; "": there are none.
         partial: whether rows may lack columns, so that changelogs alone do not fold to tables.
-        fails: names of errors that may end a run.
+        fails: names of errors that may end a run, or words of what they say.
     """
 
     steps: Sequence[Step]
