@@ -252,12 +252,17 @@ class FileLake:
         ]
         stopped += [(i, h.name, h.former_why) for i, h in locations.items() if h.former_why]
         mirrors, gone, over = {}, {}, ended(locations)
+        stands = {
+            table_id for table_id, _, _ in stopped
+        }  # a table that stops leaves its rows as they were, whatever is dropped then
         for table_id, location in locations.items():
             table = self._mirrors.tables.get(location.mirror)
             if table is None or not table.exists:
                 continue
             if location.dropped:
-                if not any(other.mirror == location.mirror and not other.dropped for other in locations.values()):
+                if table_id not in stands and not any(
+                    other.mirror == location.mirror and not other.dropped for other in locations.values()
+                ):
                     gone[location.mirror] = len(_alive(table.rows(), table.schema().names()))
                 continue
             schema = table.schema()
@@ -324,6 +329,7 @@ class DeltaLake:
         locations = spark_table(self._spark, str(self._lake / "historian_tables")).to_pylist()
         stopped += [(h["table_id"], h["name"], why) for h in locations if (why := h["stopped"] or h["quarantined"])]
         stopped += [(h["table_id"], h["name"], h["former_why"]) for h in locations if h.get("former_why")]
+        stands = {table_id for table_id, _, _ in stopped}
         over = ended({location["table_id"]: TableLocation(**location) for location in locations})
         for location in locations:
             path = str(self._lake / location["mirror"])
@@ -332,7 +338,9 @@ class DeltaLake:
                 continue
             rows = held_table(self._spark, kernel, path)
             if location["dropped"]:
-                if not any(o["mirror"] == location["mirror"] and not o["dropped"] for o in locations):
+                if location["table_id"] not in stands and not any(
+                    o["mirror"] == location["mirror"] and not o["dropped"] for o in locations
+                ):
                     gone[location["mirror"]] = len(_alive(rows.to_pylist(), rows.column_names))
                 continue
             names = {f.column_id: f.name for f in view.schema().fields if f.column_id}

@@ -143,7 +143,7 @@ class Script:
         computed: columns that mirrors have besides, by name, each with its SQL.
         union: the name of tables, in any captured database, that are shards of the table ``all.NAME``; "": there are none.
         partial: whether rows may lack columns, so that changelogs alone do not fold to tables.
-        fails: names of errors that may end a run.
+        fails: names of errors that may end a run, or words of what they say.
     """
 
     steps: Sequence[Step]

@@ -56,4 +56,5 @@ def script(rng: random.Random, server: str) -> Script:
             steps.append(FOLLOW)
     if rng.random() < 0.5:
         steps.append(Sql("ALTER TABLE child DROP FOREIGN KEY f"))
-    return Script(steps=steps, stops=frozenset({"cascade"}))
+    # A run into Delta that begins where such a key is there already is refused by the start's check, with the statement that mends it.
+    return Script(steps=steps, stops=frozenset({"cascade"}), fails=frozenset({"cascades into c_a."}))
