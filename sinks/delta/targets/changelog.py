@@ -195,7 +195,7 @@ def _domain(
     live_from: int,
     **prepared: object,
 ) -> str:
-    live = {"live_from": live_from, "live_keys": sorted(keys)} if live_from else {}
+    live = {"live_from": live_from, "live_keys": sorted(keys)} if live_from or keys != ever else {}
     return json.dumps({"next_offset": next_offset, "keys": sorted(ever), **live, **prepared})
 
 
