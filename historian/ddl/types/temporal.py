@@ -183,9 +183,7 @@ def _clock_text(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str |
     sign, days, first, second, third, digits = found.groups()
     if is_mysql and days is not None and second is None and digits is None and len(first) == 1:
         days, first = None, days  # MySQL looks for hours in two characters or more
-    if days is not None and second is None:
-        return None
-    if second is None:  # a number: [hh[mm]]ss, or a date and time
+    if second is None and days is None:  # a number: [hh[mm]]ss, or a date and time
         whole = int(first)
         if whole >= _LEAST_MOMENT:
             return _time_of_day(text, fraction, is_mysql, rounds)
