@@ -1,0 +1,89 @@
+"""A copy into a lake that ends half-way: the next run writes the same rows, whatever the source holds by then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from databases.servers import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = 60
+
+
+class _Ended(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("kind", ["mysql8", "mariadb118"])
+def test_what_was_copied_comes_again_though_the_table_has_changed(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
+        connection.commit()
+    path = _configured(server, tmp_path)
+
+    for number, place in enumerate(("plan_recorded", "files_written", "tables_recorded", "plan_written")):
+        with monkeypatch.context() as patch:
+            _end_at(patch, place)
+            with pytest.raises(Exception, match=place):
+                run(load_config(path), once=True, spark=spark)
+        server.sql(f"ALTER TABLE c.t ADD COLUMN x{number} INT DEFAULT {number}")
+        server.sql(f"UPDATE c.t SET v = 'again{number}' WHERE id % 5 = {number}")
+        server.sql(f"DELETE FROM c.t WHERE id = {_ROWS - number - 1}")
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_t")
+    columns = ("id", "v", "x0", "x1", "x2", "x3")
+    ours = sorted(tuple(row[name] for name in columns) for row in rows.collect())
+    assert sorted(server.sql(f"SELECT {', '.join(columns)} FROM c.t")) == ours
+    changes = spark.read.format("delta").load(f"{tmp_path}/lake/c_t_changes")
+    appended = [row.id for row in changes.where("op = 0").collect()]
+    assert len(set(appended)) == len(appended), "a row came twice"
+
+
+def _end_at(patch: pytest.MonkeyPatch, place: str) -> None:
+    """The first write that reaches *place* ends."""
+    from sinks.delta import faults
+
+    def reached(name: str, *_: object) -> None:
+        if name == place:
+            raise _Ended(place)
+
+    patch.setattr(faults, "reached", reached)
+
+
+def _configured(server: Server, directory: Path) -> Path:
+    path = directory / "c.yaml"
+    path.write_text(
+        f"""
+name: c
+source:
+  type: {server.flavor}
+  host: {server.host}
+  port: {server.port}
+  user: {server.user}
+  password: "{server.password}"
+  tables: ["c.*"]
+  start: initial
+  backfill: {{chunk_rows: 10, connections: 1}}
+history: {{store: "sqlite:///{directory}/store.db"}}
+sinks: [{{type: delta, path: "{directory}/lake"}}]
+"""
+    )
+    return path
