@@ -41,8 +41,9 @@ ELSEWHERE = {
     "seed_committed",
     "seed_made",
     "seed_written",
+    "target_brought_back",
 }
-"""Places of catalogs, of Spark's writer, of compaction, of defaults, of change data feeds and of tables that are read again.
+"""Places of catalogs, of Spark's writer, of compaction, of defaults, of change data feeds, and of tables that are read again or repaired.
 
 They have tests of their own.
 """
