@@ -587,7 +587,7 @@ ONE = 'into: {name: a.t, shard_columns: {s: "{database}"}}'
         (
             f'"a_*.t": {{{ONE}, evolution: lenient}}',
             (
-                "evolution: expected apply, fail, quarantine, where into is set (got keep of drop_column, new_column of change_type, "
+                "evolution: expected apply, repair, fail, quarantine, where into is set (got keep of drop_column, new_column of change_type, "
                 "new_column of computed_values, keep of truncate, keep of drop_table) (of tables a_*.t) @ $.sinks[0]"
             ),
         ),

@@ -65,7 +65,7 @@ def test_a_word_for_a_kind_of_edit_wins_over_the_presets() -> None:
     [
         ((("preset", "lenient"), ("truncate", "ignore")), []),
         ((("change_key", "keep"),), ["expected apply or quarantine or fail"]),
-        ((("change_type", "apply"),), ["expected new_column or quarantine or fail"]),
+        ((("change_type", "apply"),), ["expected new_column or repair or quarantine or fail"]),
         ((("attributes", "fail"),), ["expected apply"]),
         ((("preset", "lax"), ("drop", "keep")), ["expected strict or evolve or lenient", "expected one of"]),
     ],
