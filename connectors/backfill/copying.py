@@ -66,6 +66,7 @@ class Copier:
         self._pace = Pace(limits.rows_per_s)
         self._chunk_rows: dict[int, int] = {}
         self._waits = False
+        self._is_done = False
 
     @property
     def waits(self) -> bool:
@@ -88,9 +89,12 @@ class Copier:
             SourceError: rows cannot be read as of a position.
             ConnectionLost: the server does not answer.
         """
+        spool = Spool()
+        if self._is_done and not begun:
+            return CopyingPlan(plan=plan, copied=spool, is_news=False)
         progress = {**self._tracker.store.copies(), **dict.fromkeys(begun)}
         waiting = {table_id: held for table_id, held in progress.items() if held is None or not held.is_done}
-        spool = Spool()
+        self._is_done = not waiting
         if not waiting:
             return CopyingPlan(plan=plan, copied=spool, is_news=False)
         planned = {table.table_id: table for table in plan.tables}

@@ -12,10 +12,12 @@ import typer
 from connectors.cli.terminal.arguments import Config
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
+from historian.errors import SourceError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from connectors.tracking.tracker import Tracker
+    from historian.names import TableName
 
 __all__ = ["ddl_override", "heal", "held_tracker"]
 
@@ -29,6 +31,9 @@ def heal(
     table: Annotated[
         str | None, typer.Option("--table", metavar="TABLE", help="The stopped table, as database.table.")
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Compare its targets with the source too, so that they lack nothing.")
+    ] = False,
     lost_log: Annotated[
         bool, typer.Option("--lost-log", help="Go on behind log that was purged before it was read, with all tables.")
     ] = False,
@@ -36,12 +41,12 @@ def heal(
     """Capture a stopped table anew from the server; it goes on from the log's present end.
 
     Its targets lack what changed between its stop and there. The changelog goes on behind that gap, the mirror stays as it
-    was. If a statement stopped the table, `ddl-override` loses nothing. The connector must not run meanwhile.
+    was. With --repair they are compared with the source, and the mirror goes on. If a statement stopped the table, `ddl-override` loses nothing. The connector must not run meanwhile.
     """
     from connectors.recovery import healing
 
-    if (table is None) == (not lost_log):
-        raise typer.BadParameter("give --table TABLE or --lost-log, one of the two")
+    if (table is None) == (not lost_log) or (repair and table is None):
+        raise typer.BadParameter("give --table TABLE or --lost-log, one of the two; --repair goes with --table")
     wanted = None if table is None else table_named(table)
     with held_tracker(config) as (settings, tracker):
         if wanted is None:
@@ -53,10 +58,30 @@ def heal(
             typer.echo(f"{wanted} goes on from {done.position}, captured as version {done.version}")
             if done.since is not None:
                 typer.echo(f"not known: its schema and rows behind {done.since} and up to there")
+            if repair:
+                _repair(settings, tracker, wanted)
+                return
     if done.since is not None:
         typer.echo(
             "the next run leaves a gap in changelogs there, and mirrors as they are: what changed is missing from them"
         )
+
+
+def _repair(config: PipelineConfig, tracker: Tracker, table: TableName) -> None:
+    from connectors.config import ServerSource
+    from connectors.recovery.repairing import repair
+    from connectors.tracking.sources import server_address
+
+    source, snapshot = config.source, tracker.history.catalog.tables[table]
+    assert isinstance(source, ServerSource)  # noqa: S101 - else nothing could be captured
+    plan = repair(tracker, server_address(source), snapshot.table_id, "captured anew by historian heal")
+    if plan is None:
+        raise SourceError(
+            "a statement came while the table was compared with the source",
+            where=str(table),
+            next_step=f"`historian run --once`, then `historian verify --table {table} --repair`",
+        )
+    typer.echo(f"the next run gives its targets what differs, as plan {plan.number}")
 
 
 @ending

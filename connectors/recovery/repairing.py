@@ -18,6 +18,8 @@ from historian.plans.plans import Plan, PlannedTable, Quarantine
 from historian.plans.segments import resumed_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.history.versions import Version
@@ -65,7 +67,7 @@ def read_whole(
     Args and errors are those of :func:`repair`; None where a statement came meanwhile.
     """
     last = tracker.store.last_plan()
-    chain = () if last is None else tuple(v for v in tracker.history.versions_of(table_id) if v.number <= last.version)
+    chain = tracker.history.versions_of(table_id)
     if last is None or not chain or chain[-1].snapshot is None:
         raise SourceError(
             "a table without a known schema cannot be compared with the source",
@@ -74,7 +76,7 @@ def read_whole(
         )
     held = _held(tracker, table_id, last if behind is None else tracker.stored(behind))
     table = _resumed(tracker, chain, held)
-    plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=last.version)
+    plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
     piece = whole_table(table_id, table.versions[-1], tracker.reader.flavor)
     read = read_as_of(address, tracker, plan, (piece,), 1, copied)[table_id]
     if read.void:
@@ -94,11 +96,9 @@ def _held(tracker: Tracker, table_id: int, last: Plan) -> int:
     return 0
 
 
-def _resumed(tracker: Tracker, chain: tuple[Version, ...], held: int) -> PlannedTable:
-    versions = tracker.type_options.applied(tracker.history.versions_of(chain[-1].table_id))
-    numbers = {version.number for version in chain}
-    wanted = [version for version in versions if version.number in numbers]
-    table = resumed_table(wanted, held or wanted[-1].number, tracker.captured, None)
+def _resumed(tracker: Tracker, chain: Sequence[Version], held: int) -> PlannedTable:
+    versions = tracker.type_options.applied(chain)
+    table = resumed_table(versions, held or versions[-1].number, tracker.captured, None)
     if table is None or table.quarantine is not None:
         raise SourceError(
             "a table cannot be repaired that left what is captured meanwhile",

@@ -111,11 +111,22 @@ class _SourceSettings:
     def tracker(self, *, ephemeral: bool = False) -> Tracker:
         """A tracker on the configured store, or on one in memory for a batch read."""
         from connectors.config import load_config
+        from connectors.tracking.first_schema import begins_with_copies
         from connectors.tracking.sources import make_tracker
         from historian.store import Store
 
         url = self.store if self.store is not None else "sqlite://" if ephemeral else None
-        return make_tracker(load_config(self.config), store=None if url is None else Store.open(url), start=self.begin)
+        config = load_config(self.config)
+        begin = config.source.start if self.begin is None else self.begin
+        if begins_with_copies(begin):
+            raise ConfigError(
+                "this source reads the log alone, and copies no rows that tables hold already",
+                problems=(
+                    f"expected the option from, or changes_only, earliest or a position @ $.source.start (got {begin})",
+                ),
+                where=str(self.config),
+            )
+        return make_tracker(config, store=None if url is None else Store.open(url), start=self.begin)
 
     def batch_bytes(self) -> int:
         """How much of the log one plan takes at most."""

@@ -10,6 +10,7 @@ import pytest
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
+from replicas.first_copies import copying_config
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,7 @@ def test_what_was_copied_comes_again_though_the_table_has_changed(
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
         connection.commit()
-    path = _configured(server, tmp_path)
+    path = copying_config(server, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
 
     for number, place in enumerate(("plan_recorded", "files_written", "tables_recorded", "plan_written")):
         with monkeypatch.context() as patch:
@@ -66,24 +67,3 @@ def _end_at(patch: pytest.MonkeyPatch, place: str) -> None:
             raise _Ended(place)
 
     patch.setattr(faults, "reached", reached)
-
-
-def _configured(server: Server, directory: Path) -> Path:
-    path = directory / "c.yaml"
-    path.write_text(
-        f"""
-name: c
-source:
-  type: {server.flavor}
-  host: {server.host}
-  port: {server.port}
-  user: {server.user}
-  password: "{server.password}"
-  tables: ["c.*"]
-  start: initial
-  backfill: {{chunk_rows: 10, connections: 1}}
-history: {{store: "sqlite:///{directory}/store.db"}}
-sinks: [{{type: delta, path: "{directory}/lake"}}]
-"""
-    )
-    return path

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
+from replicas.first_copies import copying_config
+from replicas.tracked import unlogged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +76,23 @@ def test_a_cascade_is_no_reason_to_come_back(mysql8: Server, spark: SparkSession
             run(config, once=True, spark=spark)
 
 
+def test_a_healed_table_is_compared_with_the_source_where_that_is_asked_for(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    with _replicated(mysql8, tmp_path) as lake:
+        _run(lake, spark)
+        unlogged(mysql8, "ALTER TABLE c.t ADD COLUMN w INT DEFAULT 7 FIRST", "UPDATE c.t SET v = 'unseen' WHERE id = 5")
+        mysql8.sql("INSERT INTO c.t (id, v) VALUES (300, 'seen')")
+        run(load_config(lake), once=True, spark=spark)
+        mysql8.sql("DELETE FROM c.t WHERE id = 6")
+
+        done = CliRunner().invoke(app, ["heal", str(lake), "--table", "c.t", "--repair"])
+        assert 0 == done.exit_code, done.output
+        assert "the next run gives its targets what differs" in done.output
+        assert {} == _run(lake, spark)
+        _compare(mysql8, lake, spark)
+
+
 @contextmanager
 def _replicated(server: Server, directory: Path) -> Iterator[Path]:
     server.clear()
@@ -80,23 +101,7 @@ def _replicated(server: Server, directory: Path) -> Iterator[Path]:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.executemany("INSERT INTO c.t VALUES (%s, %s, %s)", [(i, f"v{i}", i * 3) for i in range(100)])
         connection.commit()
-    path = directory / "c.yaml"
-    path.write_text(
-        f"""
-name: c
-source:
-  type: {server.flavor}
-  host: {server.host}
-  port: {server.port}
-  user: {server.user}
-  password: "{server.password}"
-  tables: ["c.*"]
-  start: initial
-history: {{store: "sqlite:///{directory}/store.db"}}
-sinks: [{{type: delta, path: "{directory}/lake"}}]
-"""
-    )
-    yield path
+    yield copying_config(server, directory)
 
 
 def _run(path: Path, spark: SparkSession) -> dict[str, str]:

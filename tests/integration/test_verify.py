@@ -13,6 +13,7 @@ from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
+from replicas.first_copies import copying_config
 from replicas.tracked import unlogged
 
 if TYPE_CHECKING:
@@ -26,22 +27,7 @@ def replicated(mysql8: Server, spark: SparkSession, tmp_path: Path) -> Path:
     mysql8.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20), f FLOAT)")
     mysql8.sql("CREATE TABLE c.u (id INT PRIMARY KEY)")
     mysql8.sql("INSERT INTO c.t VALUES (1, 'a', 1.1), (2, 'b', NULL), (3, 'c', 3.3)")
-    path = tmp_path / "c.yaml"
-    path.write_text(
-        f"""
-name: c
-source:
-  type: mysql
-  host: {mysql8.host}
-  port: {mysql8.port}
-  user: {mysql8.user}
-  password: "{mysql8.password}"
-  tables: ["c.*"]
-  start: initial
-history: {{store: "sqlite:///{tmp_path}/store.db"}}
-sinks: [{{type: delta, path: "{tmp_path}/lake"}}]
-"""
-    )
+    path = copying_config(mysql8, tmp_path)
     assert {} == run(load_config(path), once=True, spark=spark)
     return path
 
