@@ -56,6 +56,11 @@ class TableNames:
         versions = self._history.versions(name)
         return renamed[-1] if renamed else versions[-1].table_id if versions else None
 
+    def last_entry(self, name: TableName) -> int:
+        """Number of the last entry about a name, whether it is a table's or a trigger's; 0 where there is none."""
+        news = (e.number for e in reversed(self._new_entries) if any(name in touched_names(edit) for edit in e.edits))
+        return next(news, 0) or self._history.last_about(name)
+
     def last_changed(self, table: Snapshot) -> LogPosition | None:
         """Before the transaction of the last edit of *table*, which has its name since it was created."""
         entries = self.entries(table)

@@ -222,7 +222,15 @@ class Walk:
 
     def _swap(self, statement: Statement, edits: tuple[Edit, ...]) -> Swap | None:
         """What a statement is that puts a tool's shadow in a table's place; stops the table where that is not known."""
-        swap = self.online_changes.swap(edits, self.catalog, self._names.first_snapshot, self._names.last_named)
+        names = self._names
+        swap = self.online_changes.swap(
+            edits,
+            self.catalog,
+            names.first_snapshot,
+            names.last_named,
+            sql=statement.sql,
+            last_changed=names.last_entry,
+        )
         if swap is None:
             return None
         refused = swap.refused

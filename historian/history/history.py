@@ -190,6 +190,11 @@ class History:
         bounds = self._index.name(table).bounds
         return tuple(self._index.chain(bound.table_id).at(bound.number) for bound in bounds if bound.table_id)
 
+    def last_about(self, table: TableName) -> int:
+        """Number of the last entry about the name *table*, known or not; 0 where there is none."""
+        bounds = self._index.name(table).bounds
+        return bounds[-1].number if bounds else 0
+
     def versions_of(self, table_id: int) -> tuple[Version, ...]:
         """All versions of a table under all its names, oldest first."""
         return tuple(self._index.chain(table_id))

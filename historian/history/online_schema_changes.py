@@ -49,6 +49,9 @@ class Tool:
             new column's "default", or "unknown" where releases of the tool differ. A generated column made plain is the same to gh-ost.
         marks: what the tool has in the database while it swaps, beside the shadow: tables, or triggers of the changed table. Names
             alone prove nothing: people call their tables so, and what they filled them with is anything. "": the names are proof.
+        marks_follow: whether the marks are made behind the last change of the shadow. Older ones are left over from another run.
+        signs: what the tool writes into the statement that swaps. Who else swaps may have copied a part.
+        exchanges: whether the changed table gets the shadow's name in the same statement.
     """
 
     name: str
@@ -58,6 +61,9 @@ class Tool:
     fills: bool = False
     added_again: Literal["old", "default", "unknown"] = "unknown"
     marks: str = ""
+    marks_follow: bool = False
+    signs: str = ""
+    exchanges: bool = False
 
 
 TOOLS = (
@@ -70,6 +76,8 @@ TOOLS = (
         # getSharedColumns in go/logic/inspect.go leaves out dropped and generated columns.
         added_again="default",
         marks=r"_(?P<base>.+)_ghc",
+        # All its statements on tables say so, in every release; its changelog table may be left over from a run that was killed.
+        signs="/* gh-ost */",
     ),
     Tool(
         name="pt-online-schema-change",
@@ -78,6 +86,7 @@ TOOLS = (
         # It copies the columns that both tables have, by name.
         added_again="old",
         marks=r"pt_osc_.+_(?:ins|upd|del)",
+        marks_follow=True,
     ),
     Tool(
         name="spirit",
@@ -85,8 +94,9 @@ TOOLS = (
         aside=r"_(?P<base>.+?)_old(?:_\d{8}_\d{6})?",
         others=r"_(?P<base>.+)_(?:chkpnt|sentinel)|_spirit_(?:checkpoint|sentinel)",
         marks=r"_(?P<base>.+)_chkpnt|_spirit_checkpoint",
+        marks_follow=True,
     ),
-    Tool(name="vitess", shadow=f"{_VITESS}|{_VITESS_EARLIER}", aside=f"{_VITESS}|{_VITESS_EARLIER}"),
+    Tool(name="vitess", shadow=f"{_VITESS}|{_VITESS_EARLIER}", aside=f"{_VITESS}|{_VITESS_EARLIER}", exchanges=True),
 )
 
 
@@ -125,7 +135,7 @@ class OnlineChanges:
 
     def replaces(self, table: TableName, new: TableName, catalog: Catalog) -> bool:
         """Whether a tool that shows itself in *catalog* puts *table* aside as *new*, so that another one is to come in its place."""
-        return any(_is_of(tool.aside, new, table) and _shows_itself(tool, table, catalog) for tool in self.tools)
+        return any(_is_of(tool.aside, new, table) and _marks(tool, table, catalog) for tool in self.tools)
 
     def swap(
         self,
@@ -133,11 +143,15 @@ class OnlineChanges:
         catalog: Catalog,
         created: Callable[[int], Snapshot | None],
         last_named: Callable[[TableName], int | None],
+        *,
+        sql: str,
+        last_changed: Callable[[TableName], int],
     ) -> Swap | None:
         """What a statement's *edits* are where they put a shadow in a table's place, in one step or as the second of two.
 
         Args:
-            edits: of one statement.
+            edits: of one statement, whose text is *sql*.
+            last_changed: gives the number of the last entry about a name; 0: there is none.
             catalog: before it.
             created: gives the schema that a table was created with, by id.
             last_named: gives the id of the table that last had a name.
@@ -148,13 +162,20 @@ class OnlineChanges:
         for shadow_id, name in final.items():
             shadow = before[shadow_id]
             named = [tool for tool in self.tools if _is_of(tool.shadow, shadow.name, name)]
-            tools = [tool for tool in named if _shows_itself(tool, name, catalog)]
-            if not tools:
-                continue
+            since = last_changed(shadow.name)
+            tools = [
+                tool
+                for tool in named
+                if tool.signs in sql
+                and any(not tool.marks_follow or last_changed(mark) > since for mark in _marks(tool, name, catalog))
+            ]
             changed = self._changed(name, catalog, before, last_named)
             if changed is None or changed.table_id == shadow_id:
                 continue
             left_at = final.get(changed.table_id, changed.name)
+            tools = [tool for tool in tools if not tool.exchanges or left_at == shadow.name]
+            if not tools:
+                continue
             others = tuple(
                 edit
                 for edit in edits
@@ -187,17 +208,19 @@ NO_TOOLS = OnlineChanges(())
 """Recognises nothing: renames are renames."""
 
 
-def _shows_itself(tool: Tool, table: TableName, catalog: Catalog) -> bool:
-    """Whether the tool's marks are in the database while it changes *table*."""
+def _marks(tool: Tool, table: TableName, catalog: Catalog) -> list[TableName]:
+    """The tool's marks that are in the database while it changes *table*; of a tool without any, the table itself."""
     if not tool.marks:
-        return True
-    present = (name for name in (*catalog.tables, *catalog.unknown) if name.database == table.database)
+        return [table]
+    present = [name for name in (*catalog.tables, *catalog.unknown) if name.database == table.database]
     if tool.marks.startswith("pt_osc_"):
         begin = re.sub(r"\W", "_", f"pt_osc_{table.database}_{table.table}", flags=re.ASCII)
-        return any(
-            re.fullmatch(tool.marks, name.table) and _begins(begin, name.table.rpartition("_")[0]) for name in present
-        )
-    return any(_is_of(tool.marks, name, table) for name in present)
+        return [
+            name
+            for name in present
+            if re.fullmatch(tool.marks, name.table) and _begins(begin, name.table.rpartition("_")[0])
+        ]
+    return [name for name in present if _is_of(tool.marks, name, table)]
 
 
 def _begins(whole: str, name: str) -> bool:

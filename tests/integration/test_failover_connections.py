@@ -18,7 +18,10 @@ import pytest
 
 from connectors.config import load_config
 from connectors.pipeline.run import run
+from connectors.readers.base import Bound
+from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport import dump
+from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress
 from databases.replication import follow, promote, wait_for
 from databases.servers import Server
 from logs.binlog_lab import live_reader
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 LONGEST_S = 60
-MORE = ("mysql8", "mariadb1011", "mariadb105")
+MORE = ("mysql57", "mysql8", "mariadb1011", "mariadb105")
 SERVERS = ("mysql9", "mariadb118", *(pytest.param(name, marks=pytest.mark.soak) for name in MORE))
 USER = "counted"
 
@@ -43,6 +46,10 @@ class Address:
         self.port: int = self._listening.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
+
+    def leads_to(self, server: Server) -> None:
+        """Leads what connects from now on to *server*; what is connected stays."""
+        self._server = server
 
     def move(self, server: Server) -> None:
         self._server = server
@@ -173,3 +180,30 @@ def test_a_run_has_one_dump_through_a_failover_and_back(
     assert [0, 0] == left
     assert {primary.port: 1, other.port: 1} == most
     assert [1, 2, 3] == sorted(row.id for row in rows.collect())
+
+
+@pytest.mark.parametrize("servers", SERVERS, indirect=True)
+def test_a_range_is_not_read_at_the_same_place_of_another_servers_log(servers: tuple[Server, Server]) -> None:
+    """The connection for questions still leads to the old server, and the new one has a larger file of that name."""
+    primary, other = servers
+    other.sql("CREATE DATABASE shop")
+    other.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    for number in range(50, 90):
+        other.sql(f"INSERT INTO shop.t VALUES ({number})")
+    address = Address(primary)
+    try:
+        reached = ServerAddress(host="127.0.0.1", port=address.port, user=primary.user, password=primary.password)
+        with contextlib.closing(BinlogServerReader(reached, flavor=primary.flavor)) as reader:
+            start = reader.start()
+            expected = [item.position for item in reader.scan(start) if isinstance(item, Bound)]
+            address.leads_to(other)
+            with pytest.raises(ConnectionLost, match="leads to another server"):
+                list(reader.scan(start))
+            reader.end()
+            address.leads_to(primary)
+            reader.close()
+            with pytest.raises(ConnectionLost, match="leads to another server"):
+                list(reader.scan(start))
+            assert expected == [item.position for item in reader.scan(start) if isinstance(item, Bound)]
+    finally:
+        address.close()

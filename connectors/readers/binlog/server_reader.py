@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from connectors.readers.binlog.events.layout import ROTATE_BYTES
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, foreign_range
 from connectors.readers.binlog.scan.scanner import Scanner
-from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, server_id_lock
+from connectors.readers.binlog.transport.connection import (
+    ConnectionLost,
+    ServerAddress,
+    answered,
+    server_id_lock,
+    server_identity,
+)
 from connectors.readers.binlog.transport.dump import Dump
 from connectors.readers.binlog.transport.failover import translate
 from connectors.readers.binlog.transport.membership import members
@@ -103,12 +109,32 @@ class BinlogServerReader(BinlogReader):
 
     def _connected(self) -> Connection[Any]:
         if self._connection is None:
-            self._connection = self.address.connect()
-            self._facts = self._learn(self._connection)
+            connection = self.address.connect()
+            try:
+                facts = self._learn(connection)
+                self._check_same(facts.identity)
+            except BaseException:
+                cut: Any = connection
+                cut._force_close()  # noqa: SLF001
+                raise
+            self._connection, self._facts = connection, facts
         return self._connection
 
+    def _check_same(self, identity: str) -> None:
+        """Raises where another server answers than the one that files and offsets were learned from; what is asked next is asked anew."""
+        if self._facts is None or identity == self._facts.identity:
+            return
+        before = self._facts.identity
+        self.close()
+        self._facts = None
+        raise ConnectionLost(
+            "the address leads to another server now",
+            where=str(self.address),
+            expected=f"server {before}",
+            found=identity,
+        )
+
     def _learn(self, connection: Connection[Any]) -> _Facts:
-        identity = "@@server_id" if self.flavor == "mariadb" else "@@server_uuid"
         with answered(str(self.address)), connection.cursor() as cursor:
             cursor.execute("SELECT @@version, @@lower_case_table_names, @@log_bin")
             version, lower_case, log_bin = cursor.fetchone() or ("", 0, 0)
@@ -127,9 +153,11 @@ class BinlogServerReader(BinlogReader):
                     expected="log_bin=ON",
                     next_step="start it with --log-bin",
                 )
-            cursor.execute(f"SELECT {identity}")
-            row = cursor.fetchone() or ("",)
-        return _Facts(identity=str(row[0]), version=version, lower_case_table_names=int(lower_case))
+        return _Facts(
+            identity=server_identity(connection, self.flavor, str(self.address)),
+            version=version,
+            lower_case_table_names=int(lower_case),
+        )
 
     def _known(self) -> _Facts:
         self._connected()
@@ -232,6 +260,8 @@ class BinlogServerReader(BinlogReader):
         dump = Dump(self.address, self.flavor, self._nameable)
         self._dumps.append(dump)
         try:
+            # Each connection may lead to another server, where the same file and offset are other bytes.
+            self._check_same(dump.identity())
             begin(dump)
         except pymysql.err.MySQLError as error:
             dump.close()

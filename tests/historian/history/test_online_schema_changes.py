@@ -39,7 +39,14 @@ class Log:
             resolution = resolve(sql, CONTEXT, self.catalog)
             assert resolution.kind == "ddl", resolution.reason
             self.edits = resolution.edits
-            self.swap = self.changes.swap(self.edits, self.catalog, self.created.get, self.named.get)
+            self.swap = self.changes.swap(
+                self.edits,
+                self.catalog,
+                self.created.get,
+                self.named.get,
+                sql=f"{sql} /* gh-ost */",
+                last_changed=lambda name: int(name in self.catalog.unknown),
+            )
             if self.swap is not None:
                 self.edits = self.swap.edits
             self.catalog = apply_all(self.edits, self.catalog)
@@ -179,7 +186,7 @@ def test_whether_values_went_into_another_column_of_that_name_is_asked(shadow: s
         "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9), g INT AS (a + 1) STORED)",
         f"CREATE TABLE {shadow} LIKE t",
         f"ALTER TABLE {shadow} {change.replace('DROP a', 'DROP g, DROP a')}",
-        f"RENAME TABLE t TO aside, {shadow} TO t",
+        f"RENAME TABLE t TO aside, {shadow} TO t, aside TO {shadow}",
     )
     assert log.swap is not None
     assert "the log does not say whether values were copied" in log.swap.refused

@@ -10,16 +10,19 @@ __all__ = ["follow", "promote", "wait_for"]
 
 def follow(replica: Server, primary: Server) -> None:
     """Makes *replica* take its transactions from *primary*, by GTID."""
-    word = "MASTER" if replica.flavor == "mariadb" else "SOURCE"
+    is_earlier = _has_earlier_words(replica)
+    word = "MASTER" if is_earlier else "SOURCE"
     settings = {
         "HOST": f"'{primary.host}'",
         "PORT": primary.port,
         "USER": f"'{primary.user}'",
         "PASSWORD": f"'{primary.password}'",
     }
-    settings |= {"USE_GTID": "slave_pos"} if replica.flavor == "mariadb" else {"AUTO_POSITION": 1, "SSL": 1}
+    settings |= {"USE_GTID": "slave_pos"} if replica.flavor == "mariadb" else {"AUTO_POSITION": 1}
+    if not is_earlier:
+        settings["SSL"] = 1
     options = ", ".join(f"{word}_{name}={value}" for name, value in settings.items())
-    if replica.flavor == "mariadb":
+    if is_earlier:
         run(replica, f"CHANGE MASTER TO {options}", "START SLAVE")
     else:
         run(replica, f"CHANGE REPLICATION SOURCE TO {options}", "START REPLICA")
@@ -33,5 +36,11 @@ def wait_for(replica: Server, gtids: str) -> None:
 
 def promote(replica: Server) -> None:
     """Ends the replication, so that *replica* goes on by itself."""
-    word = "SLAVE" if replica.flavor == "mariadb" else "REPLICA"
+    word = "SLAVE" if _has_earlier_words(replica) else "REPLICA"
     run(replica, f"STOP {word}", f"RESET {word} ALL")
+
+
+def _has_earlier_words(server: Server) -> bool:
+    """Whether it knows masters and slaves alone, as MariaDB and MySQL 5.7 do."""
+    ((version,),) = server.sql("SELECT @@version")
+    return server.flavor == "mariadb" or str(version).startswith("5.7")

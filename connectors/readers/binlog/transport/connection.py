@@ -15,7 +15,15 @@ from historian.errors import SourceError
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["ConnectionLost", "ServerAddress", "TlsSettings", "answered", "server_id_lock", "take_server_id"]
+__all__ = [
+    "ConnectionLost",
+    "ServerAddress",
+    "TlsSettings",
+    "answered",
+    "server_id_lock",
+    "server_identity",
+    "take_server_id",
+]
 
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TRIES = 200
@@ -179,6 +187,17 @@ def answered(where: str) -> Iterator[None]:
 def server_id_lock(server_id: int) -> str:
     """The name of the user lock that the connection with an id of ours holds."""
     return f"historian server id {server_id}"
+
+
+def server_identity(connection: Connection[Any], flavor: str, where: str) -> str:
+    """What tells a server from others whose files have the same names.
+
+    Raises:
+        ConnectionLost: the connection broke.
+    """
+    with answered(where), connection.cursor() as cursor:
+        cursor.execute("SELECT @@server_id" if flavor == "mariadb" else "SELECT @@server_uuid")
+        return str((cursor.fetchone() or ("",))[0])
 
 
 def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str) -> int:

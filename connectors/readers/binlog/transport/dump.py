@@ -42,7 +42,13 @@ from connectors.readers.binlog.kernels.log.finding import (
     find_in_packets,
 )
 from connectors.readers.binlog.transport.bulk_socket import BulkSocket
-from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered, take_server_id
+from connectors.readers.binlog.transport.connection import (
+    ConnectionLost,
+    ServerAddress,
+    answered,
+    server_identity,
+    take_server_id,
+)
 from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES, WINDOW_BYTES, ReadBuffer
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -152,6 +158,10 @@ class Dump:
             head = struct.pack("<HIIQI", self._flags(), server_id, 0, _FIRST_EVENT, len(data))
             self._send(_COM_BINLOG_DUMP_GTID, head + data)
         return self
+
+    def identity(self) -> str:
+        """Identity of the server that the connection leads to; before it starts."""
+        return server_identity(self._connection, self._flavor, str(self._address))
 
     @property
     def is_open(self) -> bool:
