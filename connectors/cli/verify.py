@@ -14,7 +14,7 @@ from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.recorded_history import table_named
 from connectors.cli.terminal.sessions import session
 from connectors.config import ServerSource
-from historian.errors import ConfigError, SourceError, TableStopped
+from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ def _verified(
     from connectors.recovery.repairing import repair as repaired
     from connectors.tail.json_lines import ndjson_rows
     from sinks.contract.local_chunks import LocalChunks
-    from sinks.delta.writing.comparing import compared
+    from sinks.delta.writing.comparing import NotComparable, compared
 
     with closing(Spool()) as copied, closing(LocalChunks()) as chunks:
         plan = read_whole(tracker, address, snapshot.table_id, "verify", copied)
@@ -104,7 +104,7 @@ def _verified(
                 for chunk in found.chunks:
                     for line in ndjson_rows(chunk, found.snapshot):
                         typer.echo(line)
-        except TableStopped as error:
+        except NotComparable as error:
             typer.echo(f"{snapshot.name}: not compared: {error}")
             return True
     typer.echo(

@@ -209,7 +209,7 @@ class _Return:
 
     def _refused(self, what: str, expected: str) -> TableStopped:
         return TableStopped(
-            f"a {self.target.kind} was left behind its changelog, and {what}",
+            f"a target was left behind its changelog, and {what}",
             where=self.target.path,
             expected=expected,
             next_step="replicate the table into another lake, from a new start",
@@ -219,7 +219,7 @@ class _Return:
 def _refuse_writers(target: Target) -> None:
     if target.by_spark or target.view.has_change_feed():
         raise TableStopped(
-            f"a {target.kind} was left behind its changelog, and its rows cannot be written anew in one commit",
+            "a target was left behind its changelog, and its rows cannot be written anew in one commit",
             where=target.path,
             expected="writer: native, and no change data feed",
             next_step="take those settings from the target, or replicate the table into another lake",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from historian.changelog.chunks import Chunk
-from historian.errors import SinkError, TableStopped
+from historian.errors import SinkError
 from historian.plans.plans import Plan
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import count_rows, parts_of
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["ComparedTable", "compared"]
+__all__ = ["ComparedTable", "NotComparable", "compared"]
+
+
+class NotComparable(SinkError):
+    """The targets of a table cannot be compared with its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
 
     Raises:
         SinkError: there is no lake, or it does not hold the plan before.
-        TableStopped: the table cannot be compared, or has stopped in the lake.
+        NotComparable: the table cannot be compared, or has stopped in the lake.
     """
     state = DeltaSink(spark, settings).reading()
     if state is None or state.last is None or state.last.number != plan.previous:
@@ -68,7 +72,7 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
     held = state.locations.get(table.table_id)
     if held is None or held.stopped or held.quarantined:
         reason = "" if held is None else held.stopped or held.quarantined
-        raise TableStopped("a table has no targets that go on", where=f"table id {table.table_id}", found=reason)
+        raise NotComparable("a table has no targets that go on", where=f"table id {table.table_id}", found=reason)
     locations = state.assigned(plan)
     grouped = grouped_plan(state.locations, plan, settings.for_table)
     seen = grouped_chunks(chunks, grouped.routes, grouped.shards, grouped.hidden)
@@ -77,13 +81,13 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
         shown = replace(shaped, plan=with_new_keys(shaped.plan, locations))
         rows, stops, partial = count_rows(shown.chunks)
         for reason in {**shown.stops, **grouped.stops, **stops}.values():
-            raise TableStopped("a table cannot be compared", where=held.name, found=reason)
+            raise NotComparable("a table cannot be compared", where=held.name, found=reason)
         parts = parts_of(shown.plan, locations, rows, partial)
         with closing(Repairing(spark, state, settings, shown.plan, _refuse)) as repairing:
             found = repairing.repaired(parts, shown.chunks)
             last = found.parts[-1].last if found.parts else None
             if last is None or not found.records:
-                raise TableStopped("a table has no targets to compare", where=held.name)
+                raise NotComparable("a table has no targets to compare", where=held.name)
             differing = sorted(found.chunks.map(list), key=lambda chunk: chunk.sequence)
             yield ComparedTable(record=found.records[0], chunks=differing, snapshot=last)
     finally:
@@ -91,4 +95,4 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
 
 
 def _refuse(table_id: int, reason: str, plan: int) -> None:  # noqa: ARG001 as the state's own
-    raise TableStopped("a table cannot be compared", where=f"table id {table_id}", found=reason)
+    raise NotComparable("a table cannot be compared", where=f"table id {table_id}", found=reason)
