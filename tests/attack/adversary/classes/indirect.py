@@ -19,7 +19,7 @@ _USES = {
 }
 
 
-def script(rng: random.Random, server: str) -> Script:  # noqa: ARG001 - the same on all
+def script(rng: random.Random, server: str) -> Script:
     """A table, something that changes its rows, and a session that uses it in one of the formats."""
     kind = rng.choice(list(_USES))
     home = rng.choice(("c_a", STAGE))
