@@ -121,7 +121,7 @@ def test_forms_and_policies_are_those_of_the_log(server: Server, cursor: Any) ->
 def formed(snapshot: Snapshot, *forms: str) -> Snapshot:
     columns = zip(snapshot.columns, forms, strict=True)
     return replace(
-        snapshot, columns=tuple(replace(column, type=replace(column.type, form=form)) for column, form in columns)
+        snapshot, columns=tuple(replace(column, type=replace(column.type, options=form)) for column, form in columns)
     )
 
 
