@@ -37,16 +37,16 @@ _DRIVERS_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLog:
-    """A plan, and of each of its ranges the log that its scan has kept; see :meth:`connectors.readers.base.Reader.kept`."""
+    """A plan, and of each of its ranges the log that its scan has cached; see :meth:`connectors.readers.base.Reader.cached`."""
 
     plan: Plan
-    kept: tuple[tuple[LogBytes, ...] | None, ...]
+    cached: tuple[tuple[LogBytes, ...] | None, ...]
     copied: Callable[[], Iterable[Chunk]] | None = None
 
     @classmethod
     def of(cls, plan: Plan, reader: Reader, copied: Callable[[], Iterable[Chunk]] | None = None) -> PlannedLog:
         """*plan*, whose log *reader* scanned last; *copied* gives the rows that it copies from the source."""
-        return cls(plan=plan, kept=tuple(reader.cached(planned) for planned in plan.ranges), copied=copied)
+        return cls(plan=plan, cached=tuple(reader.cached(planned) for planned in plan.ranges), copied=copied)
 
     @property
     def copies(self) -> bool:
@@ -61,7 +61,7 @@ def decoded(
     """The chunks of a plan, to be used inside the ``with``.
 
     Args:
-        planned: the plan with the kept parts of its log.
+        planned: the plan with the cached parts of its log.
         reader: of the log; each thread and executor has one of its own.
         executors: whether they decode; by default where there are some on other machines and the log is long.
 
@@ -70,7 +70,7 @@ def decoded(
     """
     reads = [
         _Range(reader=reader, planned=planned_range, tables=planned.plan.tables, index=index, log=log)
-        for index, (planned_range, log) in enumerate(zip(planned.plan.ranges, planned.kept, strict=True))
+        for index, (planned_range, log) in enumerate(zip(planned.plan.ranges, planned.cached, strict=True))
     ]
     if executors is None:
         size = sum(each.planned.end - each.planned.start for each in reads)
