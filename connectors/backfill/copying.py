@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.limits import Pace
 from connectors.backfill.selection import read_as_of
-from connectors.backfill.splits import next_pieces
+from connectors.backfill.splits import Piece, next_pieces
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
 from connectors.readers.binlog.selected.failures import TableChanged
 from connectors.tracking.scope import place_at_end
+from historian.errors import SourceError
 from historian.plans.copies import TableCopy
+from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, Quarantine
 from historian.plans.segments import planned_tables, retracts
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.store.copies import CopyProgress
 
-__all__ = ["Copier", "CopyingPlan"]
+__all__ = ["Copier", "CopyingPlan", "copied_again"]
 
 _log = logging.getLogger(__name__)
 
@@ -162,6 +164,40 @@ class Copier:
             if table.rows:
                 self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
         return done
+
+
+def copied_again(tracker: Tracker, address: ServerAddress, plan: Plan) -> Spool:
+    """The rows that *plan* copies, read again as of its end; to be closed.
+
+    Raises:
+        SourceError: a statement is on one of its tables behind that, so that they are lost.
+    """
+    pieces = [
+        Piece(
+            table_id=table.table_id,
+            version=table.versions[-1],
+            key=_split_key(table, tracker.reader.flavor),
+            range=KeyRange(after=table.copy.behind, upto=table.copy.upto),
+        )
+        for table in plan.tables
+        if table.copy is not None and table.copy.rows
+    ]
+    spool = Spool()
+    for table_id, found in read_as_of(address, tracker, plan, pieces, 1, spool).items():
+        if found.void:
+            spool.close()
+            raise SourceError(
+                "rows that a plan copied were lost with the store, and cannot be read again",
+                where=f"plan {plan.number}, table id {table_id}",
+                found=found.void,
+                next_step="put the store back as it was, or start a new lake",
+            )
+    return spool
+
+
+def _split_key(table: PlannedTable, flavor: str) -> SplitKey | None:
+    snapshot = table.versions[-1].snapshot
+    return None if snapshot is None else SplitKey.of(snapshot, flavor)
 
 
 def _standing(table: PlannedTable, progress: CopyProgress | None) -> TableCopy:

@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connectors.backfill.copying import Copier
+from connectors.backfill.copying import Copier, copied_again
 from connectors.backfill.spool import chunk_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
@@ -273,7 +273,7 @@ class Pipeline:
             begun_s = time.monotonic()
             plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
             if plan is not None:
-                yield PlannedLog.of(plan, tracker.reader, partial(self._copied, plan.number))
+                yield PlannedLog.of(plan, tracker.reader, partial(self._copied, plan))
                 number = plan.number
                 # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
                 late = None if plan.tables else self._late_plan(number)
@@ -283,7 +283,7 @@ class Pipeline:
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
             elif until is None and (repaired := self._repaired()) is not None:
-                yield PlannedLog.of(repaired, tracker.reader, partial(self._copied, repaired.number))
+                yield PlannedLog.of(repaired, tracker.reader, partial(self._copied, repaired))
                 number = repaired.number
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
@@ -325,9 +325,21 @@ class Pipeline:
                 return plan
         return None
 
-    def _copied(self, number: int) -> Iterator[Chunk]:
-        """The rows that a plan copies from the source."""
-        return map(chunk_of, self._store.copied_chunks(number))
+    def _copied(self, plan: Plan) -> Iterator[Chunk]:
+        """The rows that a plan copies from the source; of a store that was lost they are read again, as of the same position."""
+        found = 0
+        for body in self._store.copied_chunks(plan.number):
+            chunk = chunk_of(body)
+            found += chunk.rows.num_rows
+            yield chunk
+        source = self._config.source
+        if (
+            not found
+            and isinstance(source, ServerSource)
+            and any(t.copy is not None and t.copy.rows for t in plan.tables)
+        ):
+            with closing(copied_again(self._tracker, server_address(source), plan)) as again:
+                yield from map(chunk_of, again)
 
     def _is_enough(self, plan: Plan) -> bool:
         """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied."""

@@ -58,6 +58,30 @@ def test_what_was_copied_comes_again_though_the_table_has_changed(
     assert len(set(appended)) == len(appended), "a row came twice"
 
 
+def test_what_was_copied_is_read_again_where_the_store_was_lost(
+    mysql8: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql8.clear()
+    mysql8.sql("CREATE DATABASE c")
+    mysql8.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    with mysql8.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
+        connection.commit()
+    path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
+    with monkeypatch.context() as patch:
+        _end_at(patch, "tables_recorded")
+        with pytest.raises(Exception, match="tables_recorded"):
+            run(load_config(path), once=True, spark=spark)
+
+    for file in tmp_path.glob("store.db*"):
+        file.unlink()
+    mysql8.sql("UPDATE c.t SET v = 'later' WHERE id < 30")
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_t")
+    assert sorted(mysql8.sql("SELECT id, v FROM c.t")) == sorted((row.id, row.v) for row in rows.collect())
+
+
 def _end_at(patch: pytest.MonkeyPatch, place: str) -> None:
     """The first write that reaches *place* ends."""
     from sinks.delta import faults
