@@ -108,9 +108,13 @@ class Copier:
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         if self._pace.is_free() and open_tables:
-            for table_id, copy in self._copied(plan, open_tables, copies, spool).items():
-                copies[table_id] = copy
-                changed.add(table_id)
+            try:
+                done = self._copied(plan, open_tables, copies, spool)
+            except BaseException:
+                spool.close()
+                raise
+            copies.update(done)
+            changed.update(done)
         self._waits = any(not copies[table_id].is_done for table_id in open_tables)
         tables = {
             **planned,

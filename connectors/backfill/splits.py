@@ -12,6 +12,8 @@ from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.config import CopyLimits
+from connectors.readers.binlog.selected.failures import is_of_a_changed_table
+from historian.errors import SourceError
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.plans import PlannedVersion
 
@@ -64,7 +66,7 @@ def next_pieces(
         chunk_rows: id to how many rows of it a piece takes, where that is known.
 
     Raises:
-        ConnectionLost, SourceError: the source cannot be asked, or a table is not what it was.
+        ConnectionLost, SourceError: the source cannot be asked. A table that is not what it was is left out.
     """
     found: list[Piece] = []
     full = ended = 0
@@ -78,7 +80,12 @@ def next_pieces(
             bounds: list[Key | None] = [None]
             if key is not None:
                 rows = min(chunk_rows.get(table_id, limits.chunk_rows), limits.chunk_rows)
-                bounds = boundaries(connection, key, after, rows=rows, count=limits.connections - full)
+                try:
+                    bounds = boundaries(connection, key, after, rows=rows, count=limits.connections - full)
+                except SourceError as error:
+                    if not is_of_a_changed_table(error):
+                        raise
+                    continue  # A statement is on it that the plan's log does not have: it is copied with a later plan.
             for begin, upto in zip((after, *bounds), bounds, strict=False):
                 found.append(Piece(table_id=table_id, version=version, key=key, range=KeyRange(after=begin, upto=upto)))
             full += sum(bound is not None for bound in bounds)

@@ -259,6 +259,8 @@ class Pipeline:
                 self._write(planned)
             if once:
                 self._tracker.confirm_head()
+                if self._tracker.copier is not None and self._tracker.copier.waits:
+                    _log.warning("some rows are not copied yet; the next run goes on with them")
         except HistorianError:
             raise
         except Exception as failure:

@@ -93,8 +93,8 @@ def test_a_lake_is_asked_as_the_pages_say(
 
 
 def _asked(spark: SparkSession, page: str, directory: Path) -> list[Row]:
-    """What the page's one query of a lake gives. The tests' Spark started in another directory, so paths are made absolute."""
-    (query,) = (block for block in examples(page, "sql") if "delta.`lake/" in block)
+    """What the page's first query of a lake gives. The tests' Spark started in another directory, so paths are made absolute."""
+    query = next(block for block in examples(page, "sql") if "delta.`lake/" in block)
     return spark.sql(query.replace("`lake/", f"`{directory}/lake/")).collect()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
 
 import pyarrow.fs as pafs
 import pytest
@@ -54,6 +55,8 @@ def s3() -> Iterator[tuple[str, pafs.S3FileSystem]]:
     server.start()
     try:
         _, port = server.get_host_and_port()
+        # What other tests of this process put there is gone.
+        urlopen(Request(f"http://127.0.0.1:{port}/moto-api/reset", method="POST")).close()
         files = pafs.S3FileSystem(
             access_key="key",
             secret_key="secret",

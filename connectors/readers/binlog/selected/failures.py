@@ -5,7 +5,7 @@ from __future__ import annotations
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from historian.errors import SourceError
 
-__all__ = ["SelectInterrupted", "TableChanged", "refused", "refused_by_packet"]
+__all__ = ["SelectInterrupted", "TableChanged", "is_of_a_changed_table", "refused", "refused_by_packet"]
 
 _TABLE_CHANGED = frozenset((1049, 1051, 1054, 1109, 1146, 1305, 1356, 1412, 1615))
 """No such database, table, column or function; a view that does not hold any more; a definition that has changed."""
@@ -23,6 +23,12 @@ class SelectInterrupted(SourceError):
     """The server broke a SELECT off; another try may succeed."""
 
     retryable = True
+
+
+def is_of_a_changed_table(error: SourceError) -> bool:
+    """Whether the server refused a statement since a table is not there as the schema says."""
+    cause = error.__cause__
+    return isinstance(error, TableChanged) or bool(cause is not None and cause.args and cause.args[0] in _TABLE_CHANGED)
 
 
 def refused(number: int, text: str, where: str) -> SourceError:

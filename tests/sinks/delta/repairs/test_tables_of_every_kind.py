@@ -126,7 +126,7 @@ def test_files_of_changelogs_are_not_repaired(spark: SparkSession, tmp_path: Pat
 
 def test_a_table_with_variants_stops(spark: SparkSession, tmp_path: Path, quiet: None) -> None:
     lake = HeldLake(spark, tmp_path / "lake", Lab())
-    lake.lab.create("shop.t", {"id": INT, "j": ColumnType(name="json", form="variant")})
+    lake.lab.create("shop.t", {"id": INT, "j": ColumnType(name="json", options="variant")})
     lake.lab.insert("shop.t", {"id": 1, "j": "{}"})
     lake.cut()
     lake.write(lake.lab.cut({"shop.t": "a test"}))

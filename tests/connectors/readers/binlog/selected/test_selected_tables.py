@@ -270,5 +270,5 @@ def test_letters_name_the_rows_position(mysql9: Server) -> None:
         (chunk,) = select(mysql9, formed(capture(mysql9, DATABASE, "t"), "", "dead_letter"))
         metadata = chunk.rows.schema.metadata
 
-        assert [[1, "h2", "000000", "0000-00-00", "zero_dates"]] == json.loads(metadata[b"letters"])
+        assert [[1, "h2", "000000", "0000-00-00", "zero_dates"]] == json.loads(metadata[b"dead_letters"])
         assert [0, 1] == chunk.rows.column("ordinal").to_pylist()
