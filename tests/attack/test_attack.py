@@ -21,6 +21,7 @@ SEEDS = {
     "cascades": (0, 1, 2),
     "charsets": (0, 1, 3),
     "engines": (0, 1, 2),
+    "indirect": (0, 1, 2),
     "keys": (0, 2, 3),
     "literals": (1, 2, 3),
     "logs": (1, 2, 3),
