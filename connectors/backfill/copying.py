@@ -16,7 +16,6 @@ from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece, next_pieces
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
-from connectors.readers.binlog.selected.failures import TableChanged
 from connectors.tracking.scope import place_at_end
 from historian.errors import SourceError
 from historian.plans.copies import TableCopy
@@ -148,11 +147,7 @@ class Copier:
     ) -> dict[int, TableCopy]:
         wanted = {table_id: (_last(table), copies[table_id].upto) for table_id, table in tables.items()}
         tracker = self._tracker
-        try:
-            pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
-        except TableChanged as error:
-            _log.info("rows are copied again with the next plan: %s", error)
-            return {}
+        pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
         read = read_as_of(self._address, tracker, plan, pieces, self._limits.connections, spool)
         done: dict[int, TableCopy] = {}
         for table_id, table in read.items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from historian.plans.key_ranges import Key, KeyRange
+from historian.plans.key_ranges import Key
 
 __all__ = ["TableCopy"]
 
@@ -34,8 +34,3 @@ class TableCopy:
     rows: int = 0
     repairs: str = ""
     clears: int | None = None
-
-    @property
-    def copied(self) -> KeyRange | None:
-        """The keys that were copied before the plan; None: none were."""
-        return None if self.behind is None else KeyRange(after=None, upto=self.behind)
