@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectors.readers.binlog.transport.connection import answered
+from connectors.tracking.lossy_texts import with_exact_texts
 from historian.ddl import (
     SYSTEM_DATABASES,
     StatementContext,
@@ -28,6 +29,7 @@ from historian.schema.edits import ForgetTable
 from historian.schema.generated_columns import with_sources
 from historian.schema.merge_tables import merge_reason
 from historian.schema.snapshots import (
+    BYTE_TYPES,
     FUNCTION,
     NO_ROWS,
     SEQUENCE,
@@ -76,7 +78,6 @@ _CANNOT_MERGE = (1146, 1168, 1194, 1195, 1472)
 _TRIES = 10
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
-_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 
 _Rows = tuple[tuple[Any, ...], ...]
 
@@ -84,11 +85,13 @@ _Rows = tuple[tuple[Any, ...], ...]
 class Capture(Protocol):
     """Reads the present schemas of a server; ids are taken from the given counters."""
 
-    def __call__(self, next_table_id: int, next_column_id: int) -> Catalog:
-        """All non-system databases and tables, read at one moment."""
+    def __call__(self, next_table_id: int, next_column_id: int, *, exact: bool = True) -> Catalog:
+        """All non-system databases and tables, read at one moment; see :func:`capture_catalog`."""
 
 
-def capture_catalog(connection: Connection[Any], next_table_id: int, next_column_id: int) -> Catalog:
+def capture_catalog(
+    connection: Connection[Any], next_table_id: int, next_column_id: int, *, exact: bool = True
+) -> Catalog:
     """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
 
     A table with a column type that is not known here is in ``unknown``, and so is a sequence or view.
@@ -96,6 +99,8 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
     Args:
         connection: to the server, in any state but inside a transaction; cursors give tuples.
         next_table_id, next_column_id: the counters that ids are taken from.
+        exact: whether labels and defaults that servers print with losses are asked for by value
+            (:mod:`connectors.tracking.lossy_texts`), else they are as printed.
 
     Raises:
         ConnectionLost: the connection broke.
@@ -120,7 +125,7 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         for table_id, (database, table, table_collation, versioned) in enumerate(tables, next_table_id)
         if TableName(database, table) not in {*builder.unknown, *names}
     ]
-    return Catalog(
+    catalog = Catalog(
         tables={snapshot.name: snapshot for snapshot in snapshots},
         databases={
             name: Database(name=name, charset=normal_charset(default), collation=normal_collation(default_collation))
@@ -132,15 +137,18 @@ def capture_catalog(connection: Connection[Any], next_table_id: int, next_column
         next_table_id=next_table_id + len(tables),
         next_column_id=builder.next_column_id,
     )
+    if not exact:
+        return catalog
+    with answered("its tables"), connection.cursor() as cursor:
+        return with_exact_texts(cursor, catalog, flavor=context.flavor)
 
 
 def _merged(cursor: Cursor, table: TableName, context: StatementContext) -> str:
     """The reason that tells a MERGE table, as the server spells it out."""
     import pymysql
 
-    quoted = ".".join("`" + name.replace("`", "``") + "`" for name in (table.database, table.table))
     try:
-        cursor.execute(f"SHOW CREATE TABLE {quoted}")
+        cursor.execute(f"SHOW CREATE TABLE {table.quoted}")
     except pymysql.err.MySQLError as error:
         if error.args and error.args[0] in _CANNOT_MERGE:  # nobody can use it before a statement makes it anew
             return merge_reason(())
@@ -288,7 +296,7 @@ class _Builder:
         temporal = kind.name in ("datetime", "timestamp")
         if "DEFAULT_GENERATED" in extra or (temporal and text.upper().startswith("CURRENT_TIMESTAMP")):
             return _canonical_now(text) or text, True
-        if kind.name in _BYTES and (self.context.version < 80000 or not text):
+        if kind.name in BYTE_TYPES and (self.context.version < 80000 or not text):
             return _hexadecimal(text), False
         if kind.charset == "binary" and text.startswith("0x"):
             return bytes.fromhex(text[2:]).decode("utf-8", "backslashreplace"), False

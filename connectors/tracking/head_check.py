@@ -62,7 +62,7 @@ class HeadCheck:
             return
         resolved = history.resolved
         before = reader.end()
-        present = self._capture(1, 1)
+        present = self._capture(1, 1, exact=False)
         if not (resolved.covers(before) and before.covers(reader.end())):
             return
         self._next_s = self._clock_s() + _PAUSE_S

@@ -80,9 +80,9 @@ def _tls(tls: Tls) -> TlsSettings:
 def _capture(source: ServerSource) -> Capture:
     from connectors.tracking.capture import capture_catalog
 
-    def capture(next_table_id: int, next_column_id: int) -> Catalog:
+    def capture(next_table_id: int, next_column_id: int, *, exact: bool = True) -> Catalog:
         with closing(server_address(source).connect()) as connection:
-            return capture_catalog(connection, next_table_id, next_column_id)
+            return capture_catalog(connection, next_table_id, next_column_id, exact=exact)
 
     return capture
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from historian.changelog.missing_columns import carry_missing
 from historian.changelog.operations import CHUNK_COLUMNS, physical_name
 from historian.errors import ValueUnrepresentable
-from historian.schema.snapshots import GEOMETRIES, Column, ColumnType, Snapshot
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, Column, ColumnType, Snapshot
 from historian.values.arrow_types import MAX_DECIMAL_DIGITS, arrow_type
 from historian.values.texts import initial_scalar
 
@@ -18,7 +18,6 @@ _SYSTEM = [field.name for field in CHUNK_COLUMNS]
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json"})
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _SHAPES = frozenset((*GEOMETRIES, "geometrycollection"))
 
 
@@ -96,7 +95,7 @@ def _comparable(held: ColumnType, wanted: ColumnType) -> bool:
         for is_kind in (pa.types.is_string, pa.types.is_boolean)
     ):
         return False
-    if any(held.name in family and wanted.name in family for family in (_NUMBERS, _TEXTS, _BYTES, _SHAPES)):
+    if any(held.name in family and wanted.name in family for family in (_NUMBERS, _TEXTS, BYTE_TYPES, _SHAPES)):
         return True
     if held.name == wanted.name == "bit":
         return _bit_bytes(held) == _bit_bytes(wanted)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from historian.schema.snapshots import Column, Snapshot, UniqueKey
+from historian.schema.snapshots import BYTE_TYPES, Column, ColumnType, Snapshot, UniqueKey
 
 __all__ = ["differences"]
 
-_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _LOSSY_BYTE = 0x3F
 """The question mark, which servers print for bytes that are no text."""
+_LOSSY_TEXT = re.compile("[?\U00010000-\U0010ffff]+")
+"""What servers print as question marks: characters of four bytes in UTF-8."""
 
 
 def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
@@ -21,6 +24,7 @@ def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
 
     - the text of expressions, the moment of a TIMESTAMP's default, and any default of a TIMESTAMP that is NOT NULL
     - bytes behind the first zero byte of a binary default, and defaults of columns that only the log's rows told of
+    - question marks in labels and defaults, and characters that servers print as such
     - names of keys, and keys that are not unique
     - how MariaDB stores a column's values, and whether it keeps rows from before its changes
     """
@@ -58,14 +62,14 @@ def _columns(expected: Snapshot, found: Snapshot) -> Iterator[str]:
 
 
 def _column(expected: Column, found: Column) -> Iterator[tuple[str, object, object]]:
-    if expected.type != found.type:
+    if _printed(expected.type) != _printed(found.type):
         left, right = str(expected.type), str(found.type)
         if left == right:
             left, right = f"{left} {expected.type.collation}", f"{right} {found.type.collation}"
         yield "", left, right
     if expected.nullable != found.nullable:
         yield "", _nullability(expected), _nullability(found)
-    if not (_is_implicit(expected, found) or _is_untold(expected) or _is_hidden(found)):
+    if not (_is_implicit(expected, found) or _is_untold(expected) or _is_hidden(expected) or _is_hidden(found)):
         if _default(expected) != _default(found):
             yield " default", _shown(expected), _shown(found)
         if expected.on_update != found.on_update:
@@ -90,9 +94,9 @@ def _is_untold(expected: Column) -> bool:
     return not expected.initial_known and expected.default is None
 
 
-def _is_hidden(found: Column) -> bool:
-    """A default that MySQL marks and does not show: an expression, or one that was dropped."""
-    return found.default == "" and found.default_is_expression
+def _is_hidden(column: Column) -> bool:
+    """A default that the server marks and does not show: an expression, one that was dropped, or one printed with losses."""
+    return column.default == "" and column.default_is_expression
 
 
 def _nullability(column: Column) -> str:
@@ -105,6 +109,11 @@ def _shown(column: Column) -> str:
     return column.default if column.default_is_expression else repr(column.default)
 
 
+def _printed(kind: ColumnType) -> ColumnType:
+    """The type with its labels as far as they can be compared."""
+    return replace(kind, labels=tuple(_LOSSY_TEXT.sub("?", label) for label in kind.labels)) if kind.labels else kind
+
+
 def _default(column: Column) -> str | None:
     """The default as far as it can be compared."""
     if column.default is None:
@@ -113,11 +122,11 @@ def _default(column: Column) -> str | None:
         return "an expression"
     if column.type.name == "timestamp" and not column.default.startswith("0000-00-00"):
         return "a moment"
-    if column.type.name in _BYTES and column.default.startswith("0x"):
+    if column.type.name in BYTE_TYPES and column.default.startswith("0x"):
         raw = bytes.fromhex(column.default[2:])
         printed = next((at for at, byte in enumerate(raw) if byte in (0, _LOSSY_BYTE) or byte > 0x7E), len(raw))
         return f"0x{raw[:printed].hex()}"
-    return column.default
+    return _LOSSY_TEXT.sub("?", column.default)
 
 
 def _yes(snapshot: Snapshot) -> str:

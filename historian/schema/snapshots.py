@@ -15,6 +15,7 @@ from pydantic import Field
 from historian.names import TableName
 
 __all__ = [
+    "BYTE_TYPES",
     "FUNCTION",
     "GEOMETRIES",
     "NO_ROWS",
@@ -48,6 +49,9 @@ FUNCTION = "it is a stored function, not a table"
 
 NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION))
 
+
+BYTE_TYPES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+"""Names of types whose values are bytes."""
 
 GEOMETRIES = (
     "geometry",

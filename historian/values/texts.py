@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from historian.ddl.types.defaults import implied_value
 from historian.errors import ValueUnrepresentable
-from historian.schema.snapshots import Column, ColumnType
+from historian.schema.snapshots import BYTE_TYPES, Column, ColumnType
 from historian.values.arrow_types import MAX_DECIMAL_DIGITS, arrow_type
 from historian.values.policies import FAIL, policy_of
 
@@ -251,7 +251,7 @@ _READ: dict[str, Callable[[str, ColumnType], Value]] = {
     "datetime": _datetime,
     "timestamp": _datetime,
     "time": _time,
-    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _binary),
+    **dict.fromkeys(BYTE_TYPES, _binary),
     **dict.fromkeys(
         ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"), _binary
     ),

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 CODE = [path for part in ("historian", "connectors", "sinks") for path in (ROOT / part).rglob("*.py")]
 KINDS = [*BUILDS]
 SEEDS = {
+    "captured": (0, 1, 2),
     "cascades": (0, 1, 2),
     "charsets": (0, 1, 3),
     "engines": (0, 1, 2),

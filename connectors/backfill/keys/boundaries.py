@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from connectors.backfill.keys.estimates import by_estimates
-from connectors.backfill.keys.literals import quoted
 from connectors.backfill.keys.probes import ends, estimated, step
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.readers.binlog.transport.connection import answered
-from historian.names import TableName
+from historian.names import TableName, quoted
 from historian.plans.key_ranges import Key
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from historian.names import quoted
 from historian.plans.key_ranges import KeyValue
 from historian.schema.snapshots import Column, ColumnType
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["key_expression", "key_value", "literal", "prepare_session", "quoted", "text_literal"]
+__all__ = ["key_expression", "key_value", "literal", "prepare_session", "text_literal"]
 
 SESSION = "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"
 
@@ -31,15 +32,6 @@ def prepare_session(connection: Connection[Any]) -> None:
     """Sets time zone and SQL mode of a session as statements with keys need them."""
     with connection.cursor() as cursor:
         cursor.execute(SESSION)
-
-
-def quoted(name: str) -> str:
-    """A name in backticks.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def key_expression(column: Column, alias: str = "t") -> str:

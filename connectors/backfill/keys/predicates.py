@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 
-from connectors.backfill.keys.literals import literal, quoted
+from connectors.backfill.keys.literals import literal
 from connectors.backfill.keys.split_key import SplitKey
+from historian.names import quoted
 from historian.plans.key_ranges import KeyRange, KeyValue
 from historian.schema.snapshots import Column
 

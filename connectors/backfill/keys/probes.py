@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.backfill.keys.literals import key_expression, key_value, quoted
+from connectors.backfill.keys.literals import key_expression, key_value
 from connectors.backfill.keys.predicates import where, within_first
 from connectors.backfill.keys.split_key import SplitKey
 from historian.charsets.conversion import decoded
+from historian.names import quoted
 from historian.plans.key_ranges import Key, KeyRange
 from historian.schema.snapshots import Column
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from connectors.backfill.keys.literals import quoted
-from historian.names import TableName
+from historian.names import TableName, quoted
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 
 __all__ = ["SplitKey", "obstacle"]

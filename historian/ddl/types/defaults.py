@@ -26,7 +26,7 @@ from historian.ddl.parsing.definitions import DefaultSpec
 from historian.ddl.types.addresses import address_text
 from historian.ddl.types.numbers import as_decimal, declared_float_text, fixed_text, float_text, integer_text
 from historian.ddl.types.temporal import at_microsecond, in_session, in_utc, session_zone, temporal_text, year_text
-from historian.schema.snapshots import GEOMETRIES, ColumnType, set_text
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, ColumnType, set_text
 
 __all__ = ["InitialValue", "default_text", "implied_value", "initial_value", "now_text"]
 
@@ -40,7 +40,6 @@ _ADDRESSES = frozenset(("inet4", "inet6", "uuid"))
 _SAYS = frozenset((*_INTEGERS, *_TEMPORAL, "decimal", "float", "double", "year"))
 """Types that read the characters of an introduced literal; of ``_binary`` too, whose bytes they do not take for a number."""
 _NUMBER_BYTES, _SIGN_BIT = 8, 1 << 63
-_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _OFFSETS_SINCE = 80019
 """MySQL from which on literals may have an offset."""
 _NUMBERS_UNTIL, _LABELS_SINCE = 80031, 90704
@@ -164,7 +163,7 @@ def _is_of_today(default: DefaultSpec, kind: ColumnType) -> bool:
 def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext) -> DefaultSpec:
     """A literal as the client sent it becomes what the server made of it; for columns of bytes it is just these bytes."""
     client = context.client_charset
-    if default.raw and kind.name in _BYTES:
+    if default.raw and kind.name in BYTE_TYPES:
         return replace(default, kind="bytes", text=f"0x{default.raw.hex()}")
     if (default.introduced or default.raw) and kind.name in _SAYS:
         return replace(
@@ -176,12 +175,12 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     plain = default.text.isascii() and unchanged(default.text, client) and connection not in _WIDE
     if default.kind != "string" or default.introduced or plain:
         return default
-    if not client and kind.name not in _BYTES:
+    if not client and kind.name not in BYTE_TYPES:
         return default
     raw = raw_bytes(default.text, client)
     if connection != client:
         raw = encoded(fitted(converted(raw, client, context.flavor), connection), connection)
-    if kind.name in _BYTES or kind.name == "bit":
+    if kind.name in BYTE_TYPES or kind.name == "bit":
         return replace(default, kind="bytes", text=f"0x{raw.hex()}")
     text = stored_label(raw, "binary", "") if kind.charset == "binary" else converted(raw, connection, context.flavor)
     return replace(default, text=text)
@@ -217,7 +216,7 @@ def implied_value(kind: ColumnType) -> str:
         return kind.labels[0] if kind.labels else ""
     if kind.name == "binary":
         return "0x" + "00" * (kind.length or 0)
-    if kind.name in _BYTES or kind.name.endswith(("geometry", "point", "linestring", "polygon", "collection")):
+    if kind.name in BYTE_TYPES or kind.name.endswith(("geometry", "point", "linestring", "polygon", "collection")):
         return "0x"
     text = _IMPLIED.get(kind.name, "")
     if kind.scale:
@@ -247,7 +246,7 @@ def _literal_text(default: DefaultSpec, kind: ColumnType, context: StatementCont
     if name == "bit":
         bits = _bit_number(default, kind)
         return None if bits is None else f"b'{bits:b}'"
-    if name in _BYTES:
+    if name in BYTE_TYPES:
         return _bytes_text(default, kind)
     if name == "year" and default.kind == "bytes":
         default = replace(default, kind="number", text=str(_number(default, kind)))

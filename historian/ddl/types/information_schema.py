@@ -16,7 +16,7 @@ from typing import Any
 from historian.codec import dump
 from historian.ddl.types.column_types import most_bytes, natural_width
 from historian.schema.edits import Edit
-from historian.schema.snapshots import Column, Snapshot, UniqueKey
+from historian.schema.snapshots import BYTE_TYPES, Column, Snapshot, UniqueKey
 
 __all__ = [
     "COMPRESSED",
@@ -29,7 +29,6 @@ __all__ = [
     "tables_form",
 ]
 
-_BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit"))
 _SHAPES = ("geometry", "point", "string", "polygon", "collection")
 COMPRESSED = " /*M!100301 COMPRESSED*/"
@@ -137,7 +136,7 @@ def _default(column: Column, server: ServerForm) -> str | None:
         return _moment(text, server) if _PLAIN_NOW.fullmatch(text) else _expression(text, server)
     if server.flavor == "mariadb":
         return _clause(text, column)
-    if column.type.name in _BYTES:
+    if column.type.name in BYTE_TYPES:
         return _raw(text) if server.version < 80000 else _shortened(text, column)
     if column.type.charset == "binary" and server.version >= 80000 and text:
         return f"0x{text.encode().hex().upper()}"
@@ -169,7 +168,7 @@ def _clause(text: str, column: Column) -> str:
     """A default as MariaDB prints it: as it could be written."""
     if column.type.name in _NUMBERS:
         return text
-    if column.type.name in _BYTES:
+    if column.type.name in BYTE_TYPES:
         text = _raw(text)
     return _quoted(text)
 

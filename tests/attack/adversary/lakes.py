@@ -90,6 +90,7 @@ def configuration(server: Server, directory: Path, script: Script) -> PipelineCo
         user=server.user,
         password=server.password,
         server_ids=ServerIds(first=900000, last=900099),
+        start=script.start,
         tables=TableFilter(script.tables, online_changes=OnlineChanges(TOOLS)),
     )
     said: dict[str, Any] = {"path": str(directory / "lake"), **script.said}

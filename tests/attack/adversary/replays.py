@@ -27,8 +27,9 @@ def replay_findings(lake: FileLake, known: Known, rng: random.Random) -> list[st
     with lake.tracker() as tracker:
         forgotten = any(tracker.store.plan(plan.number) is None for plan in lake.plans[first:])
         begin = lake.plans[first].start
-        if tracker.reader.mark(begin.file) is None:
-            return []  # what was read there has been purged since
+        mark = tracker.reader.mark(begin.file)
+        if mark is None or (mark.server != begin.server and not begin.gtids):
+            return []  # what was read there has been purged since, or no other server can say where it is
         wanted: _Rows = defaultdict(list)
         for plan in lake.plans[first:]:
             snapshots = {(t.table_id, v.version): v.snapshot for t in plan.tables for v in t.versions}

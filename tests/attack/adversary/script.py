@@ -136,6 +136,7 @@ class Script:
 
     Attributes:
         tables: patterns of captured tables.
+        start: where the connector begins, as in ``source.start``.
         said: settings of all tables in the lake, as of :class:`sinks.delta.DeltaSettings`.
         stops: names of the stops (docs/reference/stops.md) that the attack may cause, or words of their reasons; others are findings.
         shaped: what mirrors show of columns, by name.
@@ -148,6 +149,7 @@ class Script:
 
     steps: Sequence[Step]
     tables: tuple[str, ...] = ("c_*.*",)
+    start: str = "earliest"
     said: dict[str, object] = field(default_factory=dict)
     stops: frozenset[str] = frozenset()
     shaped: Mapping[str, Shape] = field(default_factory=dict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pymysql.cursors import DictCursor
+
 from databases.servers import Server
 from logs.binlog_lab import run
 
@@ -31,13 +33,21 @@ def follow(replica: Server, primary: Server) -> None:
 def wait_for(replica: Server, gtids: str) -> None:
     """Waits until *replica* has executed *gtids*."""
     question = "MASTER_GTID_WAIT(%s, 30)" if replica.flavor == "mariadb" else "WAIT_FOR_EXECUTED_GTID_SET(%s, 30)"
-    assert replica.sql(f"SELECT {question}", gtids) == ((0,),)
+    assert replica.sql(f"SELECT {question}", gtids) == ((0,),), _status(replica)
 
 
 def promote(replica: Server) -> None:
     """Ends the replication, so that *replica* goes on by itself."""
     word = "SLAVE" if _has_earlier_words(replica) else "REPLICA"
     run(replica, f"STOP {word}", f"RESET {word} ALL")
+
+
+def _status(replica: Server) -> str:
+    """What the replica says of itself, without what is empty."""
+    word = "SLAVE" if _has_earlier_words(replica) else "REPLICA"
+    with replica.connect() as connection, connection.cursor(DictCursor) as cursor:
+        cursor.execute(f"SHOW {word} STATUS")
+        return str([{name: value for name, value in row.items() if value not in (None, "")} for row in cursor])
 
 
 def _has_earlier_words(server: Server) -> bool:

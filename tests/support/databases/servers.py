@@ -108,6 +108,8 @@ class Server:
             if database not in system:
                 self.sql(f"DROP DATABASE `{database}`")
         self.sql("RESET BINARY LOGS AND GTIDS" if self.name == "mysql9" else "RESET MASTER")
+        if self.flavor == "mariadb":
+            self.sql("SET GLOBAL gtid_slave_pos = ''")  # else a replica goes on where its last primary was
 
     def binlog_files(self) -> tuple[Path, ...]:
         """The server's binlog files, oldest first, whether it runs or not."""

@@ -76,6 +76,6 @@ class Follower:
         finally:
             tracker.close()
 
-    def _capture(self, next_table_id: int, next_column_id: int) -> Catalog:
+    def _capture(self, next_table_id: int, next_column_id: int, *, exact: bool = True) -> Catalog:
         with contextlib.closing(address(self.server).connect()) as connection:
-            return capture_catalog(connection, next_table_id, next_column_id)
+            return capture_catalog(connection, next_table_id, next_column_id, exact=exact)

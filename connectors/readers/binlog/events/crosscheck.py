@@ -12,7 +12,7 @@ from connectors.readers.base import MappedColumn
 from connectors.readers.binlog.events.collations import bytes_per_character, collation
 from connectors.readers.binlog.events.hidden_columns import hidden_columns
 from connectors.readers.binlog.events.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
-from historian.schema.snapshots import GEOMETRIES, Column, ColumnType, Snapshot
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, Column, ColumnType, Snapshot
 from historian.schema.system_versioning import with_hidden_columns
 
 __all__ = ["fits", "logged_type", "mismatch"]
@@ -100,7 +100,6 @@ _LOGGED: dict[str, Callable[[ColumnType, str], _Logged]] = {
 }
 
 _UNSIGNED_MATTERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"))
-_BINARY = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 
 _NAMES = {number: name for name, number in vars(ColumnCode).items() if name.isupper()}
 
@@ -132,7 +131,7 @@ def _differences(kind: ColumnType, mapped: MappedColumn, flavor: str) -> Iterato
     yield _plain(mapped, kind) != logged_type(kind, flavor)
     if mapped.unsigned is not None and kind.name in _UNSIGNED_MATTERS:
         yield mapped.unsigned != kind.unsigned
-    if mapped.charset is not None and (kind.charset is not None or kind.name in _BINARY):
+    if mapped.charset is not None and (kind.charset is not None or kind.name in BYTE_TYPES):
         yield _charset(mapped.charset, flavor) != _canonical(kind.charset or "binary")
     if mapped.labels is not None:
         yield mapped.labels != kind.labels

@@ -16,6 +16,7 @@ from connectors.readers.binlog.events.table_maps import ColumnCode
 from connectors.readers.binlog.kernels.results import layout as at
 from connectors.readers.binlog.kernels.values import layout as values
 from connectors.readers.binlog.rows.program import Step, Style, program
+from historian.names import quoted
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 
 if TYPE_CHECKING:
@@ -39,20 +40,16 @@ _NUMBERED = frozenset(("enum", "set"))
 def select_statement(snapshot: Snapshot, where: str) -> str:
     """The SELECT of all columns in order, of rows that fulfil *where*; "": of all."""
     columns = ", ".join(_selected(column) for column in snapshot.columns)
-    table = f"{_quoted(snapshot.name.database)}.{_quoted(snapshot.name.table)}"
+    table = snapshot.name.quoted
     # Behind a line's end, a comment in the predicate does not reach.
     condition = f" WHERE ({where}\n)" if where else ""
     return f"SELECT {columns} FROM {table}{condition}"  # noqa: S608 - names are quoted, and the predicate is the caller's
 
 
 def _selected(column: Column) -> str:
-    name = _quoted(column.name)
+    name = quoted(column.name)
     # A label does not say which member it is of those that are the same to a reader.
     return f"CAST({name} AS UNSIGNED)" if column.type.name in _NUMBERED else name
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def wire_columns(snapshot: Snapshot, flavor: str) -> tuple[MappedColumn, ...]:

@@ -6,7 +6,9 @@ import random
 
 from adversary.script import FOLLOW, Script, Sql, Step
 
-_TYPES = (
+__all__ = ["MARIADB_TYPES", "TYPES", "literal", "script"]
+
+TYPES = (
     "INT",
     "TINYINT",
     "BIGINT UNSIGNED",
@@ -39,7 +41,7 @@ _TYPES = (
     "ENUM('x','x2') CHARACTER SET binary",
     "SET('a','bb') CHARACTER SET latin1",
 )
-_MARIADB = ("INET6", "INET4", "UUID", "TEXT", "BLOB", "JSON")
+MARIADB_TYPES = ("INET6", "INET4", "UUID", "TEXT", "BLOB", "JSON")
 _TEXTS = (
     "''",
     "'a'",
@@ -172,7 +174,7 @@ _MARIADB_MODES = ("EMPTY_STRING_IS_NULL", "ORACLE", "TIME_ROUND_FRACTIONAL", "MS
 def script(rng: random.Random, server: str) -> Script:
     """One row, then columns with defaults of random types and literals in random sessions, and rows that leave them out."""
     mariadb = server.startswith("mariadb")
-    types = (*_TYPES, *(_MARIADB if mariadb else ()))
+    types = (*TYPES, *(MARIADB_TYPES if mariadb else ()))
     minimal = rng.random() < 0.2
     steps: list[Step] = [Sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)"), Sql("INSERT INTO t VALUES (1, 1)")]
     if minimal:
@@ -183,9 +185,9 @@ def script(rng: random.Random, server: str) -> Script:
             steps.append(_session(rng, mariadb))
         kind = rng.choice(types)
         word = rng.choice(("", " NOT NULL")) if "NULL" not in kind else ""
-        literal = _literal(rng, kind)
-        steps.append(Sql(f"ALTER TABLE t ADD COLUMN c{at} {kind}{word} DEFAULT {literal}"))
-        if _is_unknown(kind, literal, server):
+        value = literal(rng, kind)
+        steps.append(Sql(f"ALTER TABLE t ADD COLUMN c{at} {kind}{word} DEFAULT {value}"))
+        if _is_unknown(kind, value, server):
             # By the column's name: the reason shows the literal as the client's character set has it.
             right |= {f"ADD COLUMN c{at} ", f"column c{at} default: expected"}
         if rng.random() < 0.3:
@@ -229,14 +231,14 @@ def _is_unknown(kind: str, literal: str, server: str) -> bool:
     return kind.startswith(("DATE", "TIME")) and (has_offset or literal in _ODD_MOMENTS)
 
 
-def _literal(rng: random.Random, kind: str) -> str:
+def literal(rng: random.Random, kind: str) -> str:
     if rng.random() < 0.15:
         return rng.choice((*_TEXTS, *_NUMBERS, *_DAYS, *_OTHERS))
     if kind.startswith(("INT", "TINY", "BIG", "SMALL", "DEC", "FLOAT", "DOUBLE", "BIT", "YEAR")):
         return rng.choice(_NUMBERS)
     if kind.startswith(("DATE", "TIME")):
         return rng.choice(_DAYS)
-    if kind in _MARIADB[:3]:
+    if kind in MARIADB_TYPES[:3]:
         return rng.choice(_OTHERS)
     return rng.choice((*_TEXTS, *_TEXTS, *_NUMBERS))
 
