@@ -1,0 +1,41 @@
+"""Tables that hold rows before the connector is there, which copies them while any other class goes on."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from dataclasses import replace
+from types import ModuleType
+
+from adversary.script import Follow, Script
+
+SPARK = True
+_OTHERS = (
+    "cascades",
+    "charsets",
+    "engines",
+    "indirect",
+    "keys",
+    "literals",
+    "moves",
+    "names",
+    "recreate",
+    "settings",
+    "swaps",
+    "transactions",
+    "versioned",
+    "wrappers",
+)
+
+
+def script(rng: random.Random, server: str) -> Script:
+    """Another class's script; the connector begins with ``start: initial`` behind some of its steps."""
+    able = [module for name in _OTHERS if server in getattr(module := _class(name), "SERVERS", (server,))]
+    other: Script = rng.choice(able).script(rng, server)
+    begin = rng.randrange(len(other.steps))
+    steps = [step for at, step in enumerate(other.steps) if at >= begin or not isinstance(step, Follow)]
+    return replace(other, steps=steps, start="initial")
+
+
+def _class(name: str) -> ModuleType:
+    return importlib.import_module(f"adversary.classes.{name}")
