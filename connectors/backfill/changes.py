@@ -8,18 +8,16 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectors.tracking.prepared_transactions import find_prepared
-from connectors.tracking.walk import Walk
+from connectors.tracking.rereading import walked_again
 from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import lacking
 from historian.plans.plans import PlannedTable, PlannedVersion
-from historian.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from connectors.readers.base import Bound
     from connectors.tracking.tracker import Tracker
+    from connectors.tracking.walk import Walk
     from historian.positions import LogPosition
     from historian.schema.snapshots import Snapshot
 
@@ -64,23 +62,8 @@ def changes_behind(
     found = {table_id: TableChanges() for table_id in tables}
     names = {_snapshot(version).name for version in tables.values()}
     # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
-    with closing(copy.copy(tracker.reader)) as reader, closing(Store.open("sqlite://")) as scratch:
-        walk = Walk(
-            tracker.history,
-            number,
-            scratch,
-            lambda name: name in names,
-            reader.flavor,
-            start,
-            tracker.online_changes,
-            accept_cascades=tracker.accept_cascades,
-            find_prepared=find_prepared(reader, start),
-        )
-        bounds: list[Bound] = []
-        for item in reader.scan(start, until=until):
-            bound = walk.take(item)
-            if bound is not None:
-                bounds.append(bound)
+    with closing(copy.copy(tracker.reader)) as reader:
+        walk, bounds = walked_again(tracker, reader, names.__contains__, number, start, until)
         for table_id, version in tables.items():
             found[table_id].void = _void(walk, _snapshot(version))
         wanted = [

@@ -6,49 +6,32 @@ What a plan copies is read before the plan is stored, and stored with it: a plan
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.keys.split_key import SplitKey
-from connectors.backfill.limits import Pace
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece, next_pieces
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
+from connectors.tracking.copier import CopyingPlan
 from connectors.tracking.scope import place_at_end
 from historian.errors import SourceError
 from historian.plans.copies import TableCopy
 from historian.plans.key_ranges import KeyRange
-from historian.plans.plans import Plan, PlannedTable, PlannedVersion, Quarantine
-from historian.plans.segments import planned_tables, retracts
+from historian.plans.plans import Plan, PlannedTable, Quarantine
+from historian.plans.segments import retracts
 
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.store.copies import CopyProgress
 
-__all__ = ["Copier", "CopyingPlan", "copied_again"]
+__all__ = ["Copier", "copy_again"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyingPlan:
-    """A plan with what it copies.
-
-    Attributes:
-        copied: its rows; to be closed.
-        is_news: whether a copy begins, comes further or ends with it.
-    """
-
-    plan: Plan
-    copied: Spool
-    is_news: bool
-
-    def close(self) -> None:
-        """Frees the rows."""
-        self.copied.close()
 
 
 class Copier:
@@ -64,7 +47,7 @@ class Copier:
         self._tracker = tracker
         self._address = address
         self._limits = limits
-        self._pace = Pace(limits.rows_per_s)
+        self._free_s = 0.0
         self._chunk_rows: dict[int, int] = {}
         self._waits = False
         self._is_done = False
@@ -77,36 +60,27 @@ class Copier:
     @property
     def is_free(self) -> bool:
         """Whether they may be copied now, as the limits say."""
-        return self._pace.is_free()
+        return time.monotonic() >= self._free_s
 
     def with_copies(self, plan: Plan, begun: Collection[int]) -> CopyingPlan:
-        """*plan* with what it copies; it is not stored yet.
-
-        Args:
-            plan: behind all that is stored; the tracker's history has come to its end.
-            begun: ids of tables whose copy begins with it.
-
-        Raises:
-            SourceError: rows cannot be read as of a position.
-            ConnectionLost: the server does not answer.
-        """
+        """See :class:`connectors.tracking.copier.Copier`; the tracker's history has come to the plan's end."""
         spool = Spool()
-        if self._is_done and not begun:
-            return CopyingPlan(plan=plan, copied=spool, is_news=False)
-        progress = {**self._tracker.store.copies(), **dict.fromkeys(begun)}
+        progress = {} if self._is_done and not begun else {**self._tracker.store.copies(), **dict.fromkeys(begun)}
         waiting = {table_id: held for table_id, held in progress.items() if held is None or not held.is_done}
         self._is_done = not waiting
         if not waiting:
-            return CopyingPlan(plan=plan, copied=spool, is_news=False)
+            return CopyingPlan(plan=plan, copied=spool, is_news=False, close=spool.close)
         planned = {table.table_id: table for table in plan.tables}
-        known = {**self._planned(plan, set(waiting) - set(planned)), **planned}
+        # Tables that have nothing in the plan are as it would have them.
+        others = self._tracker.planned(plan.version, plan.version, set(waiting) - set(planned), plan.end)
+        known = {**{table.table_id: table for table in others}, **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
         for table_id, copy in copies.items():
             if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
                 known[table_id] = _stopped(known[table_id], plan)
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
-        if self._pace.is_free() and open_tables:
+        if self.is_free and open_tables:
             try:
                 done = self._copied(plan, open_tables, copies, spool)
             except BaseException:
@@ -120,23 +94,7 @@ class Copier:
             **{i: replace(known[i], copy=copy) for i, copy in copies.items() if i in planned or i in changed},
         }
         with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
-        return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed))
-
-    def _planned(self, plan: Plan, tables: Collection[int]) -> dict[int, PlannedTable]:
-        """Tables that have nothing in the plan, as it would have them."""
-        tracker = self._tracker
-        found = planned_tables(
-            tracker.history,
-            base=plan.version,
-            last=plan.version,
-            captured=tracker.captured,
-            touched=tables,
-            quarantines=tracker.store.quarantines(),
-            start=plan.end,
-            sets_aside=tracker.online_changes.sets_aside,
-            type_options=tracker.type_options,
-        )
-        return {table.table_id: table for table in found if table.table_id in tables}
+        return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed), close=spool.close)
 
     def _copied(
         self,
@@ -145,7 +103,7 @@ class Copier:
         copies: Mapping[int, TableCopy],
         spool: Spool,
     ) -> dict[int, TableCopy]:
-        wanted = {table_id: (_last(table), copies[table_id].upto) for table_id, table in tables.items()}
+        wanted = {table_id: (table.versions[-1], copies[table_id].upto) for table_id, table in tables.items()}
         tracker = self._tracker
         pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
         read = read_as_of(self._address, tracker, plan, pieces, self._limits.connections, spool)
@@ -159,14 +117,15 @@ class Copier:
             done[table_id] = replace(
                 copies[table_id], key=mine[0].key_ids, upto=upto, is_done=upto is None, rows=table.rows
             )
-            self._pace.took(table.rows)
+            if self._limits.rows_per_s:
+                self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
             if table.rows:
                 self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
         return done
 
 
-def copied_again(tracker: Tracker, address: ServerAddress, plan: Plan) -> Spool:
-    """The rows that *plan* copies, read again as of its end; to be closed.
+def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spool) -> None:
+    """Reads the rows that *plan* copies again, as of its end, into *spool*.
 
     Raises:
         SourceError: a statement is on one of its tables behind that, so that they are lost.
@@ -181,17 +140,14 @@ def copied_again(tracker: Tracker, address: ServerAddress, plan: Plan) -> Spool:
         for table in plan.tables
         if table.copy is not None and table.copy.rows
     ]
-    spool = Spool()
     for table_id, found in read_as_of(address, tracker, plan, pieces, 1, spool).items():
         if found.void:
-            spool.close()
             raise SourceError(
                 "rows that a plan copied were lost with the store, and cannot be read again",
                 where=f"plan {plan.number}, table id {table_id}",
                 found=found.void,
                 next_step="put the store back as it was, or start a new lake",
             )
-    return spool
 
 
 def _split_key(table: PlannedTable, flavor: str) -> SplitKey | None:
@@ -225,7 +181,3 @@ def _stopped(table: PlannedTable, plan: Plan) -> PlannedTable:
 
 def _goes_on(table: PlannedTable) -> bool:
     return table.quarantine is None and table.versions[-1].snapshot is not None
-
-
-def _last(table: PlannedTable) -> PlannedVersion:
-    return table.versions[-1]

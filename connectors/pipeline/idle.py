@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from historian.plans.plans import Plan
-from historian.plans.segments import planned_tables
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,17 +28,8 @@ def idle_plan(tracker: Tracker, number: int, tables: Collection[int]) -> Plan | 
     last = tracker.stored(number)
     if last.start == last.end:
         return None  # With that one everything was applied.
-    known = planned_tables(
-        tracker.history,
-        base=last.version,
-        last=last.version,
-        captured=tracker.captured,
-        touched={*tables, *(table.table_id for table in last.tables)},
-        quarantines=store.quarantines(),
-        start=last.end,
-        sets_aside=tracker.online_changes.sets_aside,
-        type_options=tracker.type_options,
-    )
+    touched = {*tables, *(table.table_id for table in last.tables)}
+    known = tracker.planned(last.version, last.version, touched, last.end)
     planned = tuple(table for table in known if table.table_id in tables) or known[:1]
     if not planned:
         return None

@@ -19,8 +19,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connectors.backfill.copying import Copier, copied_again
-from connectors.backfill.spool import chunk_of
+from connectors.backfill.copying import Copier
 from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
@@ -30,11 +29,10 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
-from connectors.recovery.repairing import repair, repairable
+from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import make_sink
 from connectors.tracking.first_schema import begins_with_copies
 from connectors.tracking.sources import make_tracker, server_address
-from historian.changelog.chunks import Chunk
 from historian.changelog.operations import column_id
 from historian.errors import HistorianError, SinkError
 from historian.history.timeline import TimelineEntry
@@ -230,7 +228,7 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._report = report
-        self._tried: set[tuple[int, str]] = set()
+        self._rows = SourceRows(config.source, tracker, sinks)
 
     @classmethod
     @contextmanager
@@ -275,7 +273,7 @@ class Pipeline:
             begun_s = time.monotonic()
             plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
             if plan is not None:
-                yield PlannedLog.of(plan, tracker.reader, partial(self._copied, plan))
+                yield PlannedLog.of(plan, tracker.reader, partial(self._rows.copied, plan))
                 number = plan.number
                 # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
                 late = None if plan.tables else self._late_plan(number)
@@ -284,8 +282,8 @@ class Pipeline:
                     number = late.number
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
-            elif until is None and (repaired := self._repaired()) is not None:
-                yield PlannedLog.of(repaired, tracker.reader, partial(self._copied, repaired))
+            elif until is None and (repaired := self._rows.repaired()) is not None:
+                yield PlannedLog.of(repaired, tracker.reader, partial(self._rows.copied, repaired))
                 number = repaired.number
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
@@ -304,44 +302,6 @@ class Pipeline:
             for name, snapshot in sorted(tables.items())
             if tracker.captured(name)
         ]
-
-    def _repaired(self) -> Plan | None:
-        """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made.
-
-        Each stop is tried once in a run: what stops a table in its repair would stop it again.
-        """
-        source, tracker = self._config.source, self._tracker
-        if tracker.copier is None or not isinstance(source, ServerSource):
-            return None
-        quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
-        stopped = (
-            {i: ("", behind) for i, behind in self._sinks[0].repairable().items()} if len(self._sinks) == 1 else {}
-        )
-        for table_id, (reason, behind) in {**stopped, **quarantined}.items():
-            if (table_id, reason) in self._tried:
-                continue
-            told = reason.splitlines()[0] if reason else "its sink stopped it at a statement that changes rows"
-            plan = repair(tracker, server_address(source), table_id, told, behind=behind)
-            if plan is not None:
-                self._tried.add((table_id, reason))
-                return plan
-        return None
-
-    def _copied(self, plan: Plan) -> Iterator[Chunk]:
-        """The rows that a plan copies from the source; of a store that was lost they are read again, as of the same position."""
-        found = 0
-        for body in self._store.copied_chunks(plan.number):
-            chunk = chunk_of(body)
-            found += chunk.rows.num_rows
-            yield chunk
-        source = self._config.source
-        if (
-            not found
-            and isinstance(source, ServerSource)
-            and any(t.copy is not None and t.copy.rows for t in plan.tables)
-        ):
-            with closing(copied_again(self._tracker, server_address(source), plan)) as again:
-                yield from map(chunk_of, again)
 
     def _is_enough(self, plan: Plan) -> bool:
         """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied."""

@@ -6,28 +6,25 @@ connector must not run meanwhile.
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.tracking.prepared_transactions import find_prepared
+from connectors.tracking.rereading import walked_again
 from connectors.tracking.type_options import check_type_options
-from connectors.tracking.walk import Walk
 from historian.errors import PositionUnknown, SourceError, StoreError, UnknownTable
 from historian.history.prefix import Prefix, covers
 from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable
-from historian.plans.segments import planned_tables
 from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
 from historian.schema.gaps import ResumeTable
-from historian.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectors.readers.base import Bound
     from connectors.tracking.tracker import Tracker
+    from connectors.tracking.walk import Walk
     from historian.history.versions import Version
 
 __all__ = ["ReplayPlan", "earliest", "lacks_rows", "replay"]
@@ -178,24 +175,9 @@ def _walked(
     tracker: Tracker, names: set[TableName], base: int, start: LogPosition, last: Plan
 ) -> tuple[Walk, list[Bound]]:
     """Reads the log from *start* to the end of *last* for the tables of these names. Stores nothing."""
-    # What stopped the table once is not to stop it in the connector's own store again.
-    with closing(Store.open("sqlite://")) as scratch:
-        walk = Walk(
-            tracker.history,
-            base,
-            scratch,
-            lambda name: name in names and tracker.captured(name),
-            tracker.reader.flavor,
-            start,
-            tracker.online_changes,
-            accept_cascades=tracker.accept_cascades,
-            find_prepared=find_prepared(tracker.reader, start),
-        )
-        bounds = [
-            bound
-            for item in (tracker.reader.scan(start, until=last.end) if not covers(start, last.end) else ())
-            if (bound := walk.take(item)) is not None
-        ]
+    walk, bounds = walked_again(
+        tracker, tracker.reader, lambda name: name in names and tracker.captured(name), base, start, last.end
+    )
     if walk.new_entries:
         raise StoreError(
             "the log has statements that the history does not have",
@@ -208,17 +190,7 @@ def _walked(
 def _planned(
     tracker: Tracker, table_id: int, name: TableName, walk: Walk, base: int, last: Plan, start: LogPosition
 ) -> PlannedTable:
-    tables = planned_tables(
-        tracker.history,
-        base=base,
-        last=last.version,
-        captured=tracker.captured,
-        touched={table_id},
-        quarantines=walk.quarantines,
-        start=start,
-        sets_aside=tracker.online_changes.sets_aside,
-        type_options=tracker.type_options,
-    )
+    tables = tracker.planned(base, last.version, {table_id}, start, walk.quarantines)
     found = next((table for table in tables if table.table_id == table_id), None)
     stop = walk.quarantines.get(table_id) if found is None else found.quarantine
     if found is None or stop is not None:

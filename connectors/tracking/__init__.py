@@ -3,5 +3,5 @@
 Mending stopped tables (:mod:`connectors.recovery`) and writing (:mod:`connectors.pipeline`) do not belong here.
 
 Open to other rooms: ``capture``, ``continuity``, ``copier``, ``first_schema``, ``prepared_transactions``, ``ranges``,
-``recorded``, ``schema_file``, ``scope``, ``sources``, ``tracker``, ``type_options``, ``walk``.
+``recorded``, ``rereading``, ``schema_file``, ``scope``, ``sources``, ``tracker``, ``type_options``, ``walk``.
 """

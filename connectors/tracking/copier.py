@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from historian.plans.plans import Plan
@@ -10,23 +11,21 @@ from historian.plans.plans import Plan
 __all__ = ["Copier", "CopyingPlan"]
 
 
-class CopyingPlan(Protocol):
-    """A plan with what it copies."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyingPlan:
+    """A plan with what it copies.
 
-    @property
-    def plan(self) -> Plan:
-        """The plan, with how far its tables are copied. It is not stored."""
+    Attributes:
+        plan: with how far its tables are copied. It is not stored.
+        copied: its rows, chunk by chunk, to be stored with it. Can be gone through again.
+        is_news: whether a copy begins, comes further or ends with it.
+        close: frees the rows.
+    """
 
-    @property
-    def copied(self) -> Iterable[bytes]:
-        """Its rows, chunk by chunk, to be stored with it. Can be gone through again."""
-
-    @property
-    def is_news(self) -> bool:
-        """Whether a copy begins, comes further or ends with it."""
-
-    def close(self) -> None:
-        """Frees the rows."""
+    plan: Plan
+    copied: Iterable[bytes]
+    is_news: bool
+    close: Callable[[], None]
 
 
 class Copier(Protocol):

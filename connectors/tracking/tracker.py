@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -269,17 +269,7 @@ class Tracker:
         for entry in walk.new_entries:
             history.record(entry)
         history.resolve(walk.reached)
-        tables = planned_tables(
-            history,
-            base=base,
-            last=walk.number,
-            captured=self.captured,
-            touched=walk.touched,
-            quarantines=walk.quarantines,
-            start=start,
-            sets_aside=self.online_changes.sets_aside,
-            type_options=self.type_options,
-        )
+        tables = self.planned(base, walk.number, walk.touched, start, walk.quarantines)
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
         stopped = (
             stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items() if stop is not None
@@ -347,6 +337,33 @@ class Tracker:
             system_time_us=self.clock_us(),
             revision=self.revision,
             captured="" if last is None else last.captured,
+        )
+
+    def planned(
+        self,
+        base: int,
+        last: int,
+        touched: Collection[int],
+        start: LogPosition,
+        quarantines: Mapping[int, Quarantine] | None = None,
+    ) -> tuple[PlannedTable, ...]:
+        """The tables of a plan from *start* on, as :func:`historian.plans.segments.planned_tables` has them.
+
+        Args:
+            base, last: numbers of the last entries at its start and at its end.
+            touched: ids of tables that it names, with edits there or not.
+            quarantines: by table id; those of the store unless they are given.
+        """
+        return planned_tables(
+            self.history,
+            base=base,
+            last=last,
+            captured=self.captured,
+            touched=touched,
+            quarantines=self.store.quarantines() if quarantines is None else quarantines,
+            start=start,
+            sets_aside=self.online_changes.sets_aside,
+            type_options=self.type_options,
         )
 
     def ranges_of(self, walked: WalkedXa, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:

@@ -1,0 +1,67 @@
+"""What a run asks the source itself for: rows that a plan copies, and repairs of stopped tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from connectors.backfill.copying import copy_again
+from connectors.backfill.spool import Spool, chunk_of
+from connectors.config import ServerSource
+from connectors.recovery.repairing import repair, repairable
+from connectors.tracking.sources import server_address
+from historian.changelog.chunks import Chunk
+from historian.plans.plans import Plan
+
+if TYPE_CHECKING:
+    from connectors.config import SourceConfig
+    from connectors.tracking.tracker import Tracker
+    from sinks.contract.base import Sink
+
+__all__ = ["SourceRows"]
+
+
+class SourceRows:
+    """Rows of a run's source that do not come from its log."""
+
+    def __init__(self, source: SourceConfig, tracker: Tracker, sinks: Sequence[Sink]) -> None:
+        self._source = source
+        self._tracker = tracker
+        self._sinks = sinks
+        self._tried: set[tuple[int, str]] = set()
+
+    def copied(self, plan: Plan) -> Iterator[Chunk]:
+        """The rows that a plan copies; of a store that was lost they are read again, as of the same position."""
+        found = 0
+        for body in self._tracker.store.copied_chunks(plan.number):
+            chunk = chunk_of(body)
+            found += chunk.rows.num_rows
+            yield chunk
+        has_copied = any(table.copy is not None and table.copy.rows for table in plan.tables)
+        if not found and has_copied and isinstance(self._source, ServerSource):
+            with closing(Spool()) as spool:
+                copy_again(self._tracker, server_address(self._source), plan, spool)
+                yield from map(chunk_of, spool)
+
+    def repaired(self) -> Plan | None:
+        """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made.
+
+        Each stop is tried once in a run: what stops a table in its repair would stop it again.
+        """
+        tracker = self._tracker
+        if tracker.copier is None or not isinstance(self._source, ServerSource):
+            return None
+        quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
+        stopped = (
+            {i: ("", behind) for i, behind in self._sinks[0].repairable().items()} if len(self._sinks) == 1 else {}
+        )
+        for table_id, (reason, behind) in {**stopped, **quarantined}.items():
+            if (table_id, reason) in self._tried:
+                continue
+            told = reason.splitlines()[0] if reason else "its sink stopped it at a statement that changes rows"
+            plan = repair(tracker, server_address(self._source), table_id, told, behind=behind)
+            if plan is not None:
+                self._tried.add((table_id, reason))
+                return plan
+        return None

@@ -1,0 +1,56 @@
+"""The log behind a position read once more, for some tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from connectors.tracking.prepared_transactions import find_prepared
+from connectors.tracking.walk import Walk
+from historian.history.prefix import covers
+from historian.names import TableName
+from historian.store import Store
+
+if TYPE_CHECKING:
+    from connectors.readers.base import Bound, Reader
+    from connectors.tracking.tracker import Tracker
+    from historian.positions import LogPosition
+
+__all__ = ["walked_again"]
+
+
+def walked_again(
+    tracker: Tracker,
+    reader: Reader,
+    wanted: Callable[[TableName], bool],
+    base: int,
+    start: LogPosition,
+    until: LogPosition | None,
+) -> tuple[Walk, list[Bound]]:
+    """A walk from *start* up to *until*, or the log's present end, and its bounds; *tracker* and its store learn nothing of it.
+
+    Args:
+        reader: of the tracker's log.
+        wanted: names of the tables.
+        base: number of the last timeline entry at or before *start*.
+
+    Raises:
+        LogPurged: the log behind *start* is gone.
+    """
+    # What stopped a table once is not to stop it in the connector's own store again.
+    with closing(Store.open("sqlite://")) as scratch:
+        walk = Walk(
+            tracker.history,
+            base,
+            scratch,
+            wanted,
+            reader.flavor,
+            start,
+            tracker.online_changes,
+            accept_cascades=tracker.accept_cascades,
+            find_prepared=find_prepared(reader, start),
+        )
+        items = () if until is not None and covers(start, until) else reader.scan(start, until=until)
+        bounds = [bound for item in items if (bound := walk.take(item)) is not None]
+    return walk, bounds
