@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Copier", "copy_again"]
 
 _log = logging.getLogger(__name__)
+_KEY_CHANGED = "the key in whose order its rows are copied has changed before all of them were"
 
 
 class Copier:
@@ -49,6 +50,7 @@ class Copier:
         self._limits = limits
         self._free_s = 0.0
         self._chunk_rows: dict[int, int] = {}
+        self._unexplained: dict[int, int] = {}
         self._waits = False
         self._is_done = False
 
@@ -77,18 +79,19 @@ class Copier:
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
         for table_id, copy in copies.items():
             if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
-                known[table_id] = _stopped(known[table_id], plan)
+                known[table_id] = _stopped(known[table_id], plan, _KEY_CHANGED)
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         if self.is_free and open_tables:
             try:
-                done = self._copied(plan, open_tables, copies, spool)
+                done, refused = self._copied(plan, open_tables, copies, spool)
             except BaseException:
                 spool.close()
                 raise
             copies.update(done)
-            changed.update(done)
-        self._waits = any(not copies[table_id].is_done for table_id in open_tables)
+            known |= {table_id: _stopped(known[table_id], plan, reason) for table_id, reason in refused.items()}
+            changed.update(done, refused)
+        self._waits = any(not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id]))
         tables = {
             **planned,
             **{i: replace(known[i], copy=copy) for i, copy in copies.items() if i in planned or i in changed},
@@ -102,15 +105,21 @@ class Copier:
         tables: Mapping[int, PlannedTable],
         copies: Mapping[int, TableCopy],
         spool: Spool,
-    ) -> dict[int, TableCopy]:
+    ) -> tuple[dict[int, TableCopy], dict[int, str]]:
+        """What comes of the copies of *tables*, and by id why a table cannot be copied at all."""
         wanted = {table_id: (table.versions[-1], copies[table_id].upto) for table_id, table in tables.items()}
         tracker = self._tracker
         pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
         read = read_as_of(self._address, tracker, plan, pieces, self._limits.connections, spool)
         done: dict[int, TableCopy] = {}
+        refused: dict[int, str] = {}
         for table_id, table in read.items():
             if table.void:
-                _log.info("%s: its rows are read again with the next plan: %s", tables[table_id].table_id, table.void)
+                _log.info("table %s: its rows are read again with the next plan: %s", table_id, table.void)
+                # A server may show a statement before it logs it: once is no proof.
+                if table.is_unexplained and self._unexplained.get(table_id) == plan.version:
+                    refused[table_id] = f"its rows cannot be copied: {table.void}"
+                self._unexplained[table_id] = plan.version if table.is_unexplained else 0
                 continue
             mine = [piece for piece in pieces if piece.table_id == table_id]
             upto = mine[-1].range.upto
@@ -121,7 +130,7 @@ class Copier:
                 self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
             if table.rows:
                 self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
-        return done
+        return done, refused
 
 
 def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spool) -> None:
@@ -174,8 +183,7 @@ def _keeps_key(table: PlannedTable, copy: TableCopy, flavor: str) -> bool:
     return is_same and before is not None and after is not None and after.keeps_order(before)
 
 
-def _stopped(table: PlannedTable, plan: Plan) -> PlannedTable:
-    reason = "the key in whose order its rows are copied has changed before all of them were"
+def _stopped(table: PlannedTable, plan: Plan, reason: str) -> PlannedTable:
     return replace(table, quarantine=Quarantine(place=place_at_end(plan.end), reason=reason, since=plan.end))
 
 

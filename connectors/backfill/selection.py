@@ -43,11 +43,13 @@ class CopiedTable:
     Attributes:
         rows: that it has as of the plan's end; ``size_bytes``: of them as Arrow.
         void: why they are not known; "" where they are.
+        is_unexplained: whether the server's table differs from the schema, and the log has no statement on it.
     """
 
     rows: int = 0
     size_bytes: int = 0
     void: str = ""
+    is_unexplained: bool = False
 
 
 def read_as_of(
@@ -77,11 +79,15 @@ def read_as_of(
                     found[table_id].void = reason
         for piece in pieces:
             if not _identity(piece):
-                bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
-        wanted = {i: version for i, version in versions.items() if not found[i].void and i not in bags}
+                try:
+                    bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
+                except TableChanged as error:
+                    found[piece.table_id].void = _first_line(error)
+        wanted = {i: version for i, version in versions.items() if i not in bags}
         changes = {**bags, **changes_behind(tracker, plan.end, plan.version, wanted)} if wanted else bags
         for table_id, table in found.items():
             mine = [piece for piece in pieces if piece.table_id == table_id]
+            table.is_unexplained = bool(table.void) and not changes[table_id].void
             table.void = table.void or changes[table_id].void
             if not table.void:
                 _rewind(
@@ -109,7 +115,7 @@ def _select(
                 try:
                     _read(snapshot, flavor, plan, piece, numbered[piece], selected)
                 except TableChanged as error:
-                    voids[piece.table_id] = str(error).splitlines()[0]
+                    voids[piece.table_id] = _first_line(error)
                     break  # its connection is closed
     return voids
 
@@ -132,15 +138,16 @@ def _read(snapshot: SourceSnapshot, flavor: str, plan: Plan, piece: Piece, numbe
 def _bag(
     address: ServerAddress, tracker: Tracker, plan: Plan, piece: Piece, numbered: Mapping[Piece, int], selected: Spool
 ) -> TableChanges:
-    """Reads a table whose rows nothing tells apart, and its changes up to the very moment of that."""
+    """Reads a table whose rows nothing tells apart, and its changes up to the very moment of that.
+
+    Raises:
+        TableChanged: it is not as the schema says.
+    """
     flavor = tracker.reader.flavor
-    try:
-        with snapshot_behind(address, flavor, plan.end) as snapshot:
-            prepare_session(snapshot.connection)
-            _read(snapshot, flavor, plan, piece, numbered[piece], selected)
-            end, executed = snapshot.end, snapshot.executed
-    except TableChanged as error:
-        return TableChanges(void=str(error).splitlines()[0])
+    with snapshot_behind(address, flavor, plan.end) as snapshot:
+        prepare_session(snapshot.connection)
+        _read(snapshot, flavor, plan, piece, numbered[piece], selected)
+        end, executed = snapshot.end, snapshot.executed
     until = tracker.reader.locate(LogPosition(flavor=flavor, gtids="", file=end.file, offset=end.offset))
     changes = changes_behind(tracker, plan.end, plan.version, {piece.table_id: piece.version}, until=until)[
         piece.table_id
@@ -152,6 +159,10 @@ def _bag(
         if not all(seen):
             changes.void = "rows of a table without a key changed at the very moment of the SELECT"
     return changes
+
+
+def _first_line(error: TableChanged) -> str:
+    return str(error).splitlines()[0]
 
 
 def _rewind(

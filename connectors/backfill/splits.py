@@ -66,7 +66,7 @@ def next_pieces(
         chunk_rows: id to how many rows of it a piece takes, where that is known.
 
     Raises:
-        ConnectionLost, SourceError: the source cannot be asked. A table that is not what it was is left out.
+        ConnectionLost, SourceError: the source cannot be asked. What is left of a table that is not what it was is one piece.
     """
     found: list[Piece] = []
     full = ended = 0
@@ -83,9 +83,9 @@ def next_pieces(
                 try:
                     bounds = boundaries(connection, key, after, rows=rows, count=limits.connections - full)
                 except SourceError as error:
+                    # One that is not as the schema says fails at its SELECT too, which says why.
                     if not is_of_a_changed_table(error):
                         raise
-                    continue  # A statement is on it that the plan's log does not have: it is copied with a later plan.
             for begin, upto in zip((after, *bounds), bounds, strict=False):
                 found.append(Piece(table_id=table_id, version=version, key=key, range=KeyRange(after=begin, upto=upto)))
             full += sum(bound is not None for bound in bounds)

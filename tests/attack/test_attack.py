@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from adversary.rounds import play
 from adversary.stops import named_stops, stop_of
 from databases.server_builds import BUILDS
 from databases.servers import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 CODE = [path for part in ("historian", "connectors", "sinks") for path in (ROOT / part).rglob("*.py")]
@@ -71,8 +75,16 @@ def test_a_replica_that_takes_the_place_of_its_server_goes_on(name: str, fresh_s
         assert outcome.found == [], str(outcome)
 
 
+def test_tables_that_hold_rows_before_the_connector_are_copied_whatever_goes_on(
+    request: pytest.FixtureRequest, spark: SparkSession
+) -> None:
+    for seed, kind in enumerate(KINDS):
+        outcome = play("copied", request.getfixturevalue(kind), seed, spark=spark)
+        assert outcome.found == [], str(outcome)
+
+
 def test_each_class_is_tried_here() -> None:
-    assert {*SEEDS, "cases", "expressions", "failovers"} == {*CLASSES}
+    assert {*SEEDS, "cases", "copied", "expressions", "failovers"} == {*CLASSES}
 
 
 def _literals() -> set[str]:
@@ -82,7 +94,7 @@ def _literals() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.Call)
-                and getattr(node.func, "id", "") in ("TableStopped", "conflict")
+                and (getattr(node.func, "id", "") in ("TableStopped", "conflict") or _is_of_a_value(node, path))
                 and node.args
             ):
                 first = node.args[0]
@@ -91,6 +103,11 @@ def _literals() -> set[str]:
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     found.add(first.value)
     return found
+
+
+def _is_of_a_value(node: ast.Call, path: Path) -> bool:
+    """Whether a row in the log stops its table there."""
+    return getattr(node.func, "id", "") == "ValueUnrepresentable" and "readers" in path.parts
 
 
 def test_each_reason_of_a_stop_is_one_that_the_page_names() -> None:

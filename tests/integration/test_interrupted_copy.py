@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,11 @@ import pytest
 
 from connectors.config import load_config
 from connectors.pipeline.run import run
+from connectors.readers.binlog.selected import reading
+from connectors.readers.binlog.selected.columns import select_statement
 from databases.servers import Server
+from historian.schema.snapshots import Snapshot
+from historian.store import Store
 from replicas.first_copies import copying_config
 
 if TYPE_CHECKING:
@@ -91,3 +96,29 @@ def _end_at(patch: pytest.MonkeyPatch, place: str) -> None:
             raise _Ended(place)
 
     patch.setattr(faults, "reached", reached)
+
+
+def test_a_table_that_is_never_as_the_schema_says_stops_and_does_not_wait_for_ever(
+    mysql8: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql8.clear()
+    mysql8.sql("CREATE DATABASE c")
+    for table in ("t", "u"):
+        mysql8.sql(f"CREATE TABLE c.{table} (id INT PRIMARY KEY, v INT)")
+        mysql8.sql(f"INSERT INTO c.{table} VALUES (1, 1), (2, 2)")
+    path = copying_config(mysql8, tmp_path)
+
+    def select(snapshot: Snapshot, where: str) -> str:
+        statement = select_statement(snapshot, where)
+        return statement.replace("`v`", "`w`") if snapshot.name.table == "t" else statement
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "select_statement", select)
+        run(load_config(path), once=True, spark=spark)
+
+    with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:
+        ((_, name, stop),) = store.stopped()
+    assert str(name) == "c.t"
+    assert stop.reason.startswith("its rows cannot be copied: a table is not as the schema says")
+    rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_u")
+    assert sorted((row.id, row.v) for row in rows.collect()) == [(1, 1), (2, 2)]

@@ -169,6 +169,7 @@ class FileLake:
         feed = "table_properties" in said
         self._mirrors = FileMirrors(DeltaSettings(path="lake", **said), directory / "mirrors", feed=feed)
         self._folded = None if script.partial else _Folded()
+        self._values: dict[int, str] = {}
         self.plans: list[Plan] = []
 
     @contextmanager
@@ -195,6 +196,7 @@ class FileLake:
                         log=tracker.reader.cached(planned),
                     )
                 ]
+                self._values |= {chunk.table_id: chunk.stopped for chunk in chunks if chunk.stopped}
                 if plan.tables:
                     self._mirrors.take(_Delivered(plan, chunks))  # type: ignore[arg-type]
                 if self._folded is not None:
@@ -247,6 +249,7 @@ class FileLake:
         finally:
             store.close()
         locations = self._mirrors.locations
+        stopped += [(i, h.name, self._values[i]) for i, h in locations.items() if i in self._values]
         stopped += [(i, h.name, why) for i, h in locations.items() if (why := h.stopped or h.quarantined)]
         stopped += [
             (i, h.name, self._mirrors.stopped[h.name]) for i, h in locations.items() if h.name in self._mirrors.stopped

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["text_finish"]
 
 _SLACK_BYTES = STORED_BYTES
-_UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+_UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 
 
 def text_finish(charset: str) -> Finish:
@@ -36,6 +36,8 @@ def text_finish(charset: str) -> Finish:
         return utf8
     if charset == "binary":
         return plain
+    if charset == "ascii":
+        return _ascii
     if charset in SINGLE_BYTE:
         return _single_byte(charset)
     if charset in DOUBLE_BYTE:
@@ -45,9 +47,17 @@ def text_finish(charset: str) -> Finish:
     raise ValueUnrepresentable(
         "a character set that is not read yet",
         where=charset,
-        expected=sorted({*_UTF8, *SINGLE_BYTE, *MULTI_BYTE}),
+        expected=sorted({*_UTF8, "ascii", *SINGLE_BYTE, *MULTI_BYTE}),
         next_step="leave the table out, or convert the column to utf8mb4",
     )
+
+
+def _ascii(cells: Cells) -> pa.Array:
+    """A column of this set takes any bytes that come as ``binary``; a server shows those from 128 on as question marks."""
+    if not is_ascii(cells.data):
+        row, piece = next((row, piece) for row, piece in enumerate(cells.pieces()) if piece and not piece.isascii())
+        raise _unrepresentable(cells, row, piece, "ascii")
+    return plain(cells)
 
 
 @functools.cache

@@ -48,8 +48,8 @@ def select_statement(snapshot: Snapshot, where: str) -> str:
 
 def _selected(column: Column) -> str:
     name = quoted(column.name)
-    # A label does not say which member it is of those that are the same to a reader.
-    return f"CAST({name} AS UNSIGNED)" if column.type.name in _NUMBERED else name
+    # A label does not say which it is of those that are the same to a reader; MariaDB casts short ones to an INT.
+    return f"CAST({name} AS UNSIGNED) | 0" if column.type.name in _NUMBERED else name
 
 
 def wire_columns(snapshot: Snapshot, flavor: str) -> tuple[MappedColumn, ...]:

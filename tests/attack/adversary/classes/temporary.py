@@ -67,5 +67,9 @@ def script(rng: random.Random, server: str) -> Script:
         if rng.random() < 0.3:
             steps.append(FOLLOW)
     steps += [Hang("a"), Sql("INSERT INTO t (id, a, b) VALUES (900, 9, 9)", "r")]
-    # What a session in these formats does to a real table is logged as its statement.
-    return Script(steps=steps, stops=frozenset({"statement_rows", "not_understood", "temporary"}))
+    # What a session in these formats does to a real table is logged as its statement. MariaDB logs the RENAME of a temporary
+    # table as that of a real one, without a sign, in sessions whose CREATE TEMPORARY is not logged.
+    untold = (
+        {"head_differs"} if server.startswith("mariadb") and any("RENAME TABLE" in str(s) for s in steps) else set()
+    )
+    return Script(steps=steps, stops=frozenset({"statement_rows", "not_understood", "temporary", *untold}))

@@ -65,9 +65,11 @@ def test_text_of_mixed_characters_is_that_of_each_one(charset: str, ascii_share:
     assert found.to_pylist() == ["".join(known[code] for code in value) for value in values]
 
 
-@pytest.mark.parametrize("charset, wrong", [("gbk", b"\xff\xff"), ("greek", b"\xa4"), ("sjis", b"\x85\x40")])
+@pytest.mark.parametrize(
+    "charset, wrong", [("gbk", b"\xff\xff"), ("greek", b"\xa4"), ("sjis", b"\x85\x40"), ("ascii", b"\xc3\xa9")]
+)
 def test_bytes_without_a_character_are_refused_at_every_place(charset: str, wrong: bytes) -> None:
-    char = {"gbk": b"\xce\xd2", "greek": b"\xe1", "sjis": b"\xb1"}[charset]
+    char = {"gbk": b"\xce\xd2", "greek": b"\xe1", "sjis": b"\xb1", "ascii": b"a"}[charset]
     for before in range(20):
         pieces = [char * 20, char * before + wrong + char * 20]
         with pytest.raises(ValueUnrepresentable, match="row 1"):

@@ -105,6 +105,16 @@ FORMS = {
 LETTERS = 8
 
 
+def test_numbers_of_labels_are_of_one_size_however_short_the_labels(server: Server, cursor: Any) -> None:
+    kinds = "e ENUM('x','y') CHARACTER SET latin1, s SET('a','b') CHARACTER SET latin1, l ENUM('x','long label')"
+    check(
+        server,
+        cursor,
+        f"CREATE TABLE t (k INT PRIMARY KEY, {kinds})",
+        "INSERT INTO t VALUES (1, 1, 3, 2), (2, 2, 0, 1)",
+    )
+
+
 def test_forms_and_policies_are_those_of_the_log(server: Server, cursor: Any) -> None:
     since = log_end(server)
     kinds = ", ".join(f"c{at} {kind}" for at, kind in enumerate(FORMS))
