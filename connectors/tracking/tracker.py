@@ -21,7 +21,7 @@ from connectors.tracking.first_schema import begins_with_copies, first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
-from connectors.tracking.scope import filter_text, stops_by_filter
+from connectors.tracking.scope import filter_text, place_at_end, stops_by_filter
 from connectors.tracking.type_options import check_type_options, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import StoreError
@@ -34,7 +34,7 @@ from historian.plans.segments import planned_tables, stopped_table
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import LogPosition, parse_position
 from historian.positions.places import Place
-from historian.schema.snapshots import Catalog, Snapshot
+from historian.schema.snapshots import NO_ROWS, NO_TABLES, Catalog, Snapshot
 
 if TYPE_CHECKING:
     from connectors.readers.base import Bound, Reader
@@ -306,8 +306,13 @@ class Tracker:
         """Ids of the tables whose rows are copied from the plan behind plan *number* on."""
         if number or not begins_with_copies(self._start):
             return ()
-        tables = self.history.catalog_at(self.history.first_number).tables
-        return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
+        first = self.history.catalog_at(self.history.first_number)
+        for name, reason in first.unknown.items():
+            if self.captured(name) and reason not in NO_TABLES and reason != NO_ROWS:
+                # No row of the log may ever tell that it has rows which are not copied.
+                place = place_at_end(self.history.origin)
+                self.store.quarantine(0, name, Quarantine(place=place, reason=reason))
+        return tuple(snapshot.table_id for name, snapshot in first.tables.items() if self.captured(name))
 
     def _stored(self, plan: Plan, copied: Iterable[bytes] = ()) -> Plan:
         check_type_options(plan, self.store.type_options())

@@ -122,3 +122,20 @@ def test_a_table_that_is_never_as_the_schema_says_stops_and_does_not_wait_for_ev
     assert stop.reason.startswith("its rows cannot be copied: a table is not as the schema says")
     rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_u")
     assert sorted((row.id, row.v) for row in rows.collect()) == [(1, 1), (2, 2)]
+
+
+def test_a_table_whose_schema_the_server_does_not_tell_stops_and_is_not_left_out_in_silence(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    mysql8.clear()
+    mysql8.sql("CREATE DATABASE c CHARACTER SET utf8mb4")
+    mysql8.sql("CREATE TABLE c.t (id INT PRIMARY KEY, e ENUM('🍵', 'b'))")
+    mysql8.sql("INSERT INTO c.t VALUES (1, 'b')")
+    mysql8.sql("CREATE VIEW c.v AS SELECT * FROM c.t")
+
+    run(load_config(copying_config(mysql8, tmp_path)), once=True, spark=spark)
+
+    with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:
+        ((_, name, stop),) = store.stopped()
+    assert str(name) == "c.t"
+    assert stop.reason.startswith("the server does not tell a label of column e")

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from types import ModuleType
 
+from adversary.classes.captured import untold_labels
 from adversary.script import Follow, Script
 
 SPARK = True
@@ -14,17 +15,22 @@ _OTHERS = (
     "cascades",
     "charsets",
     "engines",
+    "expressions",
     "indirect",
     "keys",
     "literals",
+    "logs",
     "moves",
     "names",
     "recreate",
     "settings",
+    "shards",
     "swaps",
+    "temporary",
     "transactions",
     "versioned",
     "wrappers",
+    "zones",
 )
 
 
@@ -34,7 +40,7 @@ def script(rng: random.Random, server: str) -> Script:
     other: Script = rng.choice(able).script(rng, server)
     begin = rng.randrange(len(other.steps))
     steps = [step for at, step in enumerate(other.steps) if at >= begin or not isinstance(step, Follow)]
-    return replace(other, steps=steps, start="initial")
+    return replace(other, steps=steps, start="initial", stops=other.stops | untold_labels(server))
 
 
 def _class(name: str) -> ModuleType:
