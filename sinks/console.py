@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -23,7 +23,7 @@ from historian.changelog.missing_columns import ABSENT, missing_names
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan, PlannedVersion
-from sinks.contract.base import RecoveredStore, TargetStatus
+from sinks.contract.base import Sink
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import check_planned, count_rows
 
@@ -33,15 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["ConsoleSink"]
 
 
-class ConsoleSink:
-    """Prints changes to standard output; implements :class:`sinks.contract.base.Sink`."""
+class ConsoleSink(Sink):
+    """Prints changes to standard output."""
 
     def __init__(self, spark: SparkSession, settings: object, stream: TextIO | None = None) -> None:  # noqa: ARG002 as every sink is made
         self._stream = stream or sys.stdout
-
-    def recover(self) -> RecoveredStore | None:
-        """See :class:`sinks.contract.base.Sink`."""
-        return None
 
     def open(self, connector: str) -> int | None:  # noqa: ARG002 nothing is kept
         """See :class:`sinks.contract.base.Sink`."""
@@ -71,26 +67,6 @@ class ConsoleSink:
         for table_id, reason in stops.items():
             self._print({"table": next(name for at, name in names.items() if at[0] == table_id), "stopped": reason})
         self._stream.flush()
-
-    def repairable(self) -> Mapping[int, int]:
-        """See :class:`sinks.contract.base.Sink`."""
-        return {}
-
-    def due_us(self) -> Mapping[int, int]:
-        """See :class:`sinks.contract.base.Sink`."""
-        return {}
-
-    def held(self) -> int | None:
-        """See :class:`sinks.contract.base.Sink`."""
-        return None
-
-    def stopped(self) -> Mapping[str, str]:
-        """See :class:`sinks.contract.base.Sink`."""
-        return {}
-
-    def status(self) -> Sequence[TargetStatus]:
-        """See :class:`sinks.contract.base.Sink`."""
-        return ()
 
     def _print(self, line: dict[str, Any]) -> None:
         self._stream.write(json.dumps(line, ensure_ascii=False, default=_text) + "\n")

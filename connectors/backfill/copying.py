@@ -19,9 +19,8 @@ from connectors.config import CopyLimits
 from connectors.tracking.copier import CopyingPlan
 from connectors.tracking.scope import place_at_end
 from historian.errors import SourceError
-from historian.plans.copies import TableCopy
 from historian.plans.key_ranges import KeyRange
-from historian.plans.plans import Plan, PlannedTable, Quarantine
+from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
 from historian.plans.segments import retracts
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NotVisible", "SourceSnapshot", "snapshot_behind"]
 
+_TIMEOUT_S = 60
 _STEP_S = 0.02
 _NEW_STATUS = (8, 2)
 
@@ -48,13 +49,11 @@ class SourceSnapshot:
 
 
 @contextmanager
-def snapshot_behind(
-    address: ServerAddress, flavor: str, position: LogPosition, *, timeout_s: float = 60
-) -> Iterator[SourceSnapshot]:
+def snapshot_behind(address: ServerAddress, flavor: str, position: LogPosition) -> Iterator[SourceSnapshot]:
     """A snapshot that holds at least all that stands in the log up to *position*, of this server's log.
 
     Raises:
-        NotVisible: there is none after *timeout_s*.
+        NotVisible: there is none after a minute.
         SourceError: the server has no GTIDs, which MySQL needs to tell what is visible.
         ConnectionLost: the server does not answer.
     """
@@ -62,7 +61,7 @@ def snapshot_behind(
     try:
         with answered(str(address)):
             begin = _mariadb if flavor == "mariadb" else _mysql
-            deadline_s = time.monotonic() + timeout_s
+            deadline_s = time.monotonic() + _TIMEOUT_S
             while (snapshot := begin(connection, position)) is None:
                 if time.monotonic() > deadline_s:
                     raise NotVisible(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from connectors.cli.terminal.arguments import Config, Json
+from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import columns, terminal
 
@@ -30,9 +30,8 @@ def check(config: Config, *, as_json: Json = False) -> None:
     Each failed check comes with the statement that mends it. Ends with 1 where a check failed; `run` refuses then.
     """
     from connectors.check import run_checks
-    from connectors.config import load_config
 
-    results = run_checks(load_config(config))
+    results = run_checks(configured(config))
     if as_json:
         typer.echo(json.dumps([asdict(result) for result in results], indent=2))
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.terminal.arguments import Config, Json
+from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ending, tell
 from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.tables import columns, terminal
@@ -32,10 +32,9 @@ def cut(
     as_json: Json = False,
 ) -> None:
     """Show the Delta version of each table in which all of them hold one position of the source. This starts Spark."""
-    from connectors.config import load_config
     from connectors.pipeline.lakes import consistent
 
-    settings = load_config(config)
+    settings = configured(config)
     with session(f"cut {settings.name}", settings.sink_paths) as spark:
         found = consistent(spark, settings, at=at)
     if as_json:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connectors.cli.terminal.arguments import Json
+from connectors.cli.terminal.arguments import Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import columns, terminal
 from historian.errors import ConfigError
@@ -58,11 +58,10 @@ def ddl(
     With --config it is a dry run of a migration: what each sink would do with each statement, and which table would stop
     and why. Ends with 1 where one would.
     """
-    from connectors.config import load_config
     from connectors.tracking.schema_file import applied, catalog_of, fresh_server, sql_text
     from historian.ddl.types.information_schema import server_form
 
-    settings = None if config is None else load_config(config)
+    settings = None if config is None else configured(config)
     kind = _flavor(flavor, settings)
     version = _version(server_version)
     start, context = fresh_server(kind, version, database)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
 from historian.errors import SourceError
@@ -117,10 +117,9 @@ def ddl_override(
 @contextmanager
 def held_tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
     """The connector's tracker, its lease held."""
-    from connectors.config import load_config
     from connectors.tracking.sources import make_tracker
 
-    settings = load_config(path)
+    settings = configured(path)
     store = open_recorded(settings)
     with closing(make_tracker(settings, store=store)) as tracker, store.lease(settings.name):
         yield settings, tracker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from historian.errors import ConfigError
 
@@ -34,10 +34,9 @@ def run(
     Ctrl-C ends it after the running batch. Start it again and it goes on where it was; nothing is written twice.
     Ends with 1 where a captured table stopped on the way; the others are complete.
     """
-    from connectors.config import load_config
     from connectors.pipeline.run import run as replicate
 
-    settings = load_config(config)
+    settings = configured(config)
     if once and until is not None:
         raise typer.BadParameter("give --once or --until, not both")
     if not settings.sinks:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from connectors.cli.terminal.arguments import Config, Json
+from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import columns, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
@@ -41,10 +41,9 @@ def status(
 
     Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped that the configuration takes in.
     """
-    from connectors.config import load_config
     from connectors.tracking.recorded import recorded_store
 
-    settings = load_config(config)
+    settings = configured(config)
     store = recorded_store(settings)
     with nullcontext() if store is None else closing(store):
         shown = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from connectors.cli.terminal.tables import terminal
 
@@ -86,13 +87,11 @@ def tail(
 
 
 def _config(sources: Sequence[Path], binlog: Sequence[Path], schema: Path | None) -> PipelineConfig:
-    from connectors.config import load_config
-
     if binlog:
         return _of_files([*binlog, *sources], schema)
     if len(sources) != 1:
         raise typer.BadParameter("give one CONFIG, or --binlog FILE...")
-    config = load_config(sources[0])
+    config = configured(sources[0])
     return config if schema is None else replace(config, source=replace(config.source, schema=schema))
 
 

@@ -14,7 +14,6 @@ from connectors.config.settings import (
     ServerSource,
     SinkConfig,
     SourceConfig,
-    Tls,
 )
 from connectors.config.values import ServerIds
 
@@ -29,7 +28,6 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "TableFilter",
-    "Tls",
     "load_config",
     "revision",
 ]

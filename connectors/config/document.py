@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
@@ -11,23 +12,15 @@ from connectors.config import settings, values
 from connectors.config.evolution import evolution_settings
 from connectors.config.filters import check_pattern
 from connectors.config.model import Bytes, Location, Model, parsed, schema_types
-from connectors.config.shards import refuse_shards, refuse_shared
 from connectors.config.sources import BinlogFilesDocument, ServerDocument
 from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument
 from connectors.config.type_options import TypesDocument
 from historian.globs import is_exact
 from historian.plans.evolution import EvolutionSettings
+from historian.plans.shards import IntoSettings, evolution_problems, group_problems
 from historian.values.policies import DEAD_LETTER, REASONS
 
-__all__ = [
-    "SINKS",
-    "ConsoleDocument",
-    "DeltaDocument",
-    "Document",
-    "HistoryDocument",
-    "ParquetDocument",
-    "RunDocument",
-]
+__all__ = ["SINKS", "ConsoleDocument", "DeltaDocument", "Document", "HistoryDocument", "ParquetDocument", "RunDocument"]
 
 
 def _trigger(text: str | int) -> float | str:
@@ -105,8 +98,8 @@ class DeltaDocument(TargetsDocument):
                 raise ValueError(
                     f"expected a changelog where mirror_every is set: deferred rows are applied from it{where}"
                 )
-            refuse_shards(pattern, keys)
-        refuse_shared({pattern: keys["into"] for pattern, keys in chosen.items() if keys.get("into")})
+            _refuse_shards(pattern, keys)
+        _refuse_shared({pattern: keys["into"] for pattern, keys in chosen.items() if keys.get("into")})
         if (self.path is None) == (not self.catalog):
             raise ValueError("expected path or catalog, one of the two")
         return self
@@ -245,3 +238,28 @@ class Document(Model):
             run=self.run.plain(),
             types=self.types.plain(),
         )
+
+
+def _refuse_shards(glob: str, chosen: Mapping[str, Any]) -> None:
+    """Raises ValueError where what is *chosen* of tables that match *glob* makes them no one table."""
+    into = chosen.get("into")
+    if into is None:
+        return
+    problems = [*group_problems(glob, into), *evolution_problems(chosen["evolution"])]
+    if chosen.get("key"):
+        problems.append(f"expected no key of their own, where into is set @ $.key (got {', '.join(chosen['key'])})")
+    if chosen.get("keyless") == "rows":
+        problems.append("expected changelog, where into is set @ $.keyless (got rows)")
+    for problem in problems:
+        expected, _, place = problem.partition(" @ $.")
+        key, _, got = place.partition(" ")
+        raise ValueError(f"{key}: {expected} {got} (of tables {glob})")
+
+
+def _refuse_shared(chosen: Mapping[str, IntoSettings]) -> None:
+    """Raises ValueError where two globs name one table for what they match."""
+    globs: dict[str, str] = {}
+    for glob, (name, _) in chosen.items():
+        other = globs.setdefault(name, glob)
+        if other != glob:
+            raise ValueError(f"into.name: expected another table than that of {other}, not {name} (of tables {glob})")

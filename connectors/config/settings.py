@@ -9,6 +9,7 @@ from typing import Any
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
+from connectors.readers.binlog.transport.connection import TlsSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
@@ -20,23 +21,7 @@ __all__ = [
     "ServerSource",
     "SinkConfig",
     "SourceConfig",
-    "Tls",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """How a connection is protected.
-
-    Attributes:
-        mode: disabled, preferred (where the server offers it), required, verify_ca, or verify_identity (the name too).
-        ca, cert, key: PEM files.
-    """
-
-    mode: str = "preferred"
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +60,7 @@ class ServerSource:
     port: int = 3306
     user: str
     password: str = field(default="", repr=False)
-    tls: Tls = Tls()
+    tls: TlsSettings = field(default_factory=TlsSettings)
     server_ids: ServerIds
     tables: TableFilter = EVERY_TABLE
     start: str = "earliest"

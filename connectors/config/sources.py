@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, model_val
 from connectors.config import settings, values
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Bytes, ExistingPath, Model, parsed, schema_types
+from connectors.readers.binlog.transport.connection import TlsSettings
 from historian.errors import PositionError
 from historian.history.online_schema_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
@@ -104,9 +105,10 @@ class TlsDocument(Model):
             raise ValueError("cert and key are given together or not at all")
         return self
 
-    def plain(self) -> settings.Tls:
+    def plain(self) -> TlsSettings:
         """The plain value."""
-        return settings.Tls(mode=self.mode, ca=self.ca, cert=self.cert, key=self.key)
+        ca, cert, key = (None if path is None else str(path) for path in (self.ca, self.cert, self.key))
+        return TlsSettings(mode=self.mode, ca=ca, cert=cert, key=key)
 
 
 class BackfillDocument(Model):

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema, model_validator
 
 from connectors.config import values
-from connectors.config.compaction import CompactDocument, compaction_of
 from connectors.config.evolution import EvolutionDocument, EvolutionText, evolution_settings
-from connectors.config.model import Model
+from connectors.config.model import Bytes, Model
 from historian.secret import Secret
 
 __all__ = [
     "NOT_ONE_EACH",
+    "CompactDocument",
     "ExcludeDocument",
     "HashDocument",
     "IntoDocument",
@@ -74,6 +74,21 @@ def properties(chosen: _Properties) -> tuple[tuple[str, str | None], ...]:
     return tuple(
         (name, str(value).lower() if isinstance(value, bool | int) else value) for name, value in chosen.items()
     )
+
+
+class CompactDocument(Model):
+    """When small files are joined."""
+
+    files: int = Field(default=50, ge=2, description="From how many small files on they are joined.")
+    target: Bytes = Field(default=128_000_000, description="Size of the joined files, such as `128 MB`.")
+
+
+def _compaction_of(chosen: object) -> tuple[int, int] | None:
+    """So many files, and of what size in bytes, of a document or its keys; None: small files stay."""
+    if chosen is None:
+        return None
+    document = CompactDocument.model_validate(chosen)
+    return document.files, document.target
 
 
 class TargetsDocument(Model):
@@ -138,7 +153,7 @@ class TargetsDocument(Model):
             "key": tuple,
             "changelog_columns": tuple,
             "evolution": evolution_settings,
-            "compact": compaction_of,
+            "compact": _compaction_of,
         }
         names = {"mirror_every": "mirror_every_us"}
         return tuple(

@@ -228,7 +228,8 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._report = report
-        self._rows = SourceRows(config.source, tracker, sinks)
+        # What one of several sinks has stopped goes on in the others.
+        self._rows = SourceRows(config.source, tracker, sinks[0].repairable if len(sinks) == 1 else dict)
 
     @classmethod
     @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -17,18 +17,19 @@ from historian.plans.plans import Plan
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
     from connectors.tracking.tracker import Tracker
-    from sinks.contract.base import Sink
 
 __all__ = ["SourceRows"]
 
 
 class SourceRows:
-    """Rows of a run's source that do not come from its log."""
+    """Rows of a run's source that do not come from its log; *stopped_by_sink* as :meth:`sinks.contract.base.Sink.repairable`."""
 
-    def __init__(self, source: SourceConfig, tracker: Tracker, sinks: Sequence[Sink]) -> None:
+    def __init__(
+        self, source: SourceConfig, tracker: Tracker, stopped_by_sink: Callable[[], Mapping[int, int]]
+    ) -> None:
         self._source = source
         self._tracker = tracker
-        self._sinks = sinks
+        self._stopped_by_sink = stopped_by_sink
         self._tried: set[tuple[int, str]] = set()
 
     def copied(self, plan: Plan) -> Iterator[Chunk]:
@@ -53,9 +54,7 @@ class SourceRows:
         if tracker.copier is None or not isinstance(self._source, ServerSource):
             return None
         quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
-        stopped = (
-            {i: ("", behind) for i, behind in self._sinks[0].repairable().items()} if len(self._sinks) == 1 else {}
-        )
+        stopped = {i: ("", behind) for i, behind in self._stopped_by_sink().items()}
         for table_id, (reason, behind) in {**stopped, **quarantined}.items():
             if (table_id, reason) in self._tried:
                 continue

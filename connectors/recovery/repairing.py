@@ -13,8 +13,7 @@ from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import whole_table
 from connectors.backfill.spool import Spool
 from historian.errors import SourceError
-from historian.plans.copies import TableCopy
-from historian.plans.plans import Plan, PlannedTable, Quarantine
+from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
 from historian.plans.segments import resumed_table
 
 if TYPE_CHECKING:

@@ -104,11 +104,13 @@ def json_texts(chunk: Chunk, at: int, column: Column) -> list[str]:
 
 def _texts_of(kind: pa.DataType, column: Column) -> _Texts | None:
     if pa.types.is_string(kind):
-        return _strings
+        return lambda values: list(map(encode_basestring, values.to_pylist()))
     if pa.types.is_binary(kind):
-        return _bits if column.type.name == "bit" else _base64
+        if column.type.name == "bit":
+            return lambda values: [str(int.from_bytes(value, "big")) for value in values.to_pylist()]
+        return _base64
     if pa.types.is_boolean(kind):
-        return _booleans
+        return lambda values: ["1" if value else "0" for value in values.to_pylist()]
     if pa.types.is_floating(kind):
         return _floats
     if pa.types.is_integer(kind):
@@ -135,22 +137,10 @@ def _floats(values: pa.Array) -> list[str]:
     return texts
 
 
-def _strings(values: pa.Array) -> list[str]:
-    return list(map(encode_basestring, values.to_pylist()))
-
-
 def _decimals(values: pa.Array) -> list[str]:
     if values.type.scale <= _PLAIN_SCALE:
         return [f'"{text}"' for text in values.cast(pa.string()).to_pylist()]
     return [f'"{value:f}"' for value in values.to_pylist()]
-
-
-def _booleans(values: pa.Array) -> list[str]:
-    return ["1" if value else "0" for value in values.to_pylist()]
-
-
-def _bits(values: pa.Array) -> list[str]:
-    return [str(int.from_bytes(value, "big")) for value in values.to_pylist()]
 
 
 def _base64(values: pa.Array) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, Tls, revision
+from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, revision
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.server_reader import BinlogServerReader
-from connectors.readers.binlog.transport.connection import ServerAddress, TlsSettings
+from connectors.readers.binlog.transport.connection import ServerAddress
 from connectors.tracking.tracker import Tracker
 from historian.store import Store
 
@@ -37,7 +37,7 @@ def server_address(source: ServerSource) -> ServerAddress:
         port=source.port,
         user=source.user,
         password=source.password,
-        tls=_tls(source.tls),
+        tls=source.tls,
         server_ids=(source.server_ids.first, source.server_ids.last),
     )
 
@@ -70,11 +70,6 @@ def make_tracker(
         accept_cascades=source.accept_cascades if isinstance(source, ServerSource) else (),
         **settings,
     )
-
-
-def _tls(tls: Tls) -> TlsSettings:
-    ca, cert, key = (None if path is None else str(path) for path in (tls.ca, tls.cert, tls.key))
-    return TlsSettings(mode=tls.mode, ca=ca, cert=cert, key=key)
 
 
 def _capture(source: ServerSource) -> Capture:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from historian.changelog.missing_columns import carry_missing
 from historian.changelog.operations import CHUNK_COLUMNS, physical_name
 from historian.errors import ValueUnrepresentable
-from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, Column, ColumnType, Snapshot
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, Column, ColumnType, Snapshot
 from historian.values.arrow_types import MAX_DECIMAL_DIGITS, arrow_type
 from historian.values.texts import initial_scalar
 
@@ -16,8 +16,8 @@ __all__ = ["project"]
 
 _SYSTEM = [field.name for field in CHUNK_COLUMNS]
 
-_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json"})
+_NUMBERS = frozenset({*INTEGER_TYPES, "decimal", "float", "double"})
+_TEXTS = frozenset({*TEXT_TYPES, "enum", "set", "json"})
 _SHAPES = frozenset((*GEOMETRIES, "geometrycollection"))
 
 

@@ -199,11 +199,6 @@ class History:
         """All versions of a table under all its names, oldest first."""
         return tuple(self._index.chain(table_id))
 
-    def versions_since(self, table_id: int, number: int) -> tuple[Version, ...]:
-        """What became of a table after the version that a reader planned with; empty: it is still in force."""
-        chain = self._index.chain(table_id)
-        return tuple(chain.at(later) for later in chain.numbers if later > number)
-
     def versions_by(self, number: int) -> tuple[Version, ...]:
         """The versions that the entry of that number made."""
         return self._index.made_by(number)

@@ -3,7 +3,6 @@
 Reading and writing by a plan do not belong here.
 """
 
-from historian.plans.copies import TableCopy
 from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
 from historian.plans.key_ranges import Key, KeyRange, KeyValue
 from historian.plans.plans import (
@@ -15,6 +14,7 @@ from historian.plans.plans import (
     PreparedTable,
     Quarantine,
     RolledBack,
+    TableCopy,
     version_in,
 )
 from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts, stopped_table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from historian.errors import PlanOutdated
 from historian.names import TableName
-from historian.plans.copies import TableCopy
+from historian.plans.key_ranges import Key
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.edits import Edit
@@ -22,6 +22,7 @@ __all__ = [
     "PreparedTable",
     "Quarantine",
     "RolledBack",
+    "TableCopy",
     "version_in",
 ]
 
@@ -126,6 +127,30 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableCopy:
+    """What a plan copies of a table, as of the plan's end, behind what plans before it copied.
+
+    Attributes:
+        key: ids of the columns in whose order it is copied; (): all in one go.
+        behind: rows with keys up to here were copied before the plan; None: none were.
+        upto: those up to here are copied with the plan, or before it; None: none are yet.
+        is_done: all rows are copied with the plan.
+        rows: how many are copied with the plan.
+        repairs: why targets are compared with all rows of the table as of the plan's end, and given what differs. "": they hold
+            none of what is copied. With a repair all rows are copied with the plan, and none of its log goes on.
+        clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
+    """
+
+    key: tuple[int, ...] = ()
+    behind: Key | None = None
+    upto: Key | None = None
+    is_done: bool = False
+    rows: int = 0
+    repairs: str = ""
+    clears: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
     """One captured table's part in a plan. ``versions`` in log order, at least one; only the first may lack a place.
 
@@ -188,8 +213,7 @@ def version_in(tables: Iterable[PlannedTable], table_id: int, number: int) -> Pl
     """The version of that number that a plan holds for a table: a reader compares, and needs no lock on the schema.
 
     Raises:
-        PlanOutdated: the plan holds other versions; a new plan holds this one, if the history does
-            (:meth:`historian.history.history.History.versions_since`).
+        PlanOutdated: the plan holds other versions; a new plan holds this one, if the history does.
     """
     planned = [version for table in tables if table.table_id == table_id for version in table.versions]
     for version in planned:

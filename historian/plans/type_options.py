@@ -15,7 +15,7 @@ from historian.names import TableName
 from historian.plans.plans import Plan
 from historian.schema.edits import AddColumn, ChangeAttributes, ChangeType, CreateTable, Edit
 from historian.schema.gaps import ResumeTable
-from historian.schema.snapshots import Column, ColumnType, Snapshot
+from historian.schema.snapshots import TEXT_TYPES, Column, ColumnType, Snapshot
 from historian.values.policies import POLICIES, REASONS, is_possible
 
 __all__ = ["NO_TYPE_OPTIONS", "TYPE_OPTIONS", "TypeOptions", "TypeRule", "planned_type_options", "type_options_of"]
@@ -32,12 +32,11 @@ TYPE_OPTIONS: Mapping[str, Mapping[str, str]] = {
 """A choice's name to its values, the default one first, and the word of each in a form; a shape's stands first in it."""
 
 _DATES = frozenset(("date", "datetime", "timestamp"))
-_TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"))
 _BYTES = frozenset(("varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 _Formed = Callable[[int, ColumnType], ColumnType]
 _TYPE_OPTIONS_OF = {
     **dict.fromkeys(_DATES, ("zero_dates",)),
-    **dict.fromkeys(_TEXTS, ("invalid_text", "invalid_compressed")),
+    **dict.fromkeys(TEXT_TYPES, ("invalid_text", "invalid_compressed")),
     **dict.fromkeys(_BYTES, ("invalid_compressed",)),
     **dict.fromkeys(("enum", "set"), ("invalid_member",)),
     "char": ("invalid_text",),

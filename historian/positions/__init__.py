@@ -7,10 +7,8 @@ Open to other rooms: ``places``.
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
-from historian.positions.log import Gtids, LogPosition, missing_from, parse_gtids
+from historian.positions.log import Gtids, LogPosition, PreparedXa, TemporaryTable, missing_from, parse_gtids
 from historian.positions.mariadb import MariadbGtids
-from historian.positions.prepared import PreparedXa
-from historian.positions.temporary import TemporaryTable
 from historian.positions.written import parse_position
 
 __all__ = [

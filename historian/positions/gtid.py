@@ -145,10 +145,6 @@ class GtidSet:
         left = ((source, _subtract(ranges, other._by_source.get(source, ()))) for source, ranges in self.sources)
         return GtidSet(tuple((source, ranges) for source, ranges in left if ranges))
 
-    def intersect(self, other: GtidSet) -> GtidSet:
-        """The transactions of both sets."""
-        return self.subtract(self.subtract(other))
-
 
 def _canonical(uuid: str) -> str:
     digits = uuid.strip("{}").replace("-", "").lower()

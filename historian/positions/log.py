@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from historian.errors import PositionError
+from historian.names import TableName
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
 from historian.positions.mariadb import MariadbGtids
-from historian.positions.prepared import PreparedXa
-from historian.positions.temporary import TemporaryTable
 
-__all__ = ["Gtids", "LogPosition", "missing_from", "parse_gtids"]
+__all__ = ["Gtids", "LogPosition", "PreparedXa", "TemporaryTable", "missing_from", "parse_gtids"]
 
 Gtids = GtidSet | MariadbGtids
 
@@ -47,6 +46,49 @@ class _Parsed:
     __slots__ = ("_gtid_set",)
 
     _gtid_set: Gtids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryTable:
+    """A name that means a temporary table to one session.
+
+    Attributes:
+        session: the server's id in the high 32 bits, the thread's in the low ones.
+        name: hides the real table of that name.
+        doubtful: the log has no CREATE of it: what was marked as use of a temporary table was taken as done to the real one.
+    """
+
+    session: int
+    name: TableName
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedXa:
+    """Where the rows of a prepared XA transaction stand in a log; they count when its XA COMMIT comes.
+
+    Attributes:
+        xid: as the log writes it, ``X'6162',X'',1``; it names one prepared transaction of a server at a time.
+        gtid: of the transaction that ends with the PREPARE; "" where it has none.
+        file, offset: of its first event; ``server``: whose file it is, as in positions.
+        after: GTIDs of a log prefix from a little before it, from where another server finds it.
+        tables: that have rows in it.
+        rolled_back: first and last ordinal of events in it whose rows were taken back by ROLLBACK TO a savepoint.
+        version: number of the last timeline entry before it; 0: not known yet.
+    """
+
+    xid: str
+    gtid: str
+    file: str
+    offset: int
+    server: str = ""
+    after: str = ""
+    tables: tuple[TableName, ...] = ()
+    rolled_back: tuple[tuple[int, int], ...] = ()
+    version: int = 0
+
+    def __str__(self) -> str:
+        return f"XA {self.xid}, prepared at {self.gtid or f'{self.file}:{self.offset}'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

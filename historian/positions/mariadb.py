@@ -79,17 +79,6 @@ class MariadbGtids:
                 latest[gtid[0]] = gtid
         return MariadbGtids(tuple(latest[domain] for domain in sorted(latest)))
 
-    def intersect(self, other: MariadbGtids) -> MariadbGtids:
-        """The earlier GTID of each domain that both positions know."""
-        return MariadbGtids(tuple(min(gtid, mine, key=_sequence) for gtid in other.last for mine in self._of(gtid[0])))
-
     def subtract(self, other: MariadbGtids) -> MariadbGtids:
         """The last GTID of each domain in which this position lies beyond *other*; empty where *other* covers it."""
         return MariadbGtids(tuple(gtid for gtid in self.last if gtid[2] > other.sequence(gtid[0])))
-
-    def _of(self, domain: int) -> tuple[tuple[int, int, int], ...]:
-        return tuple(gtid for gtid in self.last if gtid[0] == domain)
-
-
-def _sequence(gtid: tuple[int, int, int]) -> int:
-    return gtid[2]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from historian.names import TableName
+from historian.names import TableName, quoted
 
 __all__ = ["is_merge", "merge_reason", "merged_tables"]
 
@@ -22,7 +22,7 @@ def merge_reason(tables: Iterable[TableName]) -> str:
     >>> merge_reason([TableName("shop", "orders_2025")])
     'it is a MERGE table, whose rows are those of `shop`.`orders_2025`'
     """
-    return _BEGIN + (", ".join(f"{_quoted(table.database)}.{_quoted(table.table)}" for table in tables) or "no table")
+    return _BEGIN + (", ".join(f"{quoted(table.database)}.{quoted(table.table)}" for table in tables) or "no table")
 
 
 def is_merge(reason: str | None) -> bool:
@@ -34,7 +34,3 @@ def merged_tables(reason: str | None) -> tuple[TableName, ...]:
     """The tables whose rows a MERGE table has, by the reason that tells it; () of others."""
     found = _NAME.findall(reason) if reason is not None and is_merge(reason) else ()
     return tuple(TableName(*(name.replace("``", "`") for name in names)) for names in found)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -18,9 +18,11 @@ __all__ = [
     "BYTE_TYPES",
     "FUNCTION",
     "GEOMETRIES",
+    "INTEGER_TYPES",
     "NO_ROWS",
     "NO_TABLES",
     "SEQUENCE",
+    "TEXT_TYPES",
     "TRIGGER",
     "VIEW",
     "Catalog",
@@ -52,6 +54,12 @@ NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION))
 
 BYTE_TYPES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 """Names of types whose values are bytes."""
+
+TEXT_TYPES = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
+"""Names of types whose values are any text."""
+
+INTEGER_TYPES = ("tinyint", "smallint", "mediumint", "int", "bigint")
+"""Names of types whose values are integers, by size."""
 
 GEOMETRIES = (
     "geometry",

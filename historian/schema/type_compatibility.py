@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 
-from historian.schema.snapshots import GEOMETRIES, Column, ColumnType
+from historian.schema.snapshots import GEOMETRIES, TEXT_TYPES, Column, ColumnType
 
 __all__ = ["is_compatible", "resembles", "retyped"]
 
@@ -133,8 +133,7 @@ def _floats(old: ColumnType, new: ColumnType) -> bool | None:
 
 def _texts(old: ColumnType, new: ColumnType) -> bool | None:
     """CHAR, VARCHAR and TEXTs: the longest old value fits. To CHAR only from CHAR, since CHAR drops trailing blanks."""
-    kinds = {"char", "varchar", *_TEXT_BYTES}
-    if old.name not in kinds or new.name not in kinds:
+    if old.name not in TEXT_TYPES or new.name not in TEXT_TYPES:
         return None
     if (new.name == "char" and old.name != "char") or not _charset_holds(old.charset, new.charset):
         return False

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from historian.errors import ValueUnrepresentable
-from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, ColumnType
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, TEXT_TYPES, ColumnType
 
 __all__ = ["MAX_DECIMAL_DIGITS", "arrow_type", "is_readable"]
 
@@ -43,8 +43,7 @@ _ARROW: dict[str, Callable[[ColumnType], pa.DataType]] = {
     "timestamp": _always(pa.timestamp("us", tz="UTC")),
     "time": _always(pa.int64()),
     "year": _always(pa.int16()),
-    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _always(pa.string())),
-    **dict.fromkeys(("enum", "set", "json", "uuid", "inet4", "inet6"), _always(pa.string())),
+    **dict.fromkeys((*TEXT_TYPES, "enum", "set", "json", "uuid", "inet4", "inet6"), _always(pa.string())),
     **dict.fromkeys(BYTE_TYPES, _always(pa.binary())),
     **dict.fromkeys((*GEOMETRIES, "geometrycollection", "vector"), _always(pa.binary())),
 }

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from historian.ddl.types.defaults import implied_value
 from historian.errors import ValueUnrepresentable
-from historian.schema.snapshots import BYTE_TYPES, Column, ColumnType
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, Column, ColumnType
 from historian.values.arrow_types import MAX_DECIMAL_DIGITS, arrow_type
 from historian.values.policies import FAIL, policy_of
 
@@ -129,14 +129,6 @@ def inet6_text(packed: bytes) -> str:
     return f"{':'.join(texts[:start])}::{':'.join(texts[start + length :])}"
 
 
-def _integer(text: str, _: ColumnType) -> int:
-    return int(text)
-
-
-def _unsigned_or_signed(text: str, kind: ColumnType) -> int | Decimal:
-    return Decimal(int(text)) if kind.unsigned else int(text)
-
-
 def _int64(text: str, kind: ColumnType) -> int | None:
     number = int(text)
     return None if number >= 1 << 63 and policy_of(kind, "int64_overflow") != FAIL else number
@@ -156,10 +148,6 @@ def _byte_text(text: str, kind: ColumnType) -> bytes:
 def _decimal(text: str, kind: ColumnType) -> Decimal | str:
     value = Decimal(text)
     return text if (kind.precision or 10) > MAX_DECIMAL_DIGITS else value
-
-
-def _float(text: str, _: ColumnType) -> float:
-    return float(text)
 
 
 def _bit(text: str, kind: ColumnType) -> bool | bytes:
@@ -228,37 +216,20 @@ def _text(text: str, _: ColumnType) -> str:
     return text
 
 
-def _uuid(text: str, _: ColumnType) -> str:
-    return str(uuid.UUID(text))
-
-
-def _inet4(text: str, _: ColumnType) -> str:
-    return str(ipaddress.IPv4Address(text))
-
-
-def _inet6(text: str, _: ColumnType) -> str:
-    return inet6_text(ipaddress.IPv6Address(text).packed)
-
-
 _READ: dict[str, Callable[[str, ColumnType], Value]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "year"), _integer),
-    "bigint": _unsigned_or_signed,
+    **dict.fromkeys((*INTEGER_TYPES, "year"), lambda text, _: int(text)),
+    "bigint": lambda text, kind: Decimal(int(text)) if kind.unsigned else int(text),
     "decimal": _decimal,
-    "float": _float,
-    "double": _float,
+    **dict.fromkeys(("float", "double"), lambda text, _: float(text)),
     "bit": _bit,
     "date": _date,
     "datetime": _datetime,
     "timestamp": _datetime,
     "time": _time,
-    **dict.fromkeys(BYTE_TYPES, _binary),
-    **dict.fromkeys(
-        ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"), _binary
-    ),
-    **dict.fromkeys(("geomcollection", "geometrycollection", "vector"), _binary),
-    "uuid": _uuid,
-    "inet4": _inet4,
-    "inet6": _inet6,
+    **dict.fromkeys((*BYTE_TYPES, *GEOMETRIES, "geometrycollection", "vector"), _binary),
+    "uuid": lambda text, _: str(uuid.UUID(text)),
+    "inet4": lambda text, _: str(ipaddress.IPv4Address(text)),
+    "inet6": lambda text, _: inet6_text(ipaddress.IPv6Address(text).packed),
 }
 _READ_SHAPES: dict[str, Callable[[str, ColumnType], Value]] = {
     "int64": _int64,

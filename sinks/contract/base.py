@@ -67,10 +67,14 @@ class DryRun(Protocol):
 
 
 class Sink(Protocol):
-    """A place that plans are written to, exactly once each. One connector writes to it."""
+    """A place that plans are written to, exactly once each. One connector writes to it.
+
+    What is answered here is the answer of a sink that keeps nothing and never stops a table.
+    """
 
     def recover(self) -> RecoveredStore | None:
         """What is held of an earlier run; None where nothing is. Reads only. Retryable."""
+        return None
 
     def open(self, connector: str) -> int | None:
         """Claims the targets for *connector* and returns the last plan that *every* target of this sink holds (0: none).
@@ -101,21 +105,26 @@ class Sink(Protocol):
         UTC microseconds. A plan without any log, which names them, makes them all do so. Of the opened sink, as of its last
         plan. Cheap; reads nothing.
         """
+        return {}
 
     def held(self) -> int | None:
         """The last plan that every target is known to hold, 0: none; may be called without :meth:`open`. Reads only.
 
         None: the sink keeps nothing.
         """
+        return None
 
     def repairable(self) -> Mapping[int, int]:
         """Tables that the opened sink has stopped and that go on once they are compared with all rows of the source.
 
         Ids, with the last plan before that in which each stopped. Cheap; reads nothing.
         """
+        return {}
 
     def stopped(self) -> Mapping[str, str]:
         """Tables that the opened sink has stopped by itself, and why. Cheap; reads nothing."""
+        return {}
 
     def status(self) -> Sequence[TargetStatus]:
         """Where each target stands. Reads only."""
+        return ()

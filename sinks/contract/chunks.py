@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from historian.changelog.chunks import Chunk, dead_letters, operations
 from historian.changelog.missing_columns import lacking
 
-__all__ = ["SMALL_BYTES", "ChunkHead", "Chunks", "are_small", "head_of"]
+__all__ = ["SMALL_BYTES", "ChunkHead", "Chunks", "head_of"]
 
 SMALL_BYTES = 32 << 20
 """A plan up to this size is one task's: one file a table."""
@@ -49,6 +49,7 @@ class Chunks(Protocol):
     @property
     def is_small(self) -> bool:
         """Whether one task gets all chunks (:data:`SMALL_BYTES`)."""
+        return sum(head.size_bytes for head in self.heads) <= SMALL_BYTES
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """What *task* gives, called for parts of the chunks side by side; chunks that say why a table stopped are left out.
@@ -58,11 +59,6 @@ class Chunks(Protocol):
                 a failure.
             by_table: a table's chunks go to one task, one table's behind another's, in order of sequence; else they come in any order.
         """
-
-
-def are_small(heads: Iterable[ChunkHead]) -> bool:
-    """Whether chunks with these heads are one task's."""
-    return sum(head.size_bytes for head in heads) <= SMALL_BYTES
 
 
 def head_of(chunk: Chunk) -> ChunkHead:

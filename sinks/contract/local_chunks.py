@@ -15,7 +15,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 
 from historian.changelog.chunks import Chunk, ipc_stream
-from sinks.contract.chunks import ChunkHead, are_small, head_of
+from sinks.contract.chunks import ChunkHead, Chunks, head_of
 from sinks.contract.storage import writing
 
 __all__ = ["MEMORY_BYTES", "LocalChunks"]
@@ -28,8 +28,8 @@ _Given = TypeVar("_Given")
 _Held = tuple[ChunkHead, Callable[[], Chunk]]
 
 
-class LocalChunks:
-    """Chunks in memory and in a file of their own; implements :class:`sinks.contract.chunks.Chunks`. Close it at the end.
+class LocalChunks(Chunks):
+    """Chunks in memory and in a file of their own. Close it at the end.
 
     Args:
         threads: that work side by side; kernels and Parquet's encoders leave the interpreter to others.
@@ -58,11 +58,6 @@ class LocalChunks:
     def heads(self) -> tuple[ChunkHead, ...]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         return tuple(head for head, _ in self._held)
-
-    @property
-    def is_small(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return are_small(self.heads)
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""

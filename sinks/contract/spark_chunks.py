@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from historian.changelog.chunks import Chunk, chunks_of
-from sinks.contract.chunks import ChunkHead, are_small
+from sinks.contract.chunks import ChunkHead, Chunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,8 +20,8 @@ _Result = TypeVar("_Result")
 _RESULT = "result binary"
 
 
-class SparkChunks:
-    """Chunks as :data:`historian.changelog.chunks.CHUNK_STREAM`; implements :class:`sinks.contract.chunks.Chunks`.
+class SparkChunks(Chunks):
+    """Chunks as :data:`historian.changelog.chunks.CHUNK_STREAM`.
 
     Args:
         frame: persisted by the caller, since it is gone through more than once.
@@ -47,11 +47,6 @@ class SparkChunks:
             heads = (ChunkHead(**{**row.asDict(), "missing": tuple(row.missing)}) for row in told)
             self._heads = tuple(sorted(heads, key=lambda head: head.sequence))
         return self._heads
-
-    @property
-    def is_small(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return are_small(self.heads)
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""

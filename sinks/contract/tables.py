@@ -245,7 +245,7 @@ def _behind_gap(location: TableLocation, version: PlannedVersion, plan: Plan) ->
                 if location.mirror and location.history
                 else "stands as it was; it lacks"
             )
-            changed = f"behind {since} and up to {_where(version)}: {edit.reason}. {_NEXT}"
+            changed = f"behind {since} and up to {version.place or ''}: {edit.reason}. {_NEXT}"
             return replace(
                 location,
                 mirror="",
@@ -264,10 +264,6 @@ _FILLED = "Next: `historian replay --table {name} --from {end}`, or a later posi
 
 def _both(kinds: Sequence[str]) -> str:
     return " and ".join(kinds)
-
-
-def _where(version: PlannedVersion) -> str:
-    return str(version.place or "")
 
 
 def _newcomer(locations: Mapping[int, TableLocation], snapshot: Snapshot, plan: int, sink: SinkNames) -> TableLocation:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from historian import codec
 from historian.changelog.chunks import Chunk
-from historian.changelog.folding import BAG_COUNT, fold_bag, net_changes
+from historian.changelog.folding import BAG_COUNT, fold_bag, net_changes, summed_bags
 from historian.changelog.missing_columns import ABSENT, MISSING_COLUMNS, NAMES_TYPE, WHOLE_IMAGES
 from historian.changelog.operations import SYSTEM_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
@@ -30,10 +30,9 @@ from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import arrow_type
 from sinks.contract.chunks import Chunks
 from sinks.contract.storage import located, reading, writing
-from sinks.parquet.encodings import changelog_writer
 from sinks.rows.shapes import changelog_rows
 
-__all__ = ["Retraction", "Work", "write_chunks", "write_retractions"]
+__all__ = ["Retraction", "Work", "changelog_writer", "write_chunks", "write_retractions"]
 
 _SNAPSHOT = b"historian.snapshot"
 _UTC_US = pa.timestamp("us", tz="UTC")
@@ -239,17 +238,13 @@ class _Bag:
     def add(self, rows: pa.RecordBatch) -> None:
         _refuse_absent(rows)
         news = fold_bag(rows, self._names)
-        self._counts = news if self._counts is None else self._summed(pa.concat_tables([self._counts, news]))
+        self._counts = news if self._counts is None else summed_bags(pa.concat_tables([self._counts, news]))
 
     def rows(self, names: list[str], schema: pa.Schema) -> pa.Table:
         if self._counts is None:
             return schema.empty_table().select(names)
         counts = np.maximum(self._counts.column(BAG_COUNT).to_numpy(), 0)
         return self._counts.select(names).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
-
-    def _summed(self, counts: pa.Table) -> pa.Table:
-        summed = counts.group_by(self._names, use_threads=False).aggregate([(BAG_COUNT, "sum")])
-        return pa.table([*summed.select(self._names).columns, summed.column(f"{BAG_COUNT}_sum")], schema=counts.schema)
 
 
 def _refuse_absent(rows: pa.RecordBatch | pa.Table) -> None:
@@ -277,3 +272,15 @@ def _physical(snapshot: Snapshot, missing: Sequence[str] = ()) -> pa.Schema:
     schema = _schema(snapshot, missing)
     names = [*SYSTEM_COLUMNS, *missing, *(physical_name(column.id) for column in snapshot.columns)]
     return pa.schema([pa.field(name, field.type) for name, field in zip(names, schema, strict=True)])
+
+
+def changelog_writer(stream: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of changelog rows: ``offset`` delta-packed, all else in dictionaries."""
+    return pq.ParquetWriter(
+        stream,
+        schema,
+        compression="zstd",
+        use_dictionary=[field.name for field in schema if field.name != "offset"],
+        column_encoding={"offset": "DELTA_BINARY_PACKED"},
+        store_decimal_as_integer=True,
+    )

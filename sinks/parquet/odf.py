@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from historian.errors import SinkError
 from sinks.contract.storage import located, writing
-from sinks.parquet.encodings import changelog_writer
+from sinks.parquet.files import changelog_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,7 @@ from historian.changelog.operations import RESERVED_COLUMNS
 from historian.errors import ChainBroken, SinkError, TableStopped, ValueUnrepresentable
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan, PlannedTable
-from sinks.contract.base import RecoveredStore, TargetStatus
+from sinks.contract.base import RecoveredStore, Sink, TargetStatus
 from sinks.contract.chain import check_connector, check_follows
 from sinks.contract.chunks import Chunks
 from sinks.contract.held_plans import ChangelogEnd, HeldPlan
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["ParquetSink"]
 
 
-class ParquetSink:
-    """Writes changelogs as Parquet files; implements :class:`sinks.contract.base.Sink`.
+class ParquetSink(Sink):
+    """Writes changelogs as Parquet files.
 
     Files have their names from offsets, and a plan counts once its ledger file is there: what a run that failed has
     left is replaced by the same rows. Readers that want whole plans only read rows before the ledger's offsets.
@@ -98,14 +98,6 @@ class ParquetSink:
             logs=writing.logs,
         )
         self._ledger.append(self._held)
-
-    def repairable(self) -> Mapping[int, int]:
-        """See :class:`sinks.contract.base.Sink`."""
-        return {}
-
-    def due_us(self) -> Mapping[int, int]:
-        """See :class:`sinks.contract.base.Sink`."""
-        return {}
 
     def held(self) -> int:
         """See :class:`sinks.contract.base.Sink`."""

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.errors import ValueUnrepresentable
-from historian.schema.snapshots import Column, ColumnType
+from historian.schema.snapshots import INTEGER_TYPES, TEXT_TYPES, Column, ColumnType
 from historian.values.arrow_types import arrow_type
 from historian.values.texts import initial_scalar
 from sinks.shaping.rules import Action
 
 __all__ = ["shaped_column", "shaped_values", "why_not"]
 
-_TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json"))
-_NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal"))
+_TEXTS = frozenset((*TEXT_TYPES, "enum", "set", "json"))
+_NUMBERS = frozenset((*INTEGER_TYPES, "decimal"))
 _DIGEST = ColumnType(name="varchar", length=64, charset="ascii", collation="ascii_bin")
 
 

@@ -129,7 +129,11 @@ def _typed(names: Mapping[str, str]) -> _Batches:
 def _shaped(written: Snapshot, shape: TableShape) -> _Batches:
     def shaped(chunk: bytes, parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         values = pa.Table.from_batches(parts).drop_columns([_CHUNK])
-        for one in _some(shaped_chunk(next(chunks_of(_unpacked(chunk))), written, shape, _evaluated(values, shape))):
+        for one in _some(
+            shaped_chunk(
+                next(chunks_of(pa.ipc.open_stream(chunk).read_next_batch())), written, shape, _evaluated(values, shape)
+            )
+        ):
             yield chunk_row(one)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -155,7 +159,3 @@ def _packed(row: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, row.schema) as writer:
         writer.write_batch(row)
     return bytes(sink.getvalue())
-
-
-def _unpacked(data: bytes) -> pa.RecordBatch:
-    return pa.ipc.open_stream(data).read_next_batch()

@@ -100,7 +100,8 @@ class Shaper:
         if first and seen.problems:
             raise ConfigError("a sink's tables do not fit what is said of their columns", problems=seen.problems)
         # Of a table that does not go on not even a dead letter is to be written.
-        hidden = {t.table_id for t in plan.tables if _has_rules(locations.get(t.table_id))} - set(seen.shapes)
+        ruled = {table_id for table_id, location in locations.items() if location.columns}
+        hidden = {table.table_id for table in plan.tables if table.table_id in ruled} - set(seen.shapes)
         if self._spark is None or not (seen.shapes or hidden):
             return Shaped(plan=plan, source=plan, chunks=chunks, stops=seen.stops, release=lambda: None)
         written = {
@@ -178,10 +179,6 @@ class Shaper:
                         )
                         yield version, "compute", reason
             before = snapshot
-
-
-def _has_rules(location: TableLocation | None) -> bool:
-    return location is not None and bool(location.columns)
 
 
 def _problem(location: TableLocation, version: PlannedVersion, where: str, reason: str) -> str:

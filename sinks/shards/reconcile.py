@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from historian.errors import TableStopped, ValueUnrepresentable
+from historian.names import TableName
 from historian.plans.plans import PlannedVersion
 from historian.plans.shards import Into
 from historian.schema.edits import AddColumn, ChangeType, DropColumn, Edit, RenameColumn
@@ -50,6 +51,7 @@ class Reconciler:
         self._members = {} if group is None else dict(group.members)
         self._previous = {} if group is None else dict(group.previous)
         self._edits: list[Edit] = []
+        self._taken: tuple[TableName | None, str] = (None, "")
 
     @property
     def snapshot(self) -> Snapshot:
@@ -90,49 +92,43 @@ class Reconciler:
     def join(self, snapshot: Snapshot, statement: str = "") -> None:
         """A table comes in."""
         name, values = snapshot.name, self._into.values(snapshot.name)
+        self._taken = name, statement
         for other in self._members.values():
             if other.values == values:
-                raise conflict(
-                    "two shards are not told apart by the shard columns",
-                    name,
-                    statement,
-                    found=f"{other.name} has them too",
+                raise self._conflict(
+                    "two shards are not told apart by the shard columns", found=f"{other.name} has them too"
                 )
         self.begin(snapshot)
         if not snapshot.primary_key:
-            raise conflict("a shard has no primary key", name, statement, expected="the same one on all shards")
-        self._refuse_shard_names(snapshot, statement)
+            raise self._conflict("a shard has no primary key", expected="the same one on all shards")
+        self._refuse_shard_names(snapshot)
         columns: dict[int, int] = {}
         for column in snapshot.columns:
-            held = self._named(column, snapshot, statement)
-            self._map(columns, column, held, snapshot, statement)
+            held = self._named(column, snapshot)
+            self._map(columns, column, held, snapshot)
         self._members[snapshot.table_id] = Member(name=name, values=values, columns=columns)
-        self._check_key(snapshot, statement)
+        self._check_key(snapshot)
         self._settle()
 
     def follow(self, before: Snapshot, version: PlannedVersion) -> None:
         """A shard's schema changes from *before* to that of *version*."""
-        after, statement = version.snapshot, version.statement
+        after = version.snapshot
         assert after is not None  # noqa: S101 a shard that goes is not followed
+        self._taken = after.name, version.statement
         if any(isinstance(edit, ResumeTable) for edit in version.edits):
-            raise conflict("a shard goes on behind a part of the log that is not known", after.name, statement)
+            raise self._conflict("a shard goes on behind a part of the log that is not known")
         if self._into.values(before.name) != self._into.values(after.name):
-            raise conflict(
-                "a shard gets a name that shard columns have otherwise",
-                after.name,
-                statement,
-                found=f"{before.name} before",
-            )
-        self._refuse_shard_names(after, statement)
+            raise self._conflict("a shard gets a name that shard columns have otherwise", found=f"{before.name} before")
+        self._refuse_shard_names(after)
         self._drop(before, after)
-        self._rename(before, after, statement)
+        self._rename(before, after)
         self._retype(before, version)
         columns = self._columns(after)
         for column in after.columns:
             if before.column_by_id(column.id) is None:
-                self._add(columns, column, after, statement)
+                self._add(columns, column, after)
         self._members[after.table_id] = replace(self._members[after.table_id], columns=columns)
-        self._check_key(after, statement)
+        self._check_key(after)
 
     def leave(self, table_id: int) -> None:
         """A shard is dropped. Columns that no shard has any more go with the next change, so that this one is about rows alone."""
@@ -164,6 +160,10 @@ class Reconciler:
                 columns.append(replace(column, initial=None) if column.id in member.dropped else column)
         return replace(self.snapshot, columns=tuple(columns))
 
+    def _conflict(self, what: str, *, column: str = "", expected: object = None, found: object = None) -> TableStopped:
+        """The error of the shard, and the statement on it, that are being taken."""
+        return conflict(what, *self._taken, column=column, expected=expected, found=found)
+
     def _columns(self, snapshot: Snapshot) -> dict[int, int]:
         return dict(self._members[snapshot.table_id].columns)
 
@@ -172,7 +172,7 @@ class Reconciler:
         assert found is not None  # noqa: S101 every shard's columns are mapped to some that are there
         return found
 
-    def _named(self, column: Column, snapshot: Snapshot, statement: str) -> Column | None:
+    def _named(self, column: Column, snapshot: Snapshot) -> Column | None:
         """The group's column that a shard's is when it comes: by its present name, or one that it had before."""
         wanted = column.name.lower()
         found = [held for held in self.snapshot.columns if held.name.lower() == wanted]
@@ -182,18 +182,14 @@ class Reconciler:
             if wanted in self._previous.get(held.id, ()) and held not in found and snapshot.column(held.name) is None
         ]
         if len(found) > 1:
-            raise conflict(
+            raise self._conflict(
                 "a column's name is that of several columns of the other shards",
-                snapshot.name,
-                statement,
                 column=column.name,
                 found=", ".join(held.name for held in found),
             )
         return found[0] if found else None
 
-    def _map(
-        self, columns: dict[int, int], column: Column, held: Column | None, snapshot: Snapshot, statement: str
-    ) -> None:
+    def _map(self, columns: dict[int, int], column: Column, held: Column | None, snapshot: Snapshot) -> None:
         if held is None:
             made = _known(column)
             at = next((i for i, c in enumerate(snapshot.columns) if c.id == column.id), 0)
@@ -206,24 +202,17 @@ class Reconciler:
             columns[column.id] = column.id
             return
         if held.id in columns.values():
-            raise conflict(
-                "two columns of this shard match one column of the other shards",
-                snapshot.name,
-                statement,
-                column=column.name,
-            )
+            raise self._conflict("two columns of this shard match one column of the other shards", column=column.name)
         columns[column.id] = held.id
-        self._fit(held, column, snapshot, statement)
+        self._fit(held, column)
 
-    def _fit(self, held: Column, column: Column, snapshot: Snapshot, statement: str) -> None:
+    def _fit(self, held: Column, column: Column) -> None:
         """Brings the group's column to a type that holds the values of a shard's."""
         if held.type == column.type or is_compatible(column.type, held.type):
             return
         if not is_compatible(held.type, column.type):
-            raise conflict(
+            raise self._conflict(
                 "a column has different types in the shards, and neither holds every value of the other",
-                snapshot.name,
-                statement,
                 column=column.name,
                 expected=held.type,
                 found=column.type,
@@ -231,48 +220,38 @@ class Reconciler:
         self._put(retyped(held, column.type))
         self._edits.append(ChangeType(table=self._into.name, column_id=held.id, old=held.type, new=column.type))
 
-    def _add(self, columns: dict[int, int], column: Column, after: Snapshot, statement: str) -> None:
+    def _add(self, columns: dict[int, int], column: Column, after: Snapshot) -> None:
         """A column that is added to a shard that was there."""
-        name = after.name
         if not column.initial_known:
-            raise conflict(
-                "the server computes a column's values in rows that are there already",
-                name,
-                statement,
-                column=column.name,
+            raise self._conflict(
+                "the server computes a column's values in rows that are there already", column=column.name
             )
         held = self.snapshot.column(column.name)
         taken = set(columns.values())
         if held is None:
             previous = [c for c, names in self._previous.items() if column.name.lower() in names and c not in taken]
             if previous:
-                raise conflict(
+                raise self._conflict(
                     "a column is added by a name that one of the other shards had, which this shard lacks",
-                    name,
-                    statement,
                     column=column.name,
                     found=", ".join(self._held(c).name for c in previous),
                 )
         elif held.id in self._members[after.table_id].dropped:
-            raise conflict(
+            raise self._conflict(
                 "a column is added again that other shards still have",
-                name,
-                statement,
                 column=column.name,
                 expected="that all shards drop it first",
             )
         elif _initial(held) != _initial(
             retyped(column, held.type) if is_compatible(column.type, held.type) else column
         ):
-            raise conflict(
+            raise self._conflict(
                 "rows that are there read something else in an added column than those of the other shards",
-                name,
-                statement,
                 column=column.name,
                 expected=held.initial,
                 found=column.initial,
             )
-        self._map(columns, column, held, after, statement)
+        self._map(columns, column, held, after)
 
     def _drop(self, before: Snapshot, after: Snapshot) -> None:
         member = self._members[after.table_id]
@@ -297,7 +276,7 @@ class Reconciler:
         for table_id, member in self._members.items():
             self._members[table_id] = replace(member, dropped=tuple(c for c in member.dropped if c in there))
 
-    def _rename(self, before: Snapshot, after: Snapshot, statement: str) -> None:
+    def _rename(self, before: Snapshot, after: Snapshot) -> None:
         columns = self._columns(after)
         renamed: dict[int, str] = {}
         for column in after.columns:
@@ -310,10 +289,8 @@ class Reconciler:
                 if old.name.lower() != held.name.lower():
                     continue
             elif old.name.lower() != held.name.lower():
-                raise conflict(
+                raise self._conflict(
                     "a column gets another name than on the other shards",
-                    after.name,
-                    statement,
                     column=old.name,
                     expected=held.name,
                     found=column.name,
@@ -325,12 +302,7 @@ class Reconciler:
         names = sorted(c.name.lower() for c in whole)
         for one, other in pairwise(names):
             if one == other:
-                raise conflict(
-                    "a column gets a name that another column of the other shards has",
-                    after.name,
-                    statement,
-                    column=one,
-                )
+                raise self._conflict("a column gets a name that another column of the other shards has", column=one)
         for column_id, name in renamed.items():
             old_name = self._held(column_id).name
             self._previous[column_id] = (*self._previous.get(column_id, ()), old_name.lower())
@@ -351,37 +323,31 @@ class Reconciler:
                 cast is not None and not is_compatible(cast.old, cast.new)
             )
             if rewritten or old.generation_expression != column.generation_expression:
-                raise conflict(
+                raise self._conflict(
                     "a shard's values are rewritten by the server",
-                    after.name,
-                    version.statement,
                     column=column.name,
                     expected=f"a type that holds every value of {old.type} as it is",
                     found=column.type,
                 )
             if old.type != column.type:
-                self._fit(self._held(columns[column.id]), column, after, version.statement)
+                self._fit(self._held(columns[column.id]), column)
 
-    def _check_key(self, snapshot: Snapshot, statement: str) -> None:
+    def _check_key(self, snapshot: Snapshot) -> None:
         columns = self._columns(snapshot)
         own = [columns[column] for column in snapshot.primary_key]
         wanted = self.snapshot.primary_key[len(self._shards) :]
         if set(own) != set(wanted):
-            raise conflict(
-                "a shard has another primary key",
-                snapshot.name,
-                statement,
-                expected=self._names(wanted),
-                found=self._names(own) or "none",
+            raise self._conflict(
+                "a shard has another primary key", expected=self._names(wanted), found=self._names(own) or "none"
             )
 
     def _names(self, columns: Iterable[int]) -> str:
         return ", ".join(self._held(column).name for column in columns)
 
-    def _refuse_shard_names(self, snapshot: Snapshot, statement: str) -> None:
+    def _refuse_shard_names(self, snapshot: Snapshot) -> None:
         for shard in self._shards:
             if snapshot.column(shard.name) is not None:
-                raise conflict("a column is called like a shard column", snapshot.name, statement, column=shard.name)
+                raise self._conflict("a column is called like a shard column", column=shard.name)
 
     def _put(self, column: Column) -> None:
         self._snapshot = replace(

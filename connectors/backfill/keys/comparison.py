@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from connectors.backfill.keys.literals import literal, text_literal
 from historian.errors import SourceError, ValueUnrepresentable
 from historian.plans.key_ranges import KeyValue
-from historian.schema.snapshots import ColumnType
+from historian.schema.snapshots import INTEGER_TYPES, ColumnType
 
 __all__ = ["Signs", "compared"]
 
@@ -192,7 +192,7 @@ def _packed(value: date | datetime) -> tuple[int, ...]:
 
 
 _LOCAL: dict[str, Callable[[pa.Array, ColumnType, KeyValue], Signs]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), _numbers),
+    **dict.fromkeys((*INTEGER_TYPES, "year"), _numbers),
     "bit": _bits,
     "decimal": _decimals,
     **dict.fromkeys(("date", "datetime", "timestamp"), _dates),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from historian.names import quoted
 from historian.plans.key_ranges import KeyValue
-from historian.schema.snapshots import Column, ColumnType
+from historian.schema.snapshots import INTEGER_TYPES, Column, ColumnType
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -20,7 +20,7 @@ __all__ = ["key_expression", "key_value", "literal", "prepare_session", "text_li
 
 SESSION = "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"
 
-_NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "enum"))
+_NUMBERS = frozenset((*INTEGER_TYPES, "bit", "year", "enum"))
 _STORED = frozenset(("char", "varchar", "binary", "varbinary"))
 _SAFE = re.compile(r"[0-9A-Za-z ,.:_-]*")
 """Characters that have the same bytes in all character sets but these, and that need no escape."""
@@ -34,9 +34,9 @@ def prepare_session(connection: Connection[Any]) -> None:
         cursor.execute(SESSION)
 
 
-def key_expression(column: Column, alias: str = "t") -> str:
-    """The expression that selects a key column so that :func:`key_value` understands it."""
-    name = f"{alias}.{quoted(column.name)}"
+def key_expression(column: Column) -> str:
+    """The expression that selects a key column of the table ``t`` so that :func:`key_value` understands it."""
+    name = f"t.{quoted(column.name)}"
     if column.type.name in _STORED:
         return f"HEX({name})"
     if column.type.name in ("bit", "enum"):

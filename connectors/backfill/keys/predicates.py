@@ -11,7 +11,7 @@ from historian.names import quoted
 from historian.plans.key_ranges import KeyRange, KeyValue
 from historian.schema.snapshots import Column
 
-__all__ = ["from_first", "rows_of", "up_to_first", "where", "within_first"]
+__all__ = ["from_first", "up_to_first", "where", "within_first"]
 
 _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
     "=": operator.eq,
@@ -36,16 +36,6 @@ def where(key: SplitKey, keys: KeyRange) -> str:
     if keys.upto is not None:
         parts += _bound(key.columns, keys.upto, above=False)
     return " AND ".join(parts) or "1"
-
-
-def rows_of(key: SplitKey, keys: KeyRange) -> str:
-    """What stands behind FROM to read the rows of a range in the key's order, by its index; the table's alias is ``t``.
-
-    Of the whole table in any order: the index may be none that serves (:func:`connectors.backfill.keys.boundaries.boundaries`).
-    """
-    if keys.after is None and keys.upto is None:
-        return key.name
-    return f"{key.source} WHERE {where(key, keys)} ORDER BY {key.order()}"
 
 
 def within_first(key: SplitKey, first: KeyValue, after: tuple[KeyValue, ...] | None) -> str:

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from historian.charsets.conversion import decoded, encoded
 from historian.plans.key_ranges import KeyValue
-from historian.schema.snapshots import ColumnType
+from historian.schema.snapshots import INTEGER_TYPES, ColumnType
 
 __all__ = ["Scale", "scale_between"]
 
@@ -118,7 +118,7 @@ def _shared(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 _SCALES: dict[str, Callable[[ColumnType, KeyValue, KeyValue], Scale]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit"), _numbers),
+    **dict.fromkeys((*INTEGER_TYPES, "bit"), _numbers),
     "decimal": _decimals,
     **dict.fromkeys(("date", "datetime", "timestamp"), _moments),
     **dict.fromkeys(("binary", "varbinary"), _bytes),

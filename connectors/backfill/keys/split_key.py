@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 
 from historian.names import TableName, quoted
-from historian.schema.snapshots import Column, ColumnType, Snapshot
+from historian.schema.snapshots import INTEGER_TYPES, Column, ColumnType, Snapshot
 
 __all__ = ["SplitKey", "obstacle"]
 
-_INTEGERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
 _TEXTS = frozenset(("char", "varchar"))
 _BYTES = frozenset(("binary", "varbinary"))
 _ORDERED = frozenset(
-    (*_INTEGERS, *_TEXTS, *_BYTES, "bit", "year", "decimal", "date", "datetime", "timestamp", "time", "enum")
+    (*INTEGER_TYPES, *_TEXTS, *_BYTES, "bit", "year", "decimal", "date", "datetime", "timestamp", "time", "enum")
 ) | {"uuid", "inet4", "inet6"}
 _OBSTACLES = {
     **dict.fromkeys(("float", "double"), "no literal is surely the number that the server holds"),
@@ -42,14 +41,11 @@ class SplitKey:
         table: the table's name in the snapshot that the key is of.
         index: the index's name.
         columns: in key order, as in that snapshot.
-        is_primary: it is the primary key. Another one may change in a row that keeps its primary key, which the log tells as
-            -C and +C (:mod:`connectors.backfill.keys.crossing`).
     """
 
     table: TableName
     index: str
     columns: tuple[Column, ...]
-    is_primary: bool
 
     @classmethod
     def of(cls, snapshot: Snapshot, flavor: str) -> SplitKey | None:
@@ -66,7 +62,7 @@ class SplitKey:
         for index, ids in candidates:
             columns = tuple(by_id[column_id] for column_id in ids)
             if all(_serves(column, index, flavor) for column in columns):
-                return cls(table=snapshot.name, index=index, columns=columns, is_primary=index == "PRIMARY")
+                return cls(table=snapshot.name, index=index, columns=columns)
         return None
 
     @property
@@ -113,8 +109,8 @@ def _serves(column: Column, index: str, flavor: str) -> bool:
 
 
 def _keeps_order(old: ColumnType, new: ColumnType) -> bool:
-    if old.name in _INTEGERS:
-        return new.name in _INTEGERS
+    if old.name in INTEGER_TYPES:
+        return new.name in INTEGER_TYPES
     if old.name == "enum":
         return new.name == "enum" and new.labels[: len(old.labels)] == old.labels
     if old.name in _TEXTS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connectors.cli.terminal.arguments import Json, Position, Table
+from connectors.cli.terminal.arguments import Json, Position, Table, configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named
 from connectors.cli.terminal.schema_forms import change_form, change_text, columns_form, entry_form, place_text
@@ -24,9 +24,7 @@ __all__ = ["explain_version", "show_lineage"]
 @ending
 def explain_version(context: typer.Context, table: Table, position: Position, *, as_json: Json = False) -> None:
     """Show which statement made a table what it is at a position, when, and what it changed."""
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     found = explain(recorded_history(config), table_named(table), located(config, position))
     if as_json:
         typer.echo(json.dumps(_explanation_form(found), indent=2))
@@ -49,9 +47,7 @@ def show_lineage(
     as_json: Json = False,
 ) -> None:
     """Show a column's names and types over time, over renames of the column and of its table."""
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     history = recorded_history(config)
     column_id, table_id = column_named(history, table_named(table), column, None if at is None else located(config, at))
     steps = lineage(history, column_id, table_id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.terminal.arguments import Json
+from connectors.cli.terminal.arguments import Json, configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import located, open_recorded
 from historian.positions import LogPosition
@@ -33,9 +33,7 @@ def gc(
     The version in force at the position stays, and so does what the oldest plan needs that some target lacks; to know that
     this starts Spark, where sinks are configured. Safe beside a run.
     """
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     with closing(open_recorded(config)) as store:
         position = located(config, before)
         forgotten = store.forget(position, _held(config))

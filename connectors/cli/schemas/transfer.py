@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.outcome import ending, tell
 from connectors.cli.terminal.recorded_history import open_recorded
 from historian.errors import ConfigError, StoreError
@@ -26,10 +27,9 @@ _Source = Annotated[
 @ending
 def export_history(context: typer.Context, file: _Target = Path("-")) -> None:
     """Write the whole history as JSON lines, see docs/reference/history-format.md."""
-    from connectors.config import load_config
     from historian.history.export import HistoryFile, write_history
 
-    config = load_config(context.obj)
+    config = configured(context.obj)
     with closing(open_recorded(config)) as store:
         resolved = store.resolved()
         if resolved is None:
@@ -58,11 +58,10 @@ def import_history(context: typer.Context, file: _Source = Path("-")) -> None:
 
     Nothing is imported where a line does not fit. The store takes over the identity of the connector that recorded it.
     """
-    from connectors.config import load_config
     from historian.history.export import read_history
     from historian.store import Store
 
-    config = load_config(context.obj)
+    config = configured(context.obj)
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

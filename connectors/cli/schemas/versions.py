@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from connectors.cli.terminal.arguments import Json, Position, Table
+from connectors.cli.terminal.arguments import Json, Position, Table, configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named, versions_by_table
 from connectors.cli.terminal.schema_forms import change_form, change_text, column_form, place_text, version_form
@@ -32,9 +32,7 @@ def list_versions(
     as_json: Json = False,
 ) -> None:
     """List each table's versions: number, position, time, and the statement that made it."""
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     history = recorded_history(config)
     wanted = None if table is None else table_named(table)
     found = {
@@ -53,9 +51,7 @@ def list_versions(
 @ending
 def show_version(context: typer.Context, table: Table, position: Position, *, as_json: Json = False) -> None:
     """Show a table's columns at a position: after everything up to it."""
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     version = recorded_history(config).at(table_named(table), located(config, position))
     if version.snapshot is None:
         raise UnknownTable(
@@ -79,9 +75,7 @@ def compare_versions(
     as_json: Json = False,
 ) -> None:
     """Show what changed from one version of a table to another, columns told apart by identity, not by name."""
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     versions = recorded_history(config).versions(table_named(table))
     before, after = (_in_force(versions, number, table) for number in (first, second))
     changes = diff(before, after)

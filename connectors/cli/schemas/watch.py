@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.schema_forms import change_form, change_text, columns_form, entry_form
 from historian.history.explain import Explanation, explained
@@ -36,9 +37,7 @@ def watch_changes(
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a change.")] = False,
 ) -> None:
     """Print each change of a captured table's schema as a run records it, until Ctrl-C."""
-    from connectors.config import load_config
-
-    config = load_config(context.obj)
+    config = configured(context.obj)
     for entry, changed in _changes(config, after, once=once):
         typer.echo(_line(entry, changed) if as_json else _text(entry, changed))
 

@@ -60,18 +60,6 @@ def _create_table(edit: edits.CreateTable, _: Catalog, server: ServerForm) -> st
     return f"create {edit.snapshot.name}: {columns}"
 
 
-def _change_attributes(edit: edits.ChangeAttributes, _: Catalog, server: ServerForm) -> str:
-    return f"change {edit.table}: {_column(edit.column, server)}"
-
-
-def _add_column(edit: edits.AddColumn, before: Catalog, server: ServerForm) -> str:
-    return f"add to {edit.table}: {_column(edit.column, server)}, {_place(edit, before)}"
-
-
-def _primary_key(edit: edits.SetPrimaryKey, before: Catalog, _: ServerForm) -> str:
-    return f"primary key of {edit.table}: {_parts(edit, before, edit.columns) or 'none'}"
-
-
 _TEXT: dict[type, Callable[[Any, Catalog, ServerForm], str]] = {
     edits.SetDatabase: lambda e, _c, _s: f"database {e.database.name}: {e.database.charset} {e.database.collation}",
     edits.DropDatabase: lambda e, _c, _s: f"drop database {e.name}",
@@ -80,13 +68,13 @@ _TEXT: dict[type, Callable[[Any, Catalog, ServerForm], str]] = {
     edits.TruncateTable: lambda e, _c, _s: f"empty {e.table}",
     edits.RenameTable: lambda e, _c, _s: f"rename {e.table} to {e.new}",
     edits.ForgetTable: lambda e, _c, _s: f"forget {e.table}: {e.reason}",
-    edits.AddColumn: _add_column,
+    edits.AddColumn: lambda e, c, s: f"add to {e.table}: {_column(e.column, s)}, {_place(e, c)}",
     edits.DropColumn: lambda e, _c, _s: f"drop from {e.table}: {e.name}",
     edits.RenameColumn: lambda e, _c, _s: f"rename in {e.table}: {e.old} to {e.new}",
     edits.ChangeType: lambda e, c, _s: f"type in {e.table}: {_name(e, c, e.column_id)} {e.old} to {e.new}",
-    edits.ChangeAttributes: _change_attributes,
+    edits.ChangeAttributes: lambda e, _c, s: f"change {e.table}: {_column(e.column, s)}",
     edits.MoveColumn: lambda e, c, _s: f"move in {e.table}: {_name(e, c, e.column_id)} {_place(e, c)}",
-    edits.SetPrimaryKey: _primary_key,
+    edits.SetPrimaryKey: lambda e, c, _s: f"primary key of {e.table}: {_parts(e, c, e.columns) or 'none'}",
     edits.AddUniqueKey: lambda e, c, _s: f"unique key of {e.table}: {_keys(e, c, (e.key,))}",
     edits.DropUniqueKey: lambda e, _c, _s: f"drop unique key of {e.table}: {e.name}",
     edits.SetOtherKeys: lambda e, c, _s: f"other keys of {e.table}: {_keys(e, c, e.keys)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class BinlogFilesReader(BinlogReader):
         self._heads: dict[str, FileHead] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _files_reader, (self.paths, self.lower_case_table_names)
+        return partial(type(self), lower_case_table_names=self.lower_case_table_names), (self.paths,)
 
     @property
     def flavor(self) -> str:  # type: ignore[override]
@@ -119,15 +120,8 @@ class BinlogFilesReader(BinlogReader):
         """The end of the last whole transaction in the newest file."""
         last = self._files()[-1]
         scanner = Scanner(self._at(last, FIRST_EVENT, self._gtids_before(last)), count_only=True)
-        stream = self._stream(last, FIRST_EVENT)
-        for window in stream.windows():
-            for _ in scanner.feed(window, stream.formats[window.file]):
-                pass
+        scanner.pass_over(self._stream(last, FIRST_EVENT))
         return scanner.position
 
     def close(self) -> None:
         """Does nothing; no file stays open between calls."""
-
-
-def _files_reader(paths: tuple[Path, ...], lower_case_table_names: int) -> BinlogFilesReader:
-    return BinlogFilesReader(paths, lower_case_table_names=lower_case_table_names)

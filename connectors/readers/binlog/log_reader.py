@@ -154,9 +154,7 @@ class BinlogReader(ABC):
             return begin
         scanner = Scanner(begin, count_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
-            for window in stream.windows(end=offset):
-                for _ in scanner.feed(window, stream.formats[window.file]):
-                    pass
+            scanner.pass_over(stream, end=offset)
             reached = stream.offset
         if reached < offset and not scanner.in_transaction:
             raise LogPurged(
@@ -182,11 +180,7 @@ class BinlogReader(ABC):
         file = self._file_before(wanted, position)
         scanner = Scanner(self._at(file, FIRST_EVENT, wanted), by_gtid=True, find_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
-            for window in stream.windows():
-                for _ in scanner.feed(window, stream.formats[window.file]):
-                    pass
-                if scanner.is_finished():
-                    break
+            scanner.pass_over(stream)
         return scanner.position
 
     def _file_before(self, wanted: Gtids, position: LogPosition) -> str:

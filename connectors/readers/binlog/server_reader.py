@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.events.layout import ROTATE_BYTES
@@ -76,7 +77,7 @@ class BinlogServerReader(BinlogReader):
         self._nameable: dict[str, int] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _server_reader, (self.address, self.flavor)
+        return partial(type(self), flavor=self.flavor), (self.address,)
 
     # ---- questions -------------------------------------------------------------------------------------------------
     def _ask(self, question: str, *arguments: object) -> tuple[tuple[Any, ...], ...]:
@@ -310,9 +311,7 @@ class BinlogServerReader(BinlogReader):
         begin = self._gtids_before(file)
         scanner = Scanner(self._at(file, FIRST_EVENT, begin), count_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
-            for window in stream.windows(end=offset):
-                for _ in scanner.feed(window, stream.formats[window.file]):
-                    pass
+            scanner.pass_over(stream, end=offset)
         return scanner.position.gtids
 
     def _end_behind(self, executed: GtidSet) -> LogPosition:
@@ -408,10 +407,6 @@ class BinlogServerReader(BinlogReader):
 
 _GONE = frozenset((0, 2006, 2013, 2014, 4031, 1053, 1927))
 _NO_PRIVILEGE = frozenset((1044, 1142, 1227, 1045))
-
-
-def _server_reader(address: ServerAddress, flavor: str) -> BinlogServerReader:
-    return BinlogServerReader(address, flavor=flavor)
 
 
 def _no_privilege(question: str, address: ServerAddress, error: Exception) -> SourceError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from historian.errors import SinkError
-from historian.names import TableName
+from historian.names import TableName, quoted
 from sinks.contract.locations import TableLocations
 from sinks.contract.tables import OWN_NAMES, target_name
 from sinks.delta import faults
@@ -50,7 +50,7 @@ class CatalogTables:
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self._spark = spark
-        self._schema = ".".join(map(_quoted, schema.split(".")))
+        self._schema = ".".join(map(quoted, schema.split(".")))
         self.root = self._location()
         self._held: dict[str, str] | None = None
 
@@ -79,7 +79,7 @@ class CatalogTables:
             if name.lower() in strangers:
                 raise SinkError(
                     "a table of the catalog stands in the way of a target",
-                    where=f"{self._schema}.{_quoted(name)}",
+                    where=f"{self._schema}.{quoted(name)}",
                     expected=f"{self.root}/{directory}",
                     found=strangers[name.lower()],
                     next_step="rename that table, or give the sink another schema",
@@ -90,7 +90,7 @@ class CatalogTables:
                 continue
             else:
                 place = f"{self.root}/{directory}".replace("'", "\\'")
-                self._spark.sql(f"CREATE TABLE {self._schema}.{_quoted(name)} USING delta LOCATION '{place}'")
+                self._spark.sql(f"CREATE TABLE {self._schema}.{quoted(name)} USING delta LOCATION '{place}'")
                 faults.reached("catalog_changed", name)
             held[directory] = name
         self._held = held
@@ -98,7 +98,7 @@ class CatalogTables:
     def _rename(self, old: str, new: str) -> str:
         # The new name is one inside the catalog.
         within = self._schema.partition("`.")[2]
-        self._spark.sql(f"ALTER TABLE {self._schema}.{_quoted(old)} RENAME TO {within}.{_quoted(new)}")
+        self._spark.sql(f"ALTER TABLE {self._schema}.{quoted(old)} RENAME TO {within}.{quoted(new)}")
         faults.reached("catalog_changed", new)
         return new
 
@@ -107,7 +107,7 @@ class CatalogTables:
         found = {}
         for row in self._spark.sql(f"SHOW TABLES IN {self._schema}").collect():
             if not row.isTemporary:
-                place = self._described(f"TABLE EXTENDED {self._schema}.{_quoted(row.tableName)}")
+                place = self._described(f"TABLE EXTENDED {self._schema}.{quoted(row.tableName)}")
                 found[place.removeprefix(f"{self.root}/")] = row.tableName
         return found
 
@@ -137,7 +137,3 @@ class CatalogTables:
             return location
         scheme, _, path = location.partition(":")
         return f"/{path.lstrip('/')}" if scheme == "file" else location.rstrip("/")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -19,7 +19,7 @@ from historian.changelog.operations import CHUNK_COLUMNS, physical_name
 from historian.errors import ChainBroken
 from historian.plans.plans import PlannedVersion
 from historian.values.arrow_types import arrow_type
-from sinks.contract.chunks import SMALL_BYTES, ChunkHead
+from sinks.contract.chunks import ChunkHead, Chunks
 from sinks.contract.decisions import Decisions
 from sinks.contract.locations import TableLocation
 from sinks.contract.storage import located
@@ -218,8 +218,8 @@ def _bounds(file: HeldFile) -> tuple[int, int, int]:
     return (0 if low is None else int(low), np.iinfo(np.int64).max if high is None else int(high), rows)
 
 
-class DeferredChunks:
-    """Chunks that are read when they are asked for; implements :class:`sinks.contract.chunks.Chunks`."""
+class DeferredChunks(Chunks):
+    """Chunks that are read when they are asked for."""
 
     def __init__(self, spark: SparkSession, rows: Sequence[DeferredRows]) -> None:
         self._spark = spark
@@ -229,11 +229,6 @@ class DeferredChunks:
     def heads(self) -> tuple[ChunkHead, ...]:
         """See :class:`sinks.contract.chunks.Chunks`."""
         return tuple(rows.head() for rows in self._rows)
-
-    @property
-    def is_small(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return sum(rows.size_bytes for rows in self._rows) <= SMALL_BYTES
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""

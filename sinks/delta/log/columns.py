@@ -131,11 +131,13 @@ class DeltaSchema:
         """The field of the history's column with that id."""
         return next((f for f in self.fields if f.column_id == column_id), None)
 
-    def same_as(self, other: DeltaSchema) -> bool:
-        """Whether names, types, order and ids are the same; what Delta notes of earlier types does not count."""
-        return [(f.name, f.type, f.physical) for f in self.fields] == [
-            (f.name, f.type, f.physical) for f in other.fields
-        ]
+    def unlike(self, held: DeltaSchema) -> DeltaSchema | None:
+        """The schema for a commit to a table that has *held*: None where names, types, order and ids are the same.
+
+        What Delta notes of earlier types does not count.
+        """
+        mine, theirs = ([(f.name, f.type, f.physical) for f in one.fields] for one in (self, held))
+        return None if mine == theirs else self
 
 
 def mapped_field(name: str, kind: str, delta_id: int, physical: str, since: int = 0) -> DeltaField:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from historian.changelog.operations import Op
 from sinks.contract.storage import located, reading
 from sinks.delta.log.commits import DataFile
 from sinks.delta.repairs.differences import OP
-from sinks.delta.rewrite.files import FILES, FileWriter, file_rows, files_of
+from sinks.delta.rewrite.spark_rows import written_by_tasks
 from sinks.rows.shapes import two_rows
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def differing_files(
     found = _by_key(held, rows, key) if key else _as_bags(held, rows)
     order = [F.col(name).asc_nulls_last() for name in (*(key or rows.columns), OP.name)]
     ordered = found.repartitionByRange(*order[:-1]).sortWithinPartitions(*order)
-    written = files_of(ordered.mapInArrow(_writer(directory, schema), FILES).collect())
-    return [one.file for one in sorted(written, key=lambda one: one.segment)]
+    return written_by_tasks(ordered, directory, schema)
 
 
 def rows_in(files: Iterable[DataFile]) -> Iterator[pa.Table]:
@@ -103,18 +102,3 @@ def _as_bags(held: DataFrame, rows: DataFrame) -> DataFrame:
     op = F.when(F.col(_COUNT) < 0, int(Op.RETRACT)).otherwise(int(Op.APPEND))
     repeated = F.explode(F.sequence(F.lit(1), F.abs(_COUNT).cast("int")))
     return bag.withColumn(OP.name, op).withColumn(_COUNT, repeated).select(OP.name, *names)
-
-
-def _writer(directory: str, schema: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        writer = FileWriter(directory, schema)
-        for batch in batches:
-            columns = [batch.column(field.name).cast(field.type) for field in schema]
-            writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
-        task = TaskContext.get()
-        number = 0 if task is None else task.partitionId()
-        yield from file_rows((0, number), "differences", writer.close())
-
-    return write

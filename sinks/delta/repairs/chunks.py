@@ -14,7 +14,7 @@ from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.plans.plans import Plan
 from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import arrow_type
-from sinks.contract.chunks import ChunkHead, Chunks, are_small
+from sinks.contract.chunks import ChunkHead, Chunks
 from sinks.contract.local_chunks import LocalChunks
 from sinks.contract.parts import Part
 from sinks.delta.repairs.differences import OP
@@ -26,8 +26,8 @@ _Result = TypeVar("_Result")
 _CHUNK_ROWS = 1 << 18
 
 
-class RepairedChunks:
-    """Chunks of other tables, and those with differences; implements :class:`sinks.contract.chunks.Chunks`.
+class RepairedChunks(Chunks):
+    """Chunks of other tables, and those with differences.
 
     Args:
         chunks: of the plan.
@@ -45,11 +45,6 @@ class RepairedChunks:
         """See :class:`sinks.contract.chunks.Chunks`."""
         others = (head for head in self._chunks.heads if head.table_id not in self._hidden)
         return tuple(sorted((*others, *self._differences.heads), key=lambda head: head.sequence))
-
-    @property
-    def is_small(self) -> bool:
-        """See :class:`sinks.contract.chunks.Chunks`."""
-        return are_small(self.heads)
 
     def map(self, task: Callable[[Iterator[Chunk]], Iterable[_Result]], *, by_table: bool = False) -> list[_Result]:
         """See :class:`sinks.contract.chunks.Chunks`."""

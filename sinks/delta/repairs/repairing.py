@@ -181,7 +181,7 @@ class _TableRepair:
         target = self._telling()
         few = None
         if sum(head.size_bytes for head in mine) <= SMALL_BYTES:
-            few = _none_of(last) if target is None else few_held(target, last, self._filled)
+            few = _schema(last).empty_table() if target is None else few_held(target, last, self._filled)
         key = [physical_name(column_id) for column_id in last.primary_key]
         if few is not None:
             tables: Iterator[pa.Table] = iter([differences(few, self._rows(chunks, last), key)])
@@ -276,10 +276,6 @@ class _TableRepair:
 
 def _schema(last: Snapshot) -> pa.Schema:
     return pa.schema([(physical_name(column.id), arrow_type(column.type)) for column in last.columns])
-
-
-def _none_of(last: Snapshot) -> pa.Table:
-    return _schema(last).empty_table()
 
 
 def _typed(chunk: Chunk, labels: Mapping[str, str], schema: pa.Schema) -> pa.Table:

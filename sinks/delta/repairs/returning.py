@@ -6,37 +6,34 @@ commit, which carries the identifier of the step before the plan's first; what h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
 from historian.changelog.missing_columns import ABSENT, WHOLE_IMAGES
 from historian.changelog.operations import Op, physical_name
 from historian.errors import TableStopped
+from historian.names import quoted
 from historian.schema.snapshots import Snapshot
 from sinks.contract.decisions import Decisions, VersionChange
 from sinks.contract.parts import STEPS
 from sinks.delta import faults
 from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import DeltaField, DeltaSchema
-from sinks.delta.log.commits import Commit, DataFile
+from sinks.delta.log.commits import Commit
 from sinks.delta.log.target import Target
 from sinks.delta.repairs.held import as_before, held_frame
-from sinks.delta.rewrite.files import FILES, FileWriter, file_rows, files_of
-from sinks.delta.rewrite.spark_rows import known_version
-from sinks.delta.rewrite.staged import quoted
+from sinks.delta.rewrite.spark_rows import known_version, written_by_tasks
 from sinks.delta.schema.decisions import EvolvedPart
 from sinks.delta.schema.schema_evolution import DELETED, history_schema, mirror_schema
 from sinks.delta.settings import TableSettings
 from sinks.delta.targets.changelog import held_keys, next_offset
 from sinks.delta.targets.history import history_domains, next_history_offset
 from sinks.delta.targets.literals import initial_literal
-from sinks.rows.shapes import in_schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["brought_back"]
@@ -199,10 +196,8 @@ class _Return:
         }
 
     def _commit(self, rows: DataFrame, schema: DeltaSchema, domains: dict[str, str]) -> None:
-        arrow = schema.arrow()
-        written = rows.mapInArrow(partial(_written, self.target.path, arrow), FILES).collect()
-        files: list[DataFile] = [row.file for row in files_of(written)]
-        news = None if schema.same_as(self.target.view.schema()) else schema
+        files = written_by_tasks(rows, self.target.path, schema.arrow())
+        news = schema.unlike(self.target.view.schema())
         commit = Commit(schema=news, clear=True, files=files, domains=domains)
         self.target.commit(self.first.part.plan * STEPS, commit)
         faults.reached("target_brought_back", self.target.path)
@@ -237,10 +232,3 @@ def _same(key: Sequence[str], one: str, other: str) -> Column:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
     return reduce(and_, (F.col(f"{one}.{name}").eqNullSafe(F.col(f"{other}.{name}")) for name in key))
-
-
-def _written(directory: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    writer = FileWriter(directory, schema)
-    for batch in batches:
-        writer.write(in_schema({n: batch.column(n) for n in batch.schema.names}, schema, batch.num_rows))
-    yield from file_rows((0, 0), "returned", writer.close())

@@ -6,14 +6,18 @@ plan's first. What holds that is passed by when the plan comes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from historian.changelog.operations import physical_name
 from historian.errors import PositionExpired, TableStopped
+from historian.names import quoted
 from sinks.contract.parts import STEPS, Part
 from sinks.delta import faults
 from sinks.delta.lake.state import LakeState
@@ -21,19 +25,18 @@ from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import Commit, DataFile
 from sinks.delta.log.target import Target
 from sinks.delta.reseeding.previous_targets import PreviousTarget, find_previous_targets
-from sinks.delta.reseeding.seed_rows import few_rows_of, rows_of
-from sinks.delta.rewrite.files import FILES, FileWriter, file_rows, files_of
-from sinks.delta.rewrite.spark_writer import put
+from sinks.delta.rewrite import held_rows
+from sinks.delta.rewrite.files import FileWriter
+from sinks.delta.rewrite.spark_rows import put, written_by_tasks
 from sinks.delta.schema.decisions import evolved
 from sinks.delta.schema.schema_evolution import mirror_schema
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.targets.changelog import ChangelogPart, changelog_domains, held_keys, held_live, next_offset
 from sinks.delta.targets.history import history_domains, next_history_offset
 from sinks.delta.targets.retract import folded
-from sinks.rows.shapes import in_schema
+from sinks.rows.variant import fitted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["seed"]
@@ -92,13 +95,13 @@ def _files(
     part: Part,
 ) -> Sequence[DataFile]:
     """Files of the fresh target with the rows of the previous one; None: with those of the folded changelog."""
-    few = None if previous is None else few_rows_of(previous, schema.arrow())
+    few = None if previous is None else _few_rows(previous, schema.arrow())
     if few is not None:
         writer = FileWriter(target.path, schema.arrow())
         writer.write_table(few)
         return writer.close()
     if previous is not None and previous.rows is not None:
-        rows = rows_of(spark, previous, schema)
+        rows = _rows(spark, previous, schema)
     else:
         location = state.locations[part.location.table_id]
         changelog = state.target(location, location.changelog)
@@ -106,8 +109,7 @@ def _files(
         rows = _amounting(spark, changelog, part, schema)
         if previous is None:
             _check_key(rows, part)
-    written = rows.mapInArrow(_writer(target.path, schema.arrow()), FILES).collect()
-    return [row.file for row in files_of(written)]
+    return written_by_tasks(rows, target.path, schema.arrow())
 
 
 def _own(schema: DeltaSchema) -> DeltaSchema:
@@ -186,13 +188,52 @@ def _fill(
     faults.reached("seed_committed", target.path)
 
 
-def _writer(directory: str, schema: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    return partial(_written, directory, schema)
+_ENDS = ("to_offset", "valid_to")
 
 
-def _written(directory: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    writer = FileWriter(directory, schema)
-    for batch in batches:
-        columns = {name: batch.column(name) for name in batch.schema.names}
-        writer.write(in_schema(columns, schema, batch.num_rows))
-    yield from file_rows((0, 0), "seed", writer.close())
+def _few_rows(previous: PreviousTarget, schema: pa.Schema) -> pa.Table | None:
+    """The rows in *schema*; None where they are not few, or Spark must read them."""
+    if previous.rows is None:
+        return None
+    files = previous.rows.held_files()
+    if sum(file.size_bytes for file in files) > held_rows.SMALL_BYTES or any(file.has_deletions for file in files):
+        return None
+    there = previous.rows.schema().arrow()
+    held = pa.schema([there.field(name) for name in schema.names])
+    rows = pa.concat_tables([held.empty_table(), *(held_rows.read(file.path, held) for file in files)])
+    if previous.kind == "changelog":
+        rows = rows.filter(pc.less(rows.column("offset"), next_offset(previous.view))).sort_by("offset")
+    if previous.kind == "history":
+        following = next_history_offset(previous.view)
+        rows = rows.filter(pc.less(rows.column("from_offset"), following))
+        was_open = pc.fill_null(pc.greater_equal(rows.column("to_offset"), following), False)
+        for name in _ENDS:
+            at, kind = rows.schema.get_field_index(name), rows.schema.field(name)
+            rows = rows.set_column(at, kind, pc.if_else(was_open, pa.scalar(None, kind.type), rows.column(name)))
+    return pa.table([fitted(rows.column(field.name), field.type) for field in schema], schema=schema)
+
+
+def _rows(spark: SparkSession, previous: PreviousTarget, schema: DeltaSchema) -> DataFrame:
+    """The rows of one that has some version with them."""
+    from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
+
+    view = previous.rows
+    assert view is not None  # noqa: S101 said above
+    rows = spark.read.format("delta").option("versionAsOf", view.version).load(view.path)
+    if previous.kind == "changelog":
+        rows = rows.where(F.col("offset") < next_offset(previous.view))
+    ends = previous.kind == "history"
+    following = next_history_offset(previous.view) if ends else 0
+    if ends:
+        rows = rows.where(F.col("from_offset") < following)
+    held = {f.physical: f for f in view.schema().fields}
+    columns = []
+    for f in schema.fields:
+        there = held[f.physical]
+        column = F.col(quoted(there.name))
+        if ends and f.physical in _ENDS:
+            column = F.when(F.col("to_offset") < following, column)
+        columns.append((column if there.type == f.type else column.cast(f.type)).alias(f.physical))
+    rows = rows.select(*columns)
+    ordered = previous.kind == "changelog"
+    return rows.repartitionByRange("offset").sortWithinPartitions("offset") if ordered else rows

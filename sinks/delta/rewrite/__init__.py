@@ -3,5 +3,5 @@
 Which change a plan makes does not belong here (:mod:`sinks.delta.targets`).
 
 Open to other rooms: ``compaction``, ``copy_on_write``, ``few_rows``, ``file_rewrite``, ``files``, ``held_rows``,
-``large``, ``spark_rows``, ``spark_writer``, ``staged``.
+``large``, ``spark_rows``, ``staged``.
 """

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from historian.changelog.partial_folding import FROM, completed, missing_row
-from sinks.contract.storage import located, reading
 from sinks.delta.log.commits import DataFile
 from sinks.delta.log.pruning import files_with
 from sinks.delta.log.table_view import KEEPS_ROWS, HeldFile, TableView
@@ -61,7 +59,7 @@ def taken_up(spark: SparkSession, view: TableView, rewrite: CopyOnWrite, net: Ne
         return None
     passing: Sequence[DataFile] = ()
     if net.partial:
-        rows = pa.concat_tables([_file(file.path) for file in net.partial])
+        rows = pa.concat_tables([held_rows.whole(file.path) for file in net.partial])
         before = pa.table(
             {name: rows.column(f"{FROM}{name}").cast(rewrite.schema.field(name).type) for name in rewrite.key}
         )
@@ -167,7 +165,7 @@ def _spliced(
             met |= last.met
     _check_fresh(rewrite, met, sum(file.rows for file in net.whole), net.fresh_rows)
     if rewrite.counts and not met[count:].all():
-        lost = _file(net.gone[0].path).slice(int(np.flatnonzero(~met[count:])[0]), 1).to_pylist()
+        lost = held_rows.whole(net.gone[0].path).slice(int(np.flatnonzero(~met[count:])[0]), 1).to_pylist()
         raise missing_row(", ".join(map(str, lost[0].values() if lost else ())))
     return FileRewrite(removed=removed, files=files)
 
@@ -240,9 +238,3 @@ def _found_bytes(rewrite: CopyOnWrite, keys: pa.Table, paths: Sequence[str]) -> 
     with pa.ipc.new_stream(body, rows.schema) as writer:
         writer.write_table(rows)
     return bytes(body.getvalue())
-
-
-def _file(path: str) -> pa.Table:
-    system, place = located(path)
-    with reading(path):
-        return pq.ParquetFile(system.open_input_file(place)).read()

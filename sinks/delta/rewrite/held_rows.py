@@ -12,7 +12,7 @@ from historian.values.arrow_types import MAX_DECIMAL_DIGITS
 from sinks.contract.storage import located, reading
 from sinks.rows.variant import fitted
 
-__all__ = ["SMALL_BYTES", "groups", "read", "widened"]
+__all__ = ["SMALL_BYTES", "groups", "read", "whole", "widened"]
 
 SMALL_BYTES = 8 << 20
 """Up to this size files are worked on where the sink runs, without a Spark job."""
@@ -34,11 +34,14 @@ def groups(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> I
         for number in range(file.num_row_groups):
             with reading(path):
                 rows = file.read_row_group(number, held)
-            yield _fitted(rows, schema, defaults)
+            yield pa.table([_column(rows, field, defaults) for field in schema], schema=schema)
 
 
-def _fitted(rows: pa.Table, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> pa.Table:
-    return pa.table([_column(rows, field, defaults) for field in schema], schema=schema)
+def whole(path: str) -> pa.Table:
+    """The rows of a file as they stand there."""
+    system, place = located(path)
+    with reading(path):
+        return pq.ParquetFile(system.open_input_file(place)).read()
 
 
 def _column(table: pa.Table, field: pa.Field, defaults: Mapping[str, pa.Scalar]) -> pa.Array | pa.ChunkedArray:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian.changelog.operations import physical_name
+from historian.names import quoted
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import DataFile
 from sinks.delta.log.pruning import bounds_in
@@ -20,7 +21,7 @@ from sinks.delta.log.pruning import bounds_in
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["BROADCAST_ROWS", "NetFiles", "quoted", "same_key", "staged"]
+__all__ = ["BROADCAST_ROWS", "NetFiles", "same_key", "staged"]
 
 BROADCAST_ROWS = 200_000
 """Up to this many rows every task of a merge gets them all."""
@@ -89,8 +90,3 @@ def _ranges(schema: DeltaSchema, key: Sequence[int], files: Sequence[DataFile]) 
         found = [bound for bound in bounds if bound is not None]
         if found and len(found) == len(statistics) and not nulls:
             yield F.col(f"t.{quoted(field.name)}").between(min(b[0] for b in found), max(b[1] for b in found))
-
-
-def quoted(name: str) -> str:
-    """A column's name as it stands in SQL."""
-    return "`" + name.replace("`", "``") + "`"

@@ -15,7 +15,7 @@ from sinks.delta.log.commits import Commit, DataFile
 from sinks.delta.log.side_by_side import own_session
 from sinks.delta.log.table_view import TableView
 from sinks.delta.log.target import Target
-from sinks.delta.rewrite.spark_writer import put
+from sinks.delta.rewrite.spark_rows import put
 from sinks.delta.schema.schema_evolution import changelog_schema
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class ChangelogPart:
         """
         target, last = self.target, self.part.transaction(Step.ROWS)
         files = [*retractions, *rows]
-        schema = None if self.schema.same_as(target.view.schema()) else self.schema
+        schema = self.schema.unlike(target.view.schema())
         empties = self.part.clears is not None and not self.part.cleared
         live_from = self.first_offset + sum(file.rows for file in retractions) if empties else self.live_from
         following = self.first_offset + sum(file.rows for file in files)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from historian.changelog.operations import physical_name
 from historian.errors import ChainBroken
+from historian.names import quoted
 from sinks.contract.parts import Part, Step
 from sinks.delta import faults
 from sinks.delta.log.columns import DeltaSchema
@@ -25,7 +26,7 @@ from sinks.delta.log.table_view import TableView
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite import held_rows
 from sinks.delta.rewrite.files import FileWriter
-from sinks.delta.rewrite.staged import BROADCAST_ROWS, quoted, same_key, staged
+from sinks.delta.rewrite.staged import BROADCAST_ROWS, same_key, staged
 from sinks.delta.schema.schema_evolution import history_schema
 from sinks.delta.schema.stops import check_whole
 from sinks.delta.targets.changelog import ChangelogPart
@@ -96,7 +97,7 @@ class HistoryPart:
         target, view = self.target, self.target.view
         ends = [*self.taken_back, *ended]
         last = self.part.transaction(Step.ROWS)
-        schema = None if self.schema.same_as(view.schema()) else self.schema
+        schema = self.schema.unlike(target.view.schema())
         held = None if target.by_spark else view.small_files(held_rows.SMALL_BYTES, null_in="to_offset")
         if held == [] or not (ends or self.added or target.by_spark):
             # No row is open, or none ends or is filled.

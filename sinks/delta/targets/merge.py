@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from historian.changelog.operations import physical_name
 from historian.changelog.partial_folding import FROM, missing_row
+from historian.names import quoted
 from historian.schema.snapshots import Column
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import DataFile
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.spark_rows import known_version
-from sinks.delta.rewrite.staged import BROADCAST_ROWS, NetFiles, quoted, same_key, staged
+from sinks.delta.rewrite.staged import BROADCAST_ROWS, NetFiles, same_key, staged
 from sinks.delta.schema.schema_evolution import DELETED
 from sinks.delta.targets.literals import initial_literal
 

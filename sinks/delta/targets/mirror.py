@@ -9,16 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from historian.changelog.missing_columns import UNSEEN, WHOLE_IMAGES
 from historian.changelog.operations import physical_name
 from historian.changelog.partial_folding import FROM, missing_row
 from historian.errors import TableStopped
 from historian.values.texts import initial_scalar
 from sinks.contract.parts import Part, Step
-from sinks.contract.storage import located, reading
 from sinks.delta import faults
 from sinks.delta.log.columns import DeltaSchema
 from sinks.delta.log.commits import Commit, DataFile
@@ -28,7 +24,8 @@ from sinks.delta.log.target import Target
 from sinks.delta.rewrite.copy_on_write import CopyOnWrite
 from sinks.delta.rewrite.few_rows import without_shard
 from sinks.delta.rewrite.file_rewrite import taken_up
-from sinks.delta.rewrite.spark_writer import put
+from sinks.delta.rewrite.held_rows import whole
+from sinks.delta.rewrite.spark_rows import put
 from sinks.delta.rewrite.staged import NetFiles
 from sinks.delta.schema.schema_evolution import mirror_schema
 from sinks.delta.schema.stops import check_whole
@@ -111,13 +108,17 @@ def write_mirror(
         try:
             if part.cleared:
                 _shard_cleared(spark, part, target, schema, soft=soft)
-                return net.files
-            if clears or not target.view.held_files():
-                return _begun(spark, part, target, schema, net, clears=clears)
-            return _changed(spark, part, target, schema, net)
+                left = net.files
+            elif clears or not target.view.held_files():
+                left = _begun(spark, part, target, schema, net, clears=clears)
+            else:
+                left = _changed(spark, part, target, schema, net)
         except CommitConflict:
             if tried == _TRIES - 1:
                 raise
+        else:
+            faults.reached("mirror_committed", f"{target.path} {part.index}")
+            return left
     return net.files
 
 
@@ -136,7 +137,6 @@ def _shard_cleared(spark: SparkSession, part: Part, target: Target, schema: Delt
             target.run(last, spark, merge.cleared(spark, target.path, schema, part.cleared, at_us))
         if target.held < last:
             target.commit(last, Commit())
-    faults.reached("mirror_committed", f"{target.path} {part.index}")
 
 
 def _begun(
@@ -155,7 +155,6 @@ def _begun(
             faults.reached("mirror_cleared", f"{target.path} {part.index}")
             clears = False
         target.commit(last, Commit(schema=_news(schema, target), clear=clears, files=net.whole))
-        faults.reached("mirror_committed", f"{target.path} {part.index}")
         return net.gone
     news = _news(schema, target)
     if news is not None:
@@ -167,7 +166,6 @@ def _begun(
         target.run(last, spark, put(spark, target, schema, net.whole, clear=clears and news is None))
     if target.held < last:
         target.commit(last, Commit())
-    faults.reached("mirror_committed", f"{target.path} {part.index}")
     return net.files
 
 
@@ -179,7 +177,6 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
     filled = () if is_filled else part.filled
     if snapshot is None or not (net or filled or deleted_at_us is not None):
         target.commit(last, Commit(schema=_news(schema, target)))
-        faults.reached("mirror_committed", f"{target.path} {part.index}")
         return net.files
     rewrite = CopyOnWrite(
         directory=target.path,
@@ -204,7 +201,6 @@ def _changed(spark: SparkSession, part: Part, target: Target, schema: DeltaSchem
         return net.files
     faults.reached("mirror_taken_up", f"{target.path} {part.index}")
     target.commit(last, Commit(schema=_news(schema, target), removed=file_rewrite.removed, files=file_rewrite.files))
-    faults.reached("mirror_committed", f"{target.path} {part.index}")
     taken = {file.path for file in file_rewrite.files}
     return [file for file in (*net.files, *file_rewrite.passing) if file.path not in taken]
 
@@ -227,15 +223,14 @@ def _merged(
         target.run(last, spark, merge.merged(spark, target, schema, snapshot.primary_key, net))
     if target.held < last:
         target.commit(last, Commit())
-    faults.reached("mirror_committed", f"{target.path} {part.index}")
 
 
 def _news(schema: DeltaSchema, target: Target) -> DeltaSchema | None:
-    return None if schema.same_as(target.view.schema()) else schema
+    return schema.unlike(target.view.schema())
 
 
 def _changed_unseen(file: DataFile, schema: DeltaSchema) -> TableStopped:
-    rows = _rows(file)
+    rows = whole(file.path)
     names = {field.physical: field.name for field in schema.fields}
     key = {names[f.removeprefix(FROM)]: rows.column(f)[0].as_py() for f in rows.schema.names if f.startswith(FROM)}
     return TableStopped(
@@ -247,11 +242,5 @@ def _changed_unseen(file: DataFile, schema: DeltaSchema) -> TableStopped:
 
 
 def _first(file: DataFile, prefix: str) -> str:
-    rows = _rows(file)
+    rows = whole(file.path)
     return ", ".join(str(rows.column(name)[0].as_py()) for name in rows.schema.names if name.startswith(prefix))
-
-
-def _rows(file: DataFile) -> pa.Table:
-    system, place = located(file.path)
-    with reading(file.path):
-        return pq.ParquetFile(system.open_input_file(place)).read()

@@ -186,16 +186,12 @@ def folded(spark: SparkSession, work: ChangelogPart, base: Snapshot) -> DataFram
     rows = rows.withColumns({name: F.col(name).cast("string") for name in floats})
     sign = F.when(F.col("op").isin(int(Op.APPEND), int(Op.CORRECT_TO)), 1).otherwise(-1)
     # VARIANT does not group; rows of the same JSON value are the same.
-    variants = _variants(base)
+    variants = [physical_name(column.id) for column in base.columns if is_variant(column.type)]
     same = [F.to_json(name).alias(f"{name} json") if name in variants else F.col(name) for name in names]
     values = [F.any_value(name).alias(name) for name in variants]
     counted = rows.groupBy(*same).agg(F.sum(sign).alias("count"), *values).where("count > 0")
     repeated = counted.withColumn("count", F.explode(F.sequence(F.lit(1), F.col("count").cast("int"))))
     return repeated.withColumns({name: F.col(name).cast(kind) for name, kind in floats.items()}).select(*names)
-
-
-def _variants(base: Snapshot) -> list[str]:
-    return [physical_name(column.id) for column in base.columns if is_variant(column.type)]
 
 
 def _refuse_absent(rows: DataFrame, schema: DeltaSchema, base: Snapshot) -> None:

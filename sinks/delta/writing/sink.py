@@ -31,7 +31,7 @@ from sinks.delta.repairs.new_keys import with_new_keys
 from sinks.delta.repairs.repairing import Repairing
 from sinks.delta.reseeding.seeding import seed
 from sinks.delta.rewrite.compaction import Compactor
-from sinks.delta.rewrite.spark_writer import writer_of
+from sinks.delta.rewrite.spark_rows import writer_of
 from sinks.delta.schema.stops import is_repairable
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.writing.catching_up import Pacing, deferrals_of

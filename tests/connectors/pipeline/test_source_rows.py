@@ -27,6 +27,6 @@ def test_rows_that_cannot_be_read_again_leave_no_spool_open(monkeypatch: pytest.
     monkeypatch.setattr("connectors.pipeline.source_rows.copy_again", refused)
 
     with pytest.raises(SourceError, match="refuses"):
-        list(SourceRows(source, tracker, ()).copied(plan))
+        list(SourceRows(source, tracker, dict).copied(plan))
 
     assert [True] == [spool._file.closed for spool in filled]

@@ -39,7 +39,6 @@ def test_algebra_is_that_of_sets(left: Numbers, right: Numbers) -> None:
 
     assert pairs(left) | pairs(right) == expand(a.union(b))
     assert pairs(left) - pairs(right) == expand(a.subtract(b))
-    assert pairs(left) & pairs(right) == expand(a.intersect(b))
     assert (pairs(left) >= pairs(right)) == a.covers(b)
     assert (pairs(left) == pairs(right)) == (a == b)
     assert len(pairs(left)) == len(a)
@@ -59,15 +58,12 @@ sets = st.dictionaries(st.sampled_from(SOURCES), st.lists(st.one_of(near, interv
 def test_laws_of_sets_hold(a: GtidSet, b: GtidSet, c: GtidSet) -> None:
     empty = GtidSet()
 
-    assert (a.union(b), a.intersect(b)) == (b.union(a), b.intersect(a))
+    assert a.union(b) == b.union(a)
     assert a.union(b.union(c)) == a.union(b).union(c)
-    assert a.intersect(b.intersect(c)) == a.intersect(b).intersect(c)
-    assert (a, a, a, empty) == (a.union(a), a.intersect(a), a.subtract(empty), a.subtract(a))
-    assert (a, a) == (a.union(a.intersect(b)), a.intersect(a.union(b)))
-    assert a.intersect(b.union(c)) == a.intersect(b).union(a.intersect(c))
+    assert (a, a, empty) == (a.union(a), a.subtract(empty), a.subtract(a))
     assert a.subtract(b.union(c)) == a.subtract(b).subtract(c)
-    assert a == a.subtract(b).union(a.intersect(b))
-    assert empty == a.subtract(b).intersect(b)
+    assert a.union(b) == a.subtract(b).union(b)
+    assert a.subtract(b) == a.subtract(b).subtract(b)
 
 
 @settings(deadline=None, max_examples=200)
@@ -76,9 +72,9 @@ def test_covers_is_a_partial_order(a: GtidSet, b: GtidSet, c: GtidSet) -> None:
     assert a.covers(a)
     assert a.covers(GtidSet())
     assert (a == b) == (a.covers(b) and b.covers(a))
-    assert a.covers(b) == (a.union(b) == a) == (a.intersect(b) == b) == (missing_from(b, a) is None)
+    assert a.covers(b) == (a.union(b) == a) == (missing_from(b, a) is None)
     assert a.union(b).covers(a)
-    assert a.covers(a.intersect(b))
+    assert a.covers(a.subtract(b))
     if a.covers(b) and b.covers(c):
         assert a.covers(c)
     assert a.union(b).union(c).covers(a.union(c))

@@ -15,8 +15,7 @@ from historian.changelog.missing_columns import ABSENT, UNSEEN, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
-from historian.plans.copies import TableCopy
-from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion, TableCopy
 from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.edits import (

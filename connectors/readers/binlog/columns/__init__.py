@@ -3,5 +3,5 @@
 Character sets (:mod:`historian.charsets`) and whole rows do not belong here.
 
 Open to other rooms: ``arrays``, ``charsets``, ``compressed``, ``dead_letters``, ``fixed``, ``json``, ``labels``, ``lenient``,
-``old_temporal``, ``type_options``, ``variant``.
+``old_temporal``, ``type_options``.
 """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from historian.errors import UnsupportedEvent
 
-__all__ = ["Collation", "bytes_per_character", "collation"]
+__all__ = ["Collation", "bytes_per_character", "canonical_charset", "collation"]
 
 _COMMON = """
 big5: 1_chinese_ci 84_bin
@@ -223,6 +223,11 @@ def collation(number: int, flavor: str) -> Collation:
     return Collation("_".join(filter(None, words)), _UCA_CHARSETS[charset])
 
 
+def canonical_charset(charset: str) -> str:
+    """*charset* under the one of its names that logs of all servers are given here."""
+    return "utf8mb3" if charset == "utf8" else charset
+
+
 def bytes_per_character(charset: str) -> int:
     """The most bytes that one character of *charset* takes, ``maxlen`` of ``information_schema.character_sets``."""
-    return _WIDE.get("utf8mb3" if charset == "utf8" else charset, 1)
+    return _WIDE.get(canonical_charset(charset), 1)

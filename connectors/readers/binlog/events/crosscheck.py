@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from connectors.readers.base import MappedColumn
-from connectors.readers.binlog.events.collations import bytes_per_character, collation
+from connectors.readers.binlog.events.collations import bytes_per_character, canonical_charset, collation
 from connectors.readers.binlog.events.hidden_columns import hidden_columns
 from connectors.readers.binlog.events.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
-from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, Column, ColumnType, Snapshot
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, Column, ColumnType, Snapshot
 from historian.schema.system_versioning import with_hidden_columns
 
 __all__ = ["fits", "logged_type", "mismatch"]
@@ -54,10 +54,6 @@ def _set(kind: ColumnType, _flavor: str) -> _Logged:
     return _C.SET, _C.SET << 8 | (size if size <= 4 else 8)
 
 
-def _vector(kind: ColumnType, flavor: str) -> _Logged:
-    return (_C.VARCHAR, 4 * (kind.length or 0)) if flavor == "mariadb" else (_C.VECTOR, 4)
-
-
 _LOGGED: dict[str, Callable[[ColumnType, str], _Logged]] = {
     "tinyint": _always(_C.TINY),
     "smallint": _always(_C.SHORT),
@@ -86,20 +82,14 @@ _LOGGED: dict[str, Callable[[ColumnType, str], _Logged]] = {
     },
     # MariaDB keeps JSON as LONGTEXT.
     "json": lambda _kind, flavor: (_C.BLOB if flavor == "mariadb" else _C.JSON, 4),
-    "vector": _vector,
+    "vector": lambda kind, flavor: (_C.VARCHAR, 4 * (kind.length or 0)) if flavor == "mariadb" else (_C.VECTOR, 4),
     "uuid": _always(*_fixed_text(16)),
     "inet6": _always(*_fixed_text(16)),
     "inet4": _always(*_fixed_text(4)),
-    **dict.fromkeys(
-        (
-            *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
-            *("geomcollection", "geometrycollection"),
-        ),
-        _always(_C.GEOMETRY, 4),
-    ),
+    **dict.fromkeys((*GEOMETRIES, "geometrycollection"), _always(_C.GEOMETRY, 4)),
 }
 
-_UNSIGNED_MATTERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"))
+_UNSIGNED_MATTERS = frozenset((*INTEGER_TYPES, "decimal", "float", "double"))
 
 _NAMES = {number: name for name, number in vars(ColumnCode).items() if name.isupper()}
 
@@ -132,7 +122,7 @@ def _differences(kind: ColumnType, mapped: MappedColumn, flavor: str) -> Iterato
     if mapped.unsigned is not None and kind.name in _UNSIGNED_MATTERS:
         yield mapped.unsigned != kind.unsigned
     if mapped.charset is not None and (kind.charset is not None or kind.name in BYTE_TYPES):
-        yield _charset(mapped.charset, flavor) != _canonical(kind.charset or "binary")
+        yield _charset(mapped.charset, flavor) != canonical_charset(kind.charset or "binary")
     if mapped.labels is not None:
         yield mapped.labels != kind.labels
     if mapped.dimension is not None:
@@ -222,10 +212,6 @@ def _recorded_text(column: Column) -> str:
 
 def _charset(number: int, flavor: str) -> str:
     return collation(number, flavor).charset
-
-
-def _canonical(charset: str) -> str:
-    return "utf8mb3" if charset == "utf8" else charset
 
 
 def _key(snapshot: Snapshot, columns: tuple[MappedColumn, ...]) -> str | None:

@@ -18,6 +18,7 @@ from historian.positions import GtidSet, MariadbGtids
 __all__ = [
     "FLAG_IN_USE",
     "FLAG_THREAD_SPECIFIC",
+    "GTID_EVENTS",
     "HEADER_BYTES",
     "MAGIC",
     "ROTATE_BYTES",
@@ -94,6 +95,10 @@ class EventType(IntEnum):
     WRITE_ROWS_COMPRESSED = 169
     UPDATE_ROWS_COMPRESSED = 170
     DELETE_ROWS_COMPRESSED = 171
+
+
+GTID_EVENTS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID)
+"""Types of the events that begin a transaction."""
 
 
 def event_name(number: int) -> str:

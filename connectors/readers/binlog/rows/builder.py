@@ -16,7 +16,6 @@ from connectors.readers.binlog.kernels.values import layout as at
 from connectors.readers.binlog.kernels.values.temporal import MONTHS
 from connectors.readers.binlog.rows.image_flags import ImageFlags, inserted_rows
 from connectors.readers.binlog.rows.program import Step
-from connectors.readers.binlog.rows.runs import runs
 from historian.changelog.operations import CHUNK_COLUMNS, physical_name
 from historian.plans.plans import PlannedVersion
 from historian.schema.snapshots import Snapshot
@@ -24,7 +23,7 @@ from historian.schema.snapshots import Snapshot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TableBuilder"]
+__all__ = ["TableBuilder", "runs"]
 
 _FIRST_ROWS = 64
 _FOLDED_ROWS = 1024
@@ -275,3 +274,27 @@ def _trimmed(buffer: pa.ResizableBuffer, size: int) -> pa.Buffer:
     if buffer.size > 2 * size + 4096:
         buffer.resize(size)
     return buffer.slice(0, size)
+
+
+_MASK_COLUMNS = 64
+
+
+def runs(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The runs, a row of RUN_WORDS each, and each column's distance from where its run begins, which the rows point into.
+
+    A run ends behind a column of varying width, and where the next 64 columns begin, since one word is their NULL bits.
+    """
+    distances: NDArray[np.int64] = np.zeros(len(steps) + at.RUN_STEP, np.int64)
+    found: list[list[int]] = []
+    first, size = 0, 0
+    for column, step in enumerate(steps):
+        distances[column] = size
+        size += step.size
+        behind = column + 1
+        if step.kind == at.TEXT or behind % _MASK_COLUMNS == 0 or behind == len(steps):
+            bits = (1 << (behind - first)) - 1 << first % _MASK_COLUMNS
+            prefix = step.size if step.kind == at.TEXT else 0
+            mask = bits - (1 << _MASK_COLUMNS) if bits >> _MASK_COLUMNS - 1 else bits
+            found.append([first, behind - first, mask, size, prefix, distances.ctypes.data + 8 * first])
+            first, size = behind, 0
+    return np.array(found, np.int64).reshape(len(found), at.RUN_WORDS), distances

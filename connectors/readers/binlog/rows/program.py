@@ -16,11 +16,10 @@ from connectors.readers.binlog.columns.charsets import text_finish
 from connectors.readers.binlog.columns.compressed import unpacked
 from connectors.readers.binlog.columns.dead_letters import lettered
 from connectors.readers.binlog.columns.fixed import FIXED_TEXTS, fixed_text
-from connectors.readers.binlog.columns.json import json_finish
+from connectors.readers.binlog.columns.json import json_finish, within_variant
 from connectors.readers.binlog.columns.labels import enum, flags
 from connectors.readers.binlog.columns.lenient import lenient
 from connectors.readers.binlog.columns.old_temporal import old_temporal, old_temporal_text, old_width
-from connectors.readers.binlog.columns.variant import within_variant
 from connectors.readers.binlog.events.table_maps import COMPRESSED, OLD_TEMPORAL, ColumnCode
 from connectors.readers.binlog.kernels.values import layout as at
 from historian.errors import ValueUnrepresentable

@@ -27,6 +27,7 @@ from connectors.readers.binlog.scan.gtid_counter import GtidCounter
 from connectors.readers.binlog.scan.open_transactions import OpenTransactions, outcome, prepared_xid
 from connectors.readers.binlog.scan.table_map_cache import TableMapCache
 from connectors.readers.binlog.scan.unsupported_events import incident, other_kind, unsupported_event
+from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import HistorianError, LogCorrupt
 from historian.plans.plans import RolledBack
@@ -114,6 +115,14 @@ class Scanner:
     def last_event(self) -> int:
         """Type of the last event seen; 0 before the first."""
         return int(self._state[at.LAST_KIND])
+
+    def pass_over(self, stream: WindowStream, *, end: int | None = None) -> None:
+        """Takes what *stream* has, up to the offset *end*, for :attr:`position` alone. Errors are those of :meth:`feed`."""
+        for window in stream.windows(end=end):
+            for _ in self.feed(window, stream.formats[window.file]):
+                pass
+            if self._finished:
+                return
 
     def feed(self, window: Window, written_by: FormatDescription) -> Iterator[Scanned]:
         """What stands in *window*, whose file *written_by* describes; ends early where :meth:`is_finished`.

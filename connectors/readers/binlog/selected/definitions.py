@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from connectors.readers.binlog.events.collations import bytes_per_character, collation
+from connectors.readers.binlog.events.collations import bytes_per_character, canonical_charset, collation
 from connectors.readers.binlog.events.layout import packed_integer
 from connectors.readers.binlog.events.table_maps import ColumnCode
 from historian.errors import UnsupportedEvent
-from historian.schema.snapshots import GEOMETRIES, ColumnType
+from historian.schema.snapshots import GEOMETRIES, INTEGER_TYPES, ColumnType
 
 __all__ = ["Definition", "definition", "misfit"]
 
@@ -45,7 +45,6 @@ _BY_FLAVOR = {
     "mysql": {"json": _C.JSON, "vector": _C.VECTOR},
     "mariadb": {"json": _C.BLOB, "vector": _C.VAR_STRING},
 }
-_INTEGERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
 _FRACTIONS = frozenset(("time", "datetime", "timestamp"))
 _OF_LENGTH = frozenset(("char", "varchar", "binary", "varbinary"))
 
@@ -90,7 +89,7 @@ def misfit(kind: ColumnType, found: Definition, flavor: str) -> str | None:
 def _differences(kind: ColumnType, found: Definition, flavor: str) -> Iterator[str | None]:
     code = _BY_FLAVOR[flavor].get(kind.name) or _CODES.get(kind.name)
     yield _compared("type number", code, found.type)
-    if kind.name in _INTEGERS or kind.name == "decimal":
+    if kind.name in INTEGER_TYPES or kind.name == "decimal":
         yield _compared("unsigned", kind.unsigned, found.unsigned)
     if kind.name == "decimal":
         digits, scale = 10 if kind.precision is None else kind.precision, kind.scale or 0
@@ -107,15 +106,11 @@ def _differences(kind: ColumnType, found: Definition, flavor: str) -> Iterator[s
         is_compressed = flavor == "mariadb" and kind.name.startswith("var") and found.length == length + 1
         yield _compared("bytes", length + is_compressed, found.length)
     if kind.charset is not None and kind.name not in ("enum", "set"):
-        yield _compared("charset", _canonical(kind.charset), _charset(found.charset, flavor))
+        yield _compared("charset", canonical_charset(kind.charset), _charset(found.charset, flavor))
 
 
 def _compared(what: str, expected: object, found: object) -> str | None:
     return None if expected == found else f"{what} {expected} expected, {found} found"
-
-
-def _canonical(charset: str) -> str:
-    return "utf8mb3" if charset == "utf8" else charset
 
 
 def _charset(number: int, flavor: str) -> str:

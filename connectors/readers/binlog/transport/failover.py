@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from connectors.readers.binlog.events.gtid_sources import event_gtid
-from connectors.readers.binlog.events.layout import EventType
+from connectors.readers.binlog.events.layout import GTID_EVENTS, EventType
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import SourceError
 from historian.plans.plans import LogRange, PlannedTable
@@ -16,7 +16,6 @@ from historian.positions.places import Place
 __all__ = ["event_text", "translate"]
 
 _OF_FILE_OR_CONNECTION = frozenset((3, 4, 15, 27, 35, 41, 161, 163))
-_GTID_EVENTS = frozenset((EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID))
 
 
 def translate(
@@ -87,7 +86,7 @@ def _find(wanted: set[str], windows: Iterable[Window], flavor: str) -> dict[str,
             *(part.tolist() for part in (window.starts, window.ends, window.offsets)), strict=True
         ):
             kind = int(window.buffer[start + 4])
-            if kind in _GTID_EVENTS:
+            if kind in GTID_EVENTS:
                 gtid = event_text(window.buffer[start:end].tobytes(), flavor, f"{window.file}:{offset}")
                 current = found.setdefault(gtid, []) if gtid in wanted else None
             if current is not None and kind not in _OF_FILE_OR_CONNECTION:

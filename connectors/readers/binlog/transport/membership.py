@@ -8,15 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from connectors.readers.binlog.events.gtid_sources import event_gtid
-from connectors.readers.binlog.events.layout import EventType
+from connectors.readers.binlog.events.layout import GTID_EVENTS, EventType
 from connectors.readers.binlog.transport.failover import event_text
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogPurged
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
 __all__ = ["members", "noted"]
-
-_GTID_EVENTS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID)
 
 
 def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) -> Iterator[Window]:
@@ -29,7 +27,7 @@ def members(windows: Iterable[Window], *, after: str, upto: str, flavor: str) ->
     keep = False
     for window in windows:
         kinds = window.buffer[window.starts + 4]
-        begins = np.flatnonzero(np.isin(kinds, _GTID_EVENTS))
+        begins = np.flatnonzero(np.isin(kinds, GTID_EVENTS))
         kept = np.full(len(kinds), keep)
         for index, behind in pairwise([*begins.tolist(), len(kinds)]):
             if wanted.is_empty and not keep:
@@ -65,7 +63,7 @@ def noted(windows: Iterable[Window], begun: dict[str, int], *, flavor: str, by_g
         by_gtid: the windows are of several files, so that their number in the order of the log counts and no offset.
     """
     for window in windows:
-        for index in np.flatnonzero(np.isin(window.buffer[window.starts + 4], _GTID_EVENTS)).tolist():
+        for index in np.flatnonzero(np.isin(window.buffer[window.starts + 4], GTID_EVENTS)).tolist():
             gtid = event_text(window.event(index), flavor, window.where(index))
             if gtid:
                 begun[gtid] = len(begun) if by_gtid else int(window.offsets[index])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from connectors.readers.binlog.events.layout import HEADER_BYTES, EventType, event_name, header
+from connectors.readers.binlog.events.layout import GTID_EVENTS, HEADER_BYTES, EventType, event_name, header
 from connectors.readers.binlog.kernels.log.xa import BEGIN, BEGIN_MARIADB, COMMIT, next_end, next_xa
 from connectors.readers.binlog.scan.open_transactions import outcome, prepared_xid
 from connectors.readers.binlog.transport.failover import event_text
@@ -24,7 +24,6 @@ HELD_BYTES = 1 << 20
 
 ALL_HELD_BYTES = 64 << 20
 _MYSQL_GTIDS = frozenset((EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED))
-_GTIDS = _MYSQL_GTIDS | {EventType.MARIADB_GTID}
 
 
 @dataclass(slots=True)
@@ -116,7 +115,7 @@ class CommitOrder:
 
     # ---- prepared in the range ---------------------------------------------------------------------------------------
     def _begin(self, announced: Window) -> None:
-        if announced.buffer[int(announced.starts[0]) + 4] not in _GTIDS:
+        if announced.buffer[int(announced.starts[0]) + 4] not in GTID_EVENTS:
             raise _stray(announced, 0)
         gtid = event_text(announced.event(0), self._flavor, announced.where(0))
         offset = int(announced.offsets[0])

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from connectors.readers.base import TableMapped, XaCommitted
-from connectors.readers.binlog.events.layout import EventType
+from connectors.readers.binlog.events.layout import GTID_EVENTS, EventType
 from connectors.readers.binlog.scan.open_transactions import prepared_xid
 from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Presence", "events_of", "look_back"]
 
 _FIRST_EVENT = 4
-_GTIDS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID)
 
 
 def look_back(reader: Log, xid: str, place: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
@@ -160,7 +159,7 @@ def _events(
 def _begin(window: Window, xa: PreparedXa, flavor: str, *, here: bool) -> int:
     """Index of the transaction's GTID event in *window*; -1: it is not there."""
     if here:
-        if (window.file, int(window.offsets[0])) != (xa.file, xa.offset) or window.event(0)[4] not in _GTIDS:
+        if (window.file, int(window.offsets[0])) != (xa.file, xa.offset) or window.event(0)[4] not in GTID_EVENTS:
             raise LogCorrupt(
                 "no transaction begins where an XA transaction was prepared",
                 where=window.where(0),
@@ -169,6 +168,6 @@ def _begin(window: Window, xa: PreparedXa, flavor: str, *, here: bool) -> int:
             )
         return 0
     for index, kind in enumerate(window.buffer[window.starts + 4].tolist()):
-        if kind in _GTIDS and event_text(window.event(index), flavor, window.where(index)) == xa.gtid:
+        if kind in GTID_EVENTS and event_text(window.event(index), flavor, window.where(index)) == xa.gtid:
             return index
     return -1

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from connectors.readers.binlog.events.layout import EventType
+from connectors.readers.binlog.events.layout import GTID_EVENTS, EventType
 from connectors.readers.binlog.transport.failover import event_text
 from connectors.readers.binlog.transport.window import Window
 from historian.plans.plans import RolledBack
 
 __all__ = ["without_rolled_back"]
 
-_GTIDS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID)
 _ROWS = (*range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1), *range(30, 33), EventType.PARTIAL_UPDATE_ROWS)
 _OF_FILE_OR_CONNECTION = (3, 4, 15, 27, 35, 41, 161, 163)
 
@@ -38,7 +37,7 @@ def without_rolled_back(
     for window in windows:
         kinds = window.buffer[window.starts + 4]
         counted = ~np.isin(kinds, _OF_FILE_OR_CONNECTION)
-        begins = np.flatnonzero(np.isin(kinds, _GTIDS))
+        begins = np.flatnonzero(np.isin(kinds, GTID_EVENTS))
         marked = begins if by_gtid else begins[np.isin(window.offsets[begins], offsets)]
         first_begin = int(begins[0]) if len(begins) else len(kinds)
         places = [(0, first_begin)] if open_parts else []
@@ -47,7 +46,8 @@ def without_rolled_back(
         for at, behind in places:
             if at in marked:
                 ordinal = -1
-                key = event_text(window.event(at), flavor, window.where(at)) if by_gtid else _place(window, at)
+                place = window.file, int(window.offsets[at])
+                key = event_text(window.event(at), flavor, window.where(at)) if by_gtid else place
                 open_parts = wanted.get(key, [])
             numbers = ordinal + np.cumsum(counted[at:behind])
             for first, last in open_parts:
@@ -59,7 +59,3 @@ def without_rolled_back(
         if len(begins) and (not len(marked) or int(marked[-1]) != int(begins[-1])):
             open_parts = []
         yield window
-
-
-def _place(window: Window, index: int) -> tuple[str, int]:
-    return window.file, int(window.offsets[index])

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from connectors.backfill.forwarding import forwarded
 from connectors.backfill.keys.coverage import covered, within
-from connectors.backfill.keys.crossing import forwarded
 from connectors.backfill.keys.split_key import SplitKey
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.errors import SourceError, ValueUnrepresentable
@@ -31,7 +31,7 @@ def _nobody(question: str) -> Sequence[Sequence[Any]]:
 
 def _key(*kinds: ColumnType) -> SplitKey:
     columns = tuple(Column(id=number, name=f"c{number}", type=kind) for number, kind in enumerate(kinds, 1))
-    return SplitKey(table=TableName("d", "t"), index="PRIMARY", columns=columns, is_primary=True)
+    return SplitKey(table=TableName("d", "t"), index="PRIMARY", columns=columns)
 
 
 def _rows(*columns: pa.Array) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.backfill.keys.predicates import rows_of, where
+from connectors.backfill.keys.predicates import where
 from connectors.backfill.keys.split_key import SplitKey, obstacle
 from historian.names import TableName
 from historian.plans.key_ranges import Key, KeyRange
@@ -107,14 +107,6 @@ def test_mysqls_char_without_padding_is_no_obstacle() -> None:
 )
 def test_a_range_in_sql(kinds: tuple[ColumnType, ...], after: Key | None, upto: Key | None, expected: str) -> None:
     assert expected == where(_key(*kinds), KeyRange(after=after, upto=upto))
-
-
-def test_the_rows_of_a_range_are_read_by_its_index_and_a_whole_table_by_none() -> None:
-    key = _key(INT, INT)
-
-    assert "`d`.`t` AS t" == rows_of(key, KeyRange())
-    tail = "FORCE INDEX (`PRIMARY`) WHERE (`c1` < 1 OR (`c1` = 1 AND `c2` <= 2)) AND `c1` <= 1 ORDER BY t.`c1`, t.`c2`"
-    assert f"`d`.`t` AS t {tail}" == rows_of(key, KeyRange(upto=(1, 2)))
 
 
 @pytest.mark.parametrize("value", ["1; DROP TABLE t", "", "1e5", "'"])

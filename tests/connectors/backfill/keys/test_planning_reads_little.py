@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.backfill.keys.boundaries import boundaries, estimated_rows
+from connectors.backfill.keys.boundaries import boundaries
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
+from connectors.backfill.keys.probes import estimated
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.tracking.capture import capture_catalog
 from historian.names import TableName
@@ -106,7 +107,7 @@ def test_bounds_and_chunks_are_found_without_a_scan(
             chunk = where(key, KeyRange(after=found[0], upto=found[1]))
             ((held,),) = answers(f"SELECT COUNT(*) FROM {key.source} WHERE {chunk}")
             chunk_reads = read()
-            estimate = estimated_rows(connection, key.table)
+            estimate = estimated(cursor, key.name)
             if (
                 steps > stepped + PROBES
                 or steps_far > stepped_far + PROBES

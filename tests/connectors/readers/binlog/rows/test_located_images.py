@@ -11,8 +11,8 @@ import pytest
 
 from connectors.readers.binlog.events.table_maps import table_map as described
 from connectors.readers.binlog.kernels.values import layout
+from connectors.readers.binlog.rows.builder import runs
 from connectors.readers.binlog.rows.program import Style, program
-from connectors.readers.binlog.rows.runs import runs
 from logs.decoder_lab import decode_events
 from logs.row_events import WireType, commit, rows_event, snapshot_of, table_map, wire_decimal, wire_integer, wire_text
 from models.plain_decoder import decoded_rows, plain_rows_of
