@@ -1,7 +1,7 @@
 """Labels and defaults that ``information_schema`` does not print as they are; the server tells them by value.
 
-Servers print a question mark for a character that UTF-8 writes in four bytes, and MySQL prints a default of bytes up to
-its first zero byte (measured on MySQL 5.7.22, 8.0.31, 9.7.4, MariaDB 10.5, 10.11, 11.8).
+Servers print a question mark for a character that UTF-8 writes in four bytes. MySQL prints a default of bytes up to its first
+zero byte. (Measured on MySQL 5.7.22, 8.0.31, 9.7.4, MariaDB 10.5, 10.11, 11.8.)
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from pydantic import Field
 from historian.names import TableName
 
 __all__ = [
+    "ANALYZED",
     "BYTE_TYPES",
     "FUNCTION",
     "GEOMETRIES",
@@ -47,7 +48,10 @@ NO_ROWS = "a table of the engine BLACKHOLE holds no rows of its own"
 FUNCTION = "it is a stored function, not a table"
 """The same of functions, and of packages that have some: each stands under its name with ``()`` behind, as a table of its name may be there."""
 
-NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION))
+ANALYZED = "it is an ANALYZE TABLE, not a table"
+"""The same of what tools for online schema changes do when a shadow is filled."""
+
+NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION, ANALYZED))
 
 
 BYTE_TYPES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
