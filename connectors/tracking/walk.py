@@ -17,6 +17,7 @@ from connectors.tracking.stop_reasons import cascades, renamed_out, shown, why_s
 from connectors.tracking.table_names import TableNames, creates
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
+from historian.ddl.resolving.analyzed_tables import analyzed_name, analyzed_table
 from historian.ddl.resolving.temporary_tables import TemporaryTables
 from historian.errors import UnsupportedEvent
 from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges, Swap
@@ -29,7 +30,7 @@ from historian.positions.places import Place
 from historian.schema.edits import Edit, ForgetTable, RenameTable, apply_all
 from historian.schema.gaps import ResumeTable
 from historian.schema.merge_tables import merged_tables
-from historian.schema.snapshots import SEQUENCE, Catalog, Snapshot
+from historian.schema.snapshots import ANALYZED, SEQUENCE, Catalog, Snapshot
 
 if TYPE_CHECKING:
     from historian.history.history import History
@@ -158,6 +159,9 @@ class Walk:
                     isinstance(edit, ForgetTable) and edit.table == table for edit in edits
                 ):
                     edits.append(ForgetTable(table=table, reason=reason))
+        filled = analyzed_table(statement.sql, statement.context)
+        if filled is not None and filled in self.catalog.tables and self.online_changes.owns(filled):
+            edits.append(ForgetTable(table=analyzed_name(filled), reason=ANALYZED))
         if edits:
             swap = self._swap(statement, tuple(edits))
             changes = tuple(edits) if swap is None else swap.edits

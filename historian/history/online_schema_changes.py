@@ -3,7 +3,7 @@
 In the history the table keeps its id and the ids of its columns; what the swap changes are edits as those of an ALTER.
 The table that the tool leaves behind is another one, with ids of its own. Names by which tools call their tables:
 
-- gh-ost: ``_t_gho``, ``_t_ghc``, ``_t_del`` or ``_t_20260102030405_del`` (go/base/context.go);
+- gh-ost: ``_t_gho``, ``_t_ghc``, ``_t_ghk``, ``_t_del`` or ``_t_20260102030405_del`` (go/base/context.go);
 - pt-online-schema-change: ``_t_new``, ``_t_old``, with more underscores where a name is taken;
 - Spirit: ``_t_new``, ``_t_old``, ``_t_old_20260102_030405``, ``_t_chkpnt``;
 - Vitess: ``_vt_vrp_UUID_TIME_`` and the like (go/vt/schema/name.go), before v20 ``_UUID_TIME_vrepl``.
@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from historian.ddl.resolving.analyzed_tables import analyzed_name
 from historian.ddl.resolving.table_edits import edits_between
 from historian.ddl.types.defaults import implied_value
 from historian.errors import EditConflict
@@ -51,6 +52,8 @@ class Tool:
             alone prove nothing: people call their tables so, and what they filled them with is anything. "": the names are proof.
         marks_follow: whether the marks are made behind the last change of the shadow. Older ones are left over from another run.
         signs: what the tool writes into the statement that swaps. Who else swaps may have copied a part.
+        analyzes: whether it analyzes the shadow when all rows are copied. A run that was killed before leaves all other marks.
+        guards: whether it makes, and drops, a table of the name aside before it swaps in one statement, when all rows are copied.
         exchanges: whether the changed table gets the shadow's name in the same statement.
     """
 
@@ -63,6 +66,8 @@ class Tool:
     marks: str = ""
     marks_follow: bool = False
     signs: str = ""
+    analyzes: bool = False
+    guards: bool = False
     exchanges: bool = False
 
 
@@ -71,13 +76,14 @@ TOOLS = (
         name="gh-ost",
         shadow=r"_(?P<base>.+)_gho",
         aside=r"_(?P<base>.+?)(?:_\d{14})?_del",
-        others=r"_(?P<base>.+)_ghc",
+        others=r"_(?P<base>.+)_gh[ck]",
         fills=True,
         # getSharedColumns in go/logic/inspect.go leaves out dropped and generated columns.
         added_again="default",
         marks=r"_(?P<base>.+)_ghc",
         # All its statements on tables say so, in every release; its changelog table may be left over from a run that was killed.
         signs="/* gh-ost */",
+        guards=True,
     ),
     Tool(
         name="pt-online-schema-change",
@@ -87,6 +93,7 @@ TOOLS = (
         added_again="old",
         marks=r"pt_osc_.+_(?:ins|upd|del)",
         marks_follow=True,
+        analyzes=True,
     ),
     Tool(
         name="spirit",
@@ -95,6 +102,7 @@ TOOLS = (
         others=r"_(?P<base>.+)_(?:chkpnt|sentinel)|_spirit_(?:checkpoint|sentinel)",
         marks=r"_(?P<base>.+)_chkpnt|_spirit_checkpoint",
         marks_follow=True,
+        analyzes=True,
     ),
     Tool(name="vitess", shadow=f"{_VITESS}|{_VITESS_EARLIER}", aside=f"{_VITESS}|{_VITESS_EARLIER}", exchanges=True),
 )
@@ -161,19 +169,21 @@ class OnlineChanges:
         final = {edit.table_id: edit.new for edit in renames}
         for shadow_id, name in final.items():
             shadow = before[shadow_id]
-            named = [tool for tool in self.tools if _is_of(tool.shadow, shadow.name, name)]
-            since = last_changed(shadow.name)
-            tools = [
-                tool
-                for tool in named
-                if tool.signs in sql
-                and any(not tool.marks_follow or last_changed(mark) > since for mark in _marks(tool, name, catalog))
-            ]
             changed = self._changed(name, catalog, before, last_named)
             if changed is None or changed.table_id == shadow_id:
                 continue
             left_at = final.get(changed.table_id, changed.name)
-            tools = [tool for tool in tools if not tool.exchanges or left_at == shadow.name]
+            since = last_changed(shadow.name)
+            tools = [
+                tool
+                for tool in self.tools
+                if _is_of(tool.shadow, shadow.name, name)
+                and tool.signs in sql
+                and any(not tool.marks_follow or last_changed(mark) > since for mark in _marks(tool, name, catalog))
+                and (not tool.analyzes or last_changed(analyzed_name(shadow.name)) > since)
+                and (not tool.guards or changed.name != name or last_changed(left_at) > since)
+                and (not tool.exchanges or left_at == shadow.name)
+            ]
             if not tools:
                 continue
             others = tuple(

@@ -33,6 +33,7 @@ from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.generated_columns import under_ids, with_sources
 from historian.schema.merge_tables import is_merge, merge_reason, merged_tables
 from historian.schema.snapshots import (
+    ANALYZED,
     FUNCTION,
     GEOMETRIES,
     NO_TABLES,
@@ -50,6 +51,7 @@ from historian.schema.system_versioning import ROW_END, ROW_START, keys_with_row
 from historian.schema.type_compatibility import is_compatible, resembles, retyped
 
 __all__ = [
+    "ANALYZED",
     "FUNCTION",
     "GEOMETRIES",
     "NO_TABLES",

@@ -7,7 +7,7 @@ compared with one captured from a server.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -15,6 +15,7 @@ from pydantic import Field
 from historian.names import TableName
 
 __all__ = [
+    "ANALYZED",
     "BYTE_TYPES",
     "FUNCTION",
     "GEOMETRIES",
@@ -49,7 +50,10 @@ NO_ROWS = "a table of the engine BLACKHOLE holds no rows of its own"
 FUNCTION = "it is a stored function, not a table"
 """The same of functions, and of packages that have some: each stands under its name with ``()`` behind, as a table of its name may be there."""
 
-NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION))
+ANALYZED = "it is an ANALYZE TABLE, not a table"
+"""The same of what tools for online schema changes do when a shadow is filled."""
+
+NO_TABLES = frozenset((SEQUENCE, VIEW, TRIGGER, FUNCTION, ANALYZED))
 
 
 BYTE_TYPES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
@@ -183,11 +187,13 @@ class UniqueKey:
     Attributes:
         columns: 0 stands for a part that is an expression; never in a unique key of a snapshot's ``unique_keys``.
         prefixes: for each column how many characters or bytes of it the key takes, 0 for all; empty where it takes all of each.
+        generated: whether a foreign key brought it. It goes when another key begins with its columns.
     """
 
     name: str
     columns: tuple[int, ...]
     prefixes: tuple[int, ...] = ()
+    generated: bool = False
 
     def without(self, column_id: int) -> UniqueKey | None:
         """The key when that column is dropped; None where nothing is left of it."""
@@ -198,9 +204,8 @@ class UniqueKey:
         if not kept:
             return None
         left = tuple(prefix for _, prefix in kept)
-        return UniqueKey(
-            name=self.name, columns=tuple(column for column, _ in kept), prefixes=left if any(left) else ()
-        )
+        columns = tuple(column for column, _ in kept)
+        return replace(self, columns=columns, prefixes=left if any(left) else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

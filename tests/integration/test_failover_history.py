@@ -104,3 +104,49 @@ def test_positions_of_both_logs_see_what_was_in_force_there(
                 history.at(T, lost)
         with pytest.raises(PositionUnknown, match="whose file"):
             history.at(T, replace(walked.seen[0][0], gtids="", server=""))
+
+
+def _in(server: Server) -> str:
+    ((held,),) = server.sql("SELECT @@gtid_binlog_pos")
+    return str(held)
+
+
+def test_a_number_that_another_server_has_given_out_too_is_not_the_position(
+    fresh_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """MariaDB's servers count on from what they know: of two that part, both have the number."""
+    lost, other = fresh_server("mariadb118", "server_id=11"), fresh_server("mariadb1011", "server_id=12")
+    for server in (lost, other):
+        for statement in ("CREATE DATABASE d", "CREATE TABLE d.t (id INT)", "INSERT INTO d.t VALUES (1)"):
+            server.sql(statement)
+    position = LogPosition(flavor="mariadb", gtids=_in(lost), file="", offset=0)
+    config = load_config(Replica(other, tmp_path, ["d"]).path)
+    with closing(make_tracker(config)) as tracker:
+        for statement in ("DO 0", "INSERT INTO d.t VALUES (2)", "FLUSH BINARY LOGS", "INSERT INTO d.t VALUES (3)"):
+            other.sql(statement)
+            with pytest.raises(LogPurged, match="expected 0-11-3; found 0-12-3 stands there"):
+                tracker.reader.locate(position)
+        with closing(other.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+            cursor.execute("SET server_id = 11")  # the first one was set up anew, and had its turn again
+            cursor.execute("INSERT INTO d.t VALUES (4)")
+        with pytest.raises(LogPurged, match="0-12-3 stands there"):
+            tracker.reader.locate(position)
+        tracker.reader.locate(replace(position, gtids=_in(other)))
+
+
+def test_a_server_that_was_set_up_from_a_copy_goes_on_where_its_log_begins(
+    fresh_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """It has the position's transaction in its tables, and not in its log."""
+    other = fresh_server("mariadb118", "server_id=12")
+    other.sql("SET GLOBAL gtid_slave_pos = '0-11-7'")
+    for statement in ("CREATE DATABASE d", "CREATE TABLE d.t (id INT)", "INSERT INTO d.t VALUES (1)"):
+        other.sql(statement)
+    config = load_config(Replica(other, tmp_path, ["d"]).path)
+    with closing(make_tracker(config)) as tracker:
+        at = LogPosition(flavor="mariadb", gtids="0-11-7", file="", offset=0)
+        assert tracker.reader.locate(at).file
+        other.sql("SET GLOBAL gtid_slave_pos = '0-12-10'")
+        assert tracker.reader.locate(at).file
+        with pytest.raises(LogPurged, match="0-12-8 stands there"):
+            tracker.reader.locate(replace(at, gtids="0-11-6"))

@@ -156,3 +156,46 @@ def test_what_mariadb_says_of_storage_and_versioning_is_printed(name: str, reque
     )
 
     assert [] == findings_of(server, statements)
+
+
+def test_a_key_that_a_foreign_key_brought_goes_when_another_one_serves_it(server: Server) -> None:
+    """Names of later keys follow from it."""
+    statements = (
+        "CREATE TABLE o(x INT PRIMARY KEY, s VARCHAR(9) UNIQUE)",
+        "CREATE TABLE a(a INT, b INT, FOREIGN KEY (a) REFERENCES o(x))",
+        "ALTER TABLE a ADD KEY (a)",
+        "ALTER TABLE a ADD UNIQUE (a), DROP KEY a",
+        "CREATE TABLE b(a INT, b INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES o(x))",
+        "ALTER TABLE b ADD KEY j (b, a)",
+        "ALTER TABLE b ADD UNIQUE KEY f2 (a, b)",
+        "ALTER TABLE b ADD UNIQUE KEY f (a)",
+        "CREATE TABLE c(a INT NOT NULL, b INT NOT NULL, CONSTRAINT f3 FOREIGN KEY (a) REFERENCES o(x))",
+        "ALTER TABLE c ADD PRIMARY KEY (a, b)",
+        "CREATE TABLE d(a INT, b INT, CONSTRAINT f4 FOREIGN KEY (a) REFERENCES o(x))",
+        "CREATE TABLE e LIKE d",
+        "CREATE INDEX k ON e (a, b)",
+        "ALTER TABLE d DROP FOREIGN KEY f4",
+        "ALTER TABLE d ADD COLUMN c INT FIRST, ADD KEY k (a, c)",
+        "CREATE TABLE f(a INT, b INT)",
+        "ALTER TABLE f ADD CONSTRAINT f5 FOREIGN KEY (a) REFERENCES o(x)",
+        "ALTER TABLE f ADD CONSTRAINT f6 FOREIGN KEY (a) REFERENCES o(x)",
+        "ALTER TABLE f CHANGE a z INT",
+        "CREATE INDEX k ON f (z)",
+        "CREATE TABLE g(a INT, KEY e (a), CONSTRAINT f7 FOREIGN KEY (a) REFERENCES o(x))",
+        "ALTER TABLE g ADD b INT, ADD KEY k (a, b)",
+        "CREATE TABLE h(s VARCHAR(9), b INT, CONSTRAINT f8 FOREIGN KEY (s) REFERENCES o(s))",
+        "CREATE INDEX k ON h (s(3), b)",
+        "CREATE UNIQUE INDEX k2 ON h (s)",
+    )
+    assert [] == findings_of(server, statements)
+
+
+@pytest.mark.parametrize("kind", ["mysql9", "mysql57", "mariadb105", NEWEST])
+def test_a_key_that_a_foreign_key_brought_stays_once_it_was_renamed(kind: str, request: pytest.FixtureRequest) -> None:
+    statements = (
+        "CREATE TABLE o(x INT PRIMARY KEY)",
+        "CREATE TABLE a(a INT, b INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES o(x))",
+        "ALTER TABLE a RENAME KEY f TO g",
+        "ALTER TABLE a ADD KEY k (a, b)",
+    )
+    assert [] == findings_of(request.getfixturevalue(kind), statements)

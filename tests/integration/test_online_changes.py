@@ -138,6 +138,8 @@ def test_what_a_tool_copied_is_compared_with_what_it_is_known_to_copy(
     with connected as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT IGNORE INTO {database}._t_gho {copied} FROM {database}.t")
         connection.commit()
+    source.sql(f"create /* gh-ost */ table {database}._t_del (id INT PRIMARY KEY)")
+    source.sql(f"drop /* gh-ost */ table {database}._t_del")
     source.sql(f"rename /* gh-ost */ table {database}.t to {database}._t_del, {database}._t_gho to {database}.t")
 
     with tracked.tracker() as tracker:
@@ -190,6 +192,80 @@ def test_a_swap_by_hand_beside_what_a_tool_left_over_is_no_change_of_the_table(
         assert ["t"] == [*tracked.stopped(tracker)]
         versions = tracker.history.versions(TableName(database, "t"))
         assert len({version.table_id for version in versions}) == 2
+
+
+PT_TRIGGERS = tuple(
+    f"CREATE TRIGGER pt_osc_{{0}}_t_{end} AFTER {change} ON t FOR EACH ROW DELETE IGNORE FROM _t_new WHERE id = {row}.id"
+    for end, change, row in (("del", "DELETE", "OLD"), ("upd", "UPDATE", "OLD"), ("ins", "INSERT", "NEW"))
+)
+KILLED = {
+    "gh-ost": (
+        (
+            "create /* gh-ost */ table _t_ghc (id INT PRIMARY KEY, hint VARCHAR(64), value VARCHAR(64))",
+            "create /* gh-ost */ table _t_gho LIKE t",
+            "insert /* gh-ost */ into _t_ghc VALUES (2, 'state', 'GhostTableMigrated')",
+        ),
+        "_t_gho",
+        "rename /* gh-ost */ table t to _t_del, _t_gho to t",
+    ),
+    "pt-online-schema-change": (
+        ("CREATE TABLE _t_new LIKE t", *PT_TRIGGERS),
+        "_t_new",
+        "RENAME TABLE t TO _t_old, _t_new TO t",
+    ),
+    "spirit": (
+        ("CREATE TABLE _t_new LIKE t", "CREATE TABLE _t_chkpnt (id INT PRIMARY KEY)"),
+        "_t_new",
+        "RENAME TABLE t TO _t_old, _t_new TO t",
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", list(KILLED))
+@pytest.mark.parametrize("source", ["mysql9", "mariadb118"], indirect=True)
+def test_the_shadow_of_a_run_that_was_killed_while_it_copied_is_no_change_of_the_table(
+    source: Server, database: str, tracked: Tracked, tool: str
+) -> None:
+    """All marks of the tool are there, and somebody swaps by hand before it has copied all rows."""
+    begun, shadow, swap = KILLED[tool]
+    with contextlib.closing(source.connect(database=database)) as connection, connection.cursor() as cursor:
+        for statement in (
+            f"CREATE TABLE t ({CREATE})",
+            "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
+            *(each.format(database) for each in begun),
+            f"INSERT IGNORE INTO {shadow} SELECT * FROM t WHERE id < 3",
+            swap,
+        ):
+            cursor.execute(statement)
+        connection.commit()
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        assert ["t"] == [*tracked.stopped(tracker)]
+        versions = tracker.history.versions(TableName(database, "t"))
+        assert len({version.table_id for version in versions}) == 2
+
+
+@pytest.mark.parametrize("source", ["mysql9", "mariadb118"], indirect=True)
+def test_a_run_may_end_plans_later_than_it_has_copied(source: Server, database: str, tracked: Tracked) -> None:
+    """What shows that all rows were copied is remembered."""
+    source.sql(f"CREATE TABLE {database}.t ({CREATE})")
+    source.sql(f"INSERT INTO {database}.t VALUES (1, 1, 'x')")
+    source.sql(f"CREATE TABLE {database}._t_new LIKE {database}.t")
+    for trigger in PT_TRIGGERS:
+        source.sql(
+            trigger.format(database).replace(" t ", f" {database}.t ").replace("TRIGGER ", f"TRIGGER {database}.")
+        )
+    source.sql(f"INSERT IGNORE INTO {database}._t_new SELECT * FROM {database}.t")
+    source.sql(f"ANALYZE TABLE `{database}`.`_t_new` /* pt-online-schema-change */")
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+    source.sql(f"RENAME TABLE {database}.t TO {database}._t_old, {database}._t_new TO {database}.t")
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        assert tracked.stopped(tracker) == {}
+        versions = tracker.history.versions(TableName(database, "t"))
+        assert len({version.table_id for version in versions}) == 1
 
 
 @pytest.mark.parametrize("source", ["mysql9", "mariadb118"], indirect=True)
@@ -273,6 +349,8 @@ def test_nulls_that_are_copied_as_values_stop_the_table(source: Server, database
         "create /* gh-ost */ table {0}._t_gho like {0}.t",
         "alter /* gh-ost */ table {0}._t_gho MODIFY a INT NOT NULL",
         "insert /* gh-ost */ ignore into {0}._t_gho select id, a from {0}.t",
+        "create /* gh-ost */ table {0}._t_del (id int primary key)",
+        "drop /* gh-ost */ table {0}._t_del",
         "rename /* gh-ost */ table {0}.t to {0}._t_del, {0}._t_gho to {0}.t",
     ):
         source.sql(statement.format(database))

@@ -20,6 +20,7 @@ from connectors.readers.binlog.transport.connection import (
     server_id_lock,
     server_identity,
 )
+from connectors.readers.binlog.transport.diverged import Gtid, other_transaction
 from connectors.readers.binlog.transport.dump import Dump
 from connectors.readers.binlog.transport.failover import translate
 from connectors.readers.binlog.transport.membership import members
@@ -182,13 +183,20 @@ class BinlogServerReader(BinlogReader):
         return list(sizes.values())[list(sizes).index(file) :] if file in sizes else []
 
     def _gtids_before(self, file: str) -> Gtids:
-        for row in self._ask("SHOW BINLOG EVENTS IN %s LIMIT 4", file):
-            kind, text = str(row[2]), str(row[5])
-            if kind == "Previous_gtids":
-                return GtidSet.parse(text)
-            if kind == "Gtid_list":
-                return _latest(text)
-        return parse_gtids("", self.flavor)
+        if self.flavor == "mariadb":
+            # A domain's last entry is its latest.
+            latest = {gtid[0]: gtid for gtid in self._listed(file)}
+            return MariadbGtids(tuple(latest[domain] for domain in sorted(latest)))
+        return GtidSet.parse(self._told(file, "Previous_gtids"))
+
+    def _listed(self, file: str) -> list[Gtid]:
+        """What the GTID_LIST of a MariaDB file says: the last transactions before it, by domain and server."""
+        return _gtids(self._told(file, "Gtid_list").strip("[]"))
+
+    def _told(self, file: str, kind: str) -> str:
+        """The text of an event at the file's begin."""
+        rows = self._ask("SHOW BINLOG EVENTS IN %s LIMIT 4", file)
+        return next((str(row[5]) for row in rows if str(row[2]) == kind), "")
 
     def _status(self) -> tuple[str, int]:
         """File and offset behind everything committed so far."""
@@ -214,18 +222,27 @@ class BinlogServerReader(BinlogReader):
         if not isinstance(wanted, MariadbGtids) or not wanted:
             return
         # A number alone does not tell a transaction: after a failover another server may have given it out again.
-        state = str(self._ask("SELECT @@gtid_binlog_state")[0][0] or "")
-        known = {(d, s): n for d, s, n in (map(int, gtid.split("-")) for gtid in filter(None, state.split(",")))}
+        known = {(d, s): n for d, s, n in _gtids(str(self._ask("SELECT @@gtid_binlog_state")[0][0] or ""))}
         for domain, server, number in wanted.last:
             last = known.get((domain, server), number)
             if last < number:
-                raise LogPurged(
-                    "the server has another transaction under the position's number",
-                    where=str(position),
-                    expected=f"{domain}-{server}-{number}",
-                    found=f"{domain}-{server}-{last} is the last one of that server",
-                    next_step="go back to the server that the position is of, or start anew: what it logged last is lost",
-                )
+                found = f"{domain}-{server}-{last} is the last one of that server"
+                raise _diverged(position, (domain, server, number), found)
+
+    def _find(self, position: LogPosition) -> LogPosition:
+        place = super()._find(position)
+        if isinstance(wanted := position.gtid_set, MariadbGtids):
+            own = {
+                gtid
+                for gtid in wanted.last
+                if gtid not in _gtids(str(self._ask("SELECT @@gtid_slave_pos")[0][0] or ""))
+            }
+            file = self._file_before(wanted, position)
+            with closing(self._stream(file, FIRST_EVENT)) as stream:
+                other = other_transaction(own, self._listed(file), stream.windows())
+            if other is not None:
+                raise _diverged(position, other[0], f"{_text(other[1])} stands there")
+        return place
 
     # ---- the log ---------------------------------------------------------------------------------------------------
     def _stream(self, file: str, offset: int) -> WindowStream:
@@ -418,13 +435,24 @@ def _no_privilege(question: str, address: ServerAddress, error: Exception) -> So
     )
 
 
-def _latest(text: str) -> MariadbGtids:
-    """The text of a GTID_LIST; a domain's last entry is its latest."""
-    latest: dict[int, tuple[int, int, int]] = {}
-    for part in filter(None, text.strip("[] ").split(",")):
-        domain, server, sequence = (int(number) for number in part.strip().split("-"))
-        latest[domain] = (domain, server, sequence)
-    return MariadbGtids(tuple(latest[domain] for domain in sorted(latest)))
+def _gtids(text: str) -> list[Gtid]:
+    """MariaDB's GTIDs, several of a domain among them."""
+    parts = (part.strip().split("-") for part in text.split(",") if part.strip())
+    return [(int(domain), int(server), int(number)) for domain, server, number in parts]
+
+
+def _text(gtid: Gtid) -> str:
+    return "-".join(map(str, gtid))
+
+
+def _diverged(position: LogPosition, gtid: Gtid, found: str) -> LogPurged:
+    return LogPurged(
+        "the server has another transaction under the position's number",
+        where=str(position),
+        expected=_text(gtid),
+        found=found,
+        next_step="go back to the server that the position is of, or start anew: what it logged last is lost",
+    )
 
 
 def _version_number(text: str) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 The grammar does not belong here (:mod:`historian.ddl.parsing`).
 """
 
+from historian.ddl.resolving.analyzed_tables import analyzed_name, analyzed_table
 from historian.ddl.resolving.keys import takes_part
 from historian.ddl.resolving.resolution import SYSTEM_DATABASES, Resolution
 from historian.ddl.resolving.statement import resolve
@@ -14,6 +15,8 @@ __all__ = [
     "SYSTEM_DATABASES",
     "Resolution",
     "TemporaryTables",
+    "analyzed_name",
+    "analyzed_table",
     "edits_between",
     "function_name",
     "resolve",

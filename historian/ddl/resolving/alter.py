@@ -303,6 +303,7 @@ def _kept_keys(old: Snapshot, plan: AlterPlan, places: Mapping[int, int], column
                         name=plan.renamed_keys.get(key.name.lower(), key.name),
                         columns=tuple(column for column, _ in parts),
                         prefixes=left if any(left) else (),
+                        generated=key.generated and key.name.lower() not in plan.renamed_keys,
                     ),
                     unique,
                 )

@@ -80,35 +80,45 @@ def added_keys(
 ) -> list[Key]:
     """The keys of a table after *specs* are added in order; unnamed ones are called after their first column.
 
-    A foreign key brings a key of its own where no other begins with its columns. *inline_references*: REFERENCES in a
-    column definition counts. *primary*: columns of the primary key behind the statement.
+    A foreign key brings a key of its own where no other begins with its columns, and that one goes when another does.
+    *inline_references*: REFERENCES in a column definition counts. *primary*: columns of the primary key behind the statement.
     """
-    result = list(keys)
-    names = _Names(key.name for key in keys)
     wanted = []
     for spec in specs:
         if spec.kind != "primary" and (inline_references or not (spec.kind == "foreign" and spec.inline)):
             parts = [None if column is None else column_of(column) for column in spec.columns]
             wanted.append((spec, parts, tuple(0 if part is None else part.id for part in parts)))
-    covering = {tuple(primary), *(key.key.columns for key in keys)}
-    covering.update(columns for spec, _, columns in wanted if spec.kind != "foreign")
-    foreign = [columns for spec, _, columns in wanted if spec.kind == "foreign"]
-    for spec, parts, columns in wanted:
+    every = [
+        *(key.key for key in keys),
+        *(
+            UniqueKey(name="", columns=columns, prefixes=spec.prefixes, generated=spec.kind == "foreign")
+            for spec, _, columns in wanted
+        ),
+        UniqueKey(name="", columns=tuple(primary)),
+    ]
+    stays = [
+        not key.generated or not any(_serves(other, key, later=place > at) for place, other in enumerate(every))
+        for at, key in enumerate(every)
+    ]
+    result = [key for key, left in zip(keys, stays, strict=False) if left]
+    names = _Names(key.name for key in result)
+    for (spec, parts, columns), left in zip(wanted, stays[len(keys) :], strict=False):
         base = _FUNCTIONAL if parts[0] is None else parts[0].name
         if spec.kind == "foreign":
-            foreign.remove(columns)
-            if not _is_covered(columns, covering, foreign):
-                covering.add(columns)
-                result.append(Key(UniqueKey(name=names.take(names.free(spec.name or base)), columns=columns), False))
+            if left:
+                name = names.take(names.free(spec.name or base))
+                result.append(Key(UniqueKey(name=name, columns=columns, generated=True), False))
             continue
         key = UniqueKey(name=names.take(spec.name or names.free(base)), columns=columns, prefixes=spec.prefixes)
         result.append(Key(key, spec.kind == "unique" and 0 not in columns))
     return result
 
 
-def _is_covered(columns: tuple[int, ...], keys: Iterable[tuple[int, ...]], later: Iterable[tuple[int, ...]]) -> bool:
-    """Whether another key begins with these columns: one of *keys*, or a longer or equal one of a *later* foreign key."""
-    return any(other[: len(columns)] == columns for other in (*keys, *later))
+def _serves(other: UniqueKey, key: UniqueKey, *, later: bool) -> bool:
+    """Whether *other* makes a *key* that a foreign key brought needless. Of two such keys over the same columns the *later* one stays."""
+    if other is key or other.columns[: len(key.columns)] != key.columns or any(other.prefixes[: len(key.columns)]):
+        return False
+    return not other.generated or later or len(other.columns) > len(key.columns)
 
 
 class _Names:

@@ -45,7 +45,7 @@ class Log:
                 self.created.get,
                 self.named.get,
                 sql=f"{sql} /* gh-ost */",
-                last_changed=lambda name: int(name in self.catalog.unknown),
+                last_changed=lambda name: int(name not in self.catalog.tables),
             )
             if self.swap is not None:
                 self.edits = self.swap.edits
@@ -182,11 +182,12 @@ def test_pt_online_schema_change_copies_a_column_that_was_dropped_and_added() ->
     ],
 )
 def test_whether_values_went_into_another_column_of_that_name_is_asked(shadow: str, change: str) -> None:
+    exchange = f", aside TO {shadow}" if shadow == VITESS else ""
     log = Log(
         "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9), g INT AS (a + 1) STORED)",
         f"CREATE TABLE {shadow} LIKE t",
         f"ALTER TABLE {shadow} {change.replace('DROP a', 'DROP g, DROP a')}",
-        f"RENAME TABLE t TO aside, {shadow} TO t, aside TO {shadow}",
+        f"RENAME TABLE t TO aside, {shadow} TO t{exchange}",
     )
     assert log.swap is not None
     assert "the log does not say whether values were copied" in log.swap.refused

@@ -148,8 +148,11 @@ def pt_osc(
 
 def spirit(server: Server, database: str, table: str, alter: str, *, writes: Writes = _nothing) -> None:
     """A migration by Spirit; its checkpoint table too."""
-    _filled_shadow(server, database, table, f"_{table}_new", alter, writes)
+    shadow = f"_{table}_new"
+    _shadow(server, database, table, shadow, alter)
     server.sql(f"CREATE TABLE {database}._{table}_chkpnt (id BIGINT AUTO_INCREMENT PRIMARY KEY, copier_watermark TEXT)")
+    _filled(server, database, table, shadow, writes)
+    server.sql(f"ANALYZE TABLE `{database}`.`{shadow}`")
     server.sql(f"INSERT INTO {database}._{table}_chkpnt (copier_watermark) VALUES ('x')")
     server.sql(
         f"RENAME TABLE {database}.{table} TO {database}._{table}_old, {database}._{table}_new TO {database}.{table}"
@@ -162,16 +165,20 @@ def vitess(server: Server, database: str, table: str, alter: str, *, writes: Wri
     """An online DDL of Vitess: the tables change their names in a round, over a third one."""
     shadow = "_vt_vrp_6ace8bcef73211ea87e9f875a4d24e90_20260102030405_"
     third = "_vt_hld_7bce8bcef73211ea87e9f875a4d24e91_20260102030406_"
-    _filled_shadow(server, database, table, shadow, alter, writes)
+    _shadow(server, database, table, shadow, alter)
+    _filled(server, database, table, shadow, writes)
     pairs: Sequence[tuple[str, str]] = ((table, third), (shadow, table), (third, shadow))
     server.sql("RENAME TABLE " + ", ".join(f"`{database}`.`{old}` TO `{database}`.`{new}`" for old, new in pairs))
     server.sql(f"RENAME TABLE `{database}`.`{shadow}` TO `{database}`.`{third}`")
     server.sql(f"DROP TABLE `{database}`.`{third}`")
 
 
-def _filled_shadow(server: Server, database: str, table: str, shadow: str, alter: str, writes: Writes) -> None:
+def _shadow(server: Server, database: str, table: str, shadow: str, alter: str) -> None:
     server.sql(f"CREATE TABLE `{database}`.`{shadow}` LIKE `{database}`.`{table}`")
     server.sql(f"ALTER TABLE `{database}`.`{shadow}` {alter}")
+
+
+def _filled(server: Server, database: str, table: str, shadow: str, writes: Writes) -> None:
     columns = _shared(server, database, table, shadow)
     server.sql(f"INSERT IGNORE INTO `{database}`.`{shadow}` ({columns}) SELECT {columns} FROM {database}.{table}")
     writes()

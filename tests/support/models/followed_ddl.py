@@ -177,5 +177,5 @@ def findings_of(server: Server, statements: Iterable[str | bytes], *, rows: bool
         session.run(statements)
     finally:
         session.close()
-    assert session.rejected == []
+    assert session.rejected == [], session.rejected
     return session.findings

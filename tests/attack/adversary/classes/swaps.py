@@ -1,4 +1,4 @@
-"""Swaps by hand under the names of tools for online schema changes: whole copies, parts, none, other rows."""
+"""Swaps by hand under the names of tools for online schema changes: whole copies, parts, none, other rows; and what killed runs leave."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ _TOOLS = (
     ("__orders_new", "__orders_old"),
     ("_orders_gho", "_orders_20200101000000_del"),
 )
+_KILLED = {
+    "_orders_gho": ("CREATE TABLE _orders_ghc (id INT PRIMARY KEY)",),
+    "_orders_new": (
+        "CREATE TABLE _orders_chkpnt (id INT PRIMARY KEY)",
+        "CREATE TRIGGER pt_osc_c_a_orders_del AFTER DELETE ON orders FOR EACH ROW DELETE FROM _orders_new WHERE id = OLD.id",
+    ),
+}
+"""What a tool has made before it copies: by the shadow's name."""
 
 
 def script(rng: random.Random, server: str) -> Script:
@@ -38,6 +46,8 @@ def script(rng: random.Random, server: str) -> Script:
     )
     if alter:
         steps.append(Sql(f"ALTER TABLE {shadow} {alter}"))
+    killed = rng.random() < 0.5
+    steps += [Sql(begun) for begun in _KILLED.get(shadow, ()) if killed]
     which = rng.choice(("", "", " WHERE id >= 3", " WHERE id < 0", " WHERE a IS NOT NULL"))
     columns = rng.choice(("id, a, b", "id, b", "id"))
     steps.append(
@@ -49,7 +59,7 @@ def script(rng: random.Random, server: str) -> Script:
         steps.append(Sql(f"UPDATE {shadow} SET b = 'changed' WHERE id = 3"))
     if rng.random() < 0.3:
         steps.append(FOLLOW)
-    steps.append(Sql(f"RENAME TABLE orders TO {aside}, {shadow} TO orders"))
+    steps.append(Sql(f"RENAME {rng.choice(('', '/* gh-ost */ '))}TABLE orders TO {aside}, {shadow} TO orders"))
     steps.append(Sql("INSERT INTO orders (id) VALUES (20)"))
     if rng.random() < 0.5:
         steps.append(Sql(f"DROP TABLE {aside}"))
