@@ -8,7 +8,7 @@ from adversary.script import FOLLOW, Follow, Script, Sql, Step
 
 SPARK = True
 
-_CONDITIONS = ("v > 3", "v IS NULL OR v % 2 = 0", "s LIKE 'a%'", "id < 6 AND s IS NOT NULL", "")
+_CONDITIONS = ("v > 3", "v IS NULL OR v % 2 = 0", "s LIKE 'a%' OR s LIKE 'ä%'", "id < 6 AND s IS NOT NULL", "")
 _COMPUTED = (
     "v * 2 + id",
     "COALESCE(v, 0)",
