@@ -138,7 +138,6 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.pipeline.dry_run",
         "connectors.pipeline.lakes",
         "connectors.check.tables",
-        "connectors.check.tables",
         "connectors.check.rules",
         "connectors.check.shards",
         "connectors.cli",

@@ -11,10 +11,9 @@ import pyarrow as pa
 from connectors.backfill.keys.coverage import Ask, covered
 from connectors.backfill.keys.split_key import SplitKey
 from historian.changelog.chunks import Chunk
-from historian.changelog.filtering import rows_where
 from historian.changelog.missing_columns import ABSENT
 from historian.changelog.operations import Op
-from historian.changelog.row_images import Mask
+from historian.changelog.row_images import Mask, rows_where
 from historian.plans.plans import PlannedTable, PlannedVersion, TableCopy
 
 __all__ = ["forwarded", "forwarded_chunks"]

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from historian.changelog.filtering import rows_where
 from historian.changelog.operations import CHUNK_COLUMNS, Op
+from historian.changelog.row_images import rows_where
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

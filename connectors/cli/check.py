@@ -11,11 +11,9 @@ import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.tables import columns, terminal
+from connectors.cli.terminal.tables import print_table, terminal
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from connectors.check import CheckResult
 
 __all__ = ["check"]
@@ -44,19 +42,11 @@ def _print(results: Sequence[CheckResult]) -> None:
     from rich.text import Text
 
     console = terminal()
-    console.print(_table(results))
+    marked = ((result, *_MARKS[result.status]) for result in results)
+    rows = ((one.name, Text(word, style=style), one.found, one.expected) for one, word, style in marked)
+    print_table(("check", "", "found", "expected"), rows)
     # Statements stand outside the table, unbroken, so that they can be copied.
     for result in results:
         if result.mend:
             console.print()
             console.print(Text(f"{result.name}:", style=_MARKS[result.status][1]), Text(result.mend), soft_wrap=True)
-
-
-def _table(results: Sequence[CheckResult]) -> Table:
-    from rich.text import Text
-
-    table = columns("check", "", "found", "expected")
-    for result in results:
-        word, style = _MARKS[result.status]
-        table.add_row(Text(result.name), Text(word, style=style), Text(result.found), Text(result.expected))
-    return table

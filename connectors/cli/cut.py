@@ -11,7 +11,7 @@ import typer
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ending, tell
 from connectors.cli.terminal.sessions import session
-from connectors.cli.terminal.tables import columns, terminal
+from connectors.cli.terminal.tables import print_table, terminal
 
 if TYPE_CHECKING:
     from sinks.delta.reading.cuts import ConsistentCut
@@ -56,9 +56,7 @@ def _print(found: ConsistentCut) -> None:
     from rich.text import Text
 
     terminal().print(Text(f"plan {found.plan}, up to {found.position}\n"))
-    shown = columns("table", "kind", "version", "path")
-    for table in found.tables:
-        shown.add_row(*(Text(str(cell)) for cell in (table.name, table.kind, table.version, table.path)))
-    terminal().print(shown)
+    rows = ((table.name, table.kind, table.version, table.path) for table in found.tables)
+    print_table(("table", "kind", "version", "path"), rows)
     for name, why in found.left_out.items():
         tell(f"left out: {name}\n  {why}")

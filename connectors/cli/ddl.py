@@ -14,7 +14,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.tables import columns, terminal
+from connectors.cli.terminal.tables import print_table, terminal
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -188,15 +188,14 @@ def _print_foreseen(sinks: Sequence[SinkDryRun]) -> None:
 
 
 def _print_table(catalog: Catalog, name: Any, form: ServerForm) -> None:
-    from rich.text import Text
-
     from historian.ddl.types.information_schema import table_form
 
-    table = columns("id", "column", "type", "null", "default", "charset", "key", "extra")
-    for row in table_form(catalog.tables[name], form)["columns"]:
-        cells = (
-            *(str(row["id"]), row["name"], row["type"], "yes" if row["nullable"] else "no", row["default"]),
-            *(row["collation"], row["key"], row["extra"]),
-        )
-        table.add_row(*(Text(cell or "") for cell in cells))
-    terminal().print(table)
+    keys = ("id", "name", "type", "nullable", "default", "collation", "key", "extra")
+    rows = (
+        {**row, "nullable": "yes" if row["nullable"] else "no"}
+        for row in table_form(catalog.tables[name], form)["columns"]
+    )
+    print_table(
+        ("id", "column", "type", "null", "default", "charset", "key", "extra"),
+        ([row[key] for key in keys] for row in rows),
+    )

@@ -13,7 +13,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.tables import columns, terminal
+from connectors.cli.terminal.tables import print_table, terminal
 from historian.errors import HistorianError, StoreError, ValueUnrepresentable
 from historian.names import TableName
 from historian.positions import LogPosition, parse_position
@@ -238,18 +238,13 @@ def _print(found: dict[str, Any]) -> None:
     if isinstance(found["targets"], list):
         console.print()
         headings = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
-        targets = columns(*headings)
-        for row in found["targets"]:
-            shown = {**row, "stopped": row["stopped"] or row["ended"]}
-            targets.add_row(*(Text("" if shown[heading] is None else str(shown[heading])) for heading in headings))
-        console.print(targets)
+        rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in found["targets"])
+        print_table(headings, ([row[heading] for heading in headings] for row in rows))
     open_copies = [row for row in found["copies"] if row["state"] != "done"]
     if open_copies:
         console.print()
-        copies = columns("table", "copied", "rows", "begun")
-        for row in open_copies:
-            copies.add_row(*(Text(str(row[name])) for name in ("table", "state", "rows", "begun")))
-        console.print(copies)
+        cells = ([row[name] for name in ("table", "state", "rows", "begun")] for row in open_copies)
+        print_table(("table", "copied", "rows", "begun"), cells)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for row in found["nulled"]:

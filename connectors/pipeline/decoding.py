@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.backfill.forwarding import forwarded_chunks
-from connectors.backfill.questions import KeyQuestions
+from connectors.backfill.keys.coverage import KeyQuestions
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row

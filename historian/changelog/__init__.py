@@ -14,7 +14,6 @@ from historian.changelog.chunks import (
     transactions,
 )
 from historian.changelog.conversions import AFTER, BEFORE, EVENT, ROW_KIND
-from historian.changelog.filtering import rows_where
 from historian.changelog.folding import BAG_COUNT, fold_bag, key_numbers, net_changes, rows_by_key, summed_bags
 from historian.changelog.missing_columns import (
     ABSENT,
@@ -43,7 +42,7 @@ from historian.changelog.operations import (
 )
 from historian.changelog.partial_folding import FROM, PartialNet, completed, missing_row, partial_net
 from historian.changelog.projection import project
-from historian.changelog.row_images import Mask, differing, differs, where
+from historian.changelog.row_images import Mask, differing, differs, rows_where, where
 from historian.changelog.state import AddedColumn, state_columns, up_to, without_positions
 
 __all__ = [

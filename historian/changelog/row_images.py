@@ -1,14 +1,15 @@
-"""Row images compared, column by column; NULL equals NULL and differs from every value."""
+"""Row images compared, column by column, and some of them taken; NULL equals NULL and differs from every value."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Mask", "differing", "differs", "where"]
+__all__ = ["Mask", "differing", "differs", "rows_where", "where"]
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 """One truth value a row."""
@@ -35,3 +36,13 @@ def differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:
 def where(mask: Mask) -> list[int]:
     """The numbers of the rows that *mask* holds for."""
     return [int(at) for at in np.flatnonzero(mask)]
+
+
+def rows_where(rows: pa.RecordBatch, kept: Mask) -> pa.RecordBatch:
+    """The rows of a chunk's batch where *kept*, whose dead letters name them by the places that they have now."""
+    metadata = dict(rows.schema.metadata or {})
+    if b"dead_letters" in metadata:
+        places = np.cumsum(kept) - 1
+        letters = [(int(places[row]), *rest) for row, *rest in json.loads(metadata[b"dead_letters"]) if kept[row]]
+        metadata[b"dead_letters"] = json.dumps(letters).encode()
+    return rows.filter(pa.array(kept)).replace_schema_metadata(metadata or None)

@@ -7,9 +7,16 @@ Open to other rooms: ``places``.
 
 from historian.positions.file import FilePosition
 from historian.positions.gtid import GtidSet
-from historian.positions.log import Gtids, LogPosition, PreparedXa, TemporaryTable, missing_from, parse_gtids
+from historian.positions.log import (
+    Gtids,
+    LogPosition,
+    PreparedXa,
+    TemporaryTable,
+    missing_from,
+    parse_gtids,
+    parse_position,
+)
 from historian.positions.mariadb import MariadbGtids
-from historian.positions.written import parse_position
 
 __all__ = [
     "FilePosition",

@@ -3,5 +3,5 @@
 One sink's files and tables do not belong here.
 
 Open to other rooms: ``base``, ``chain``, ``chunks``, ``decisions``, ``held_plans``, ``local_chunks``, ``locations``,
-``parts``, ``shard_edits``, ``spark_chunks``, ``storage``, ``tables``.
+``parts``, ``spark_chunks``, ``storage``, ``tables``.
 """

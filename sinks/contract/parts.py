@@ -9,15 +9,26 @@ from typing import NamedTuple
 from historian.errors import SinkError
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.plans.segments import retracts
+from historian.schema.edits import TruncateTable
 from historian.schema.snapshots import Column, Snapshot
 from historian.schema.type_compatibility import retyped
 from sinks.contract.chunks import Chunks
 from sinks.contract.decisions import VersionChange
 from sinks.contract.locations import TableLocation, TableLocations
-from sinks.contract.shard_edits import ClearShard
 from sinks.contract.tables import occupants
 
-__all__ = ["STEPS", "ChunkRows", "Part", "RowCounts", "Step", "check_planned", "count_rows", "links_of", "parts_of"]
+__all__ = [
+    "STEPS",
+    "ChunkRows",
+    "ClearShard",
+    "Part",
+    "RowCounts",
+    "Step",
+    "check_planned",
+    "count_rows",
+    "links_of",
+    "parts_of",
+]
 
 STEPS = 1_000_000
 """Transaction versions that a plan may use: version = plan * STEPS + step."""
@@ -237,3 +248,18 @@ def check_planned(plan: Plan, rows: Mapping[tuple[int, int], object]) -> None:
             expected=f"(table, segment) of {sorted(planned)}",
             found=stray,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearShard(TruncateTable):
+    """The rows of one shard go, by a TRUNCATE or DROP of its table; those of the others stay.
+
+    Attributes:
+        values: id of each shard column, with what it holds in the rows that go.
+        edit: the kind of edit that it was at the source, as :data:`historian.plans.evolution.RULES` has it.
+        shard: the table that it was.
+    """
+
+    values: tuple[tuple[int, str], ...]
+    edit: str
+    shard: str

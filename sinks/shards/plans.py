@@ -14,7 +14,7 @@ from historian.positions.places import Place
 from historian.schema.edits import CreateTable, DropTable, Edit, TruncateTable
 from historian.schema.snapshots import Snapshot
 from sinks.contract.locations import TableLocation, TableLocations
-from sinks.contract.shard_edits import ClearShard
+from sinks.contract.parts import ClearShard
 from sinks.shards.chunks import Route
 from sinks.shards.group import GroupStates
 from sinks.shards.reconcile import Reconciler, conflict

@@ -7,14 +7,16 @@ order is its own affair, are compared by a server: :data:`Ask` evaluates literal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.backfill.keys.comparison import Signs, compared
+from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.split_key import SplitKey
-from connectors.readers.binlog.transport.connection import answered
+from connectors.readers.binlog.transport.connection import ServerAddress, answered
 from historian.changelog.operations import physical_name
 from historian.changelog.row_images import Mask
 from historian.errors import ValueUnrepresentable
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pymysql.connections import Connection
 
-__all__ = ["Ask", "asking", "covered", "within"]
+__all__ = ["Ask", "KeyQuestions", "asking", "covered", "within"]
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
 """Gives the rows of a SELECT, from a session of :func:`connectors.backfill.keys.literals.prepare_session` on the table's server."""
@@ -85,3 +87,25 @@ def _signs(rows: pa.RecordBatch, key: SplitKey, bound: Key, ask: Ask, at: NDArra
         signs[undecided] = compared(values, column.type, value, ask)
         undecided = undecided[signs[undecided] == 0]
     return signs
+
+
+class KeyQuestions:
+    """An :data:`~connectors.backfill.keys.coverage.Ask`, for one thread. Most keys are compared without a question."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._connection: Connection[Any] | None = None
+
+    def __call__(self, question: str) -> Sequence[Sequence[Any]]:
+        """Its rows."""
+        if self._connection is None:
+            self._connection = self._address.connect()
+            prepare_session(self._connection)
+        return asking(self._connection)(question)
+
+    def close(self) -> None:
+        """Closes the connection, if there is one."""
+        if self._connection is not None:
+            with suppress(Exception):
+                self._connection.close()
+            self._connection = None

@@ -14,7 +14,7 @@ from connectors.cli.changelogs.merge import merge
 from connectors.cli.terminal.arguments import Json
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.sessions import session
-from connectors.cli.terminal.tables import columns, terminal
+from connectors.cli.terminal.tables import print_table
 from historian.changelog.validation.findings import Profile
 from historian.errors import PositionError
 from historian.positions import LogPosition, parse_position
@@ -109,13 +109,8 @@ def _until(text: str) -> int | LogPosition | None:
 
 
 def _print(findings: tuple[Finding, ...]) -> None:
-    from rich.text import Text
-
     if not findings:
         typer.echo("nothing is wrong")
         return
-    table = columns("offset", "rule", "expected", "found")
-    for finding in findings:
-        offset = "" if finding.offset is None else str(finding.offset)
-        table.add_row(offset, finding.rule.value, Text(finding.expected), Text(finding.found))
-    terminal().print(table)
+    rows = ((each.offset, each.rule.value, each.expected, each.found) for each in findings)
+    print_table(("offset", "rule", "expected", "found"), rows)

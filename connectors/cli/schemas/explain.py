@@ -11,9 +11,8 @@ from connectors.cli.terminal.arguments import Json, Position, Table, configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named
 from connectors.cli.terminal.schema_forms import change_form, change_text, columns_form, entry_form, place_text
-from connectors.cli.terminal.tables import columns, terminal
-from historian.history.explain import Explanation, explain
-from historian.history.lineage import LineageStep, column_named, lineage
+from connectors.cli.terminal.tables import print_table
+from historian.history.explain import Explanation, LineageStep, column_named, explain, lineage
 
 if TYPE_CHECKING:
     from historian.schema.snapshots import Column
@@ -111,22 +110,11 @@ def _column_form(column: Column) -> dict[str, Any]:
 
 
 def _print_steps(steps: tuple[LineageStep, ...]) -> None:
-    from rich.text import Text
-
-    table = columns("version", "position", "time", "table", "column", "type", "statement")
+    rows = []
     for step in steps:
         form = entry_form(step.version.entry)
         gone = "unknown" if step.version.unknown else "gone"
         name, kind = (gone, "") if step.column is None else (step.column.name, str(step.column.type))
         statement = " ".join((step.version.unknown or form["statement"] or "as captured").split())
-        cells = (
-            str(form["version"]),
-            form["position"],
-            form["time"] or "",
-            str(step.version.name),
-            name,
-            kind,
-            statement,
-        )
-        table.add_row(*(Text(cell) for cell in cells))
-    terminal().print(table)
+        rows.append((form["version"], form["position"], form["time"], step.version.name, name, kind, statement))
+    print_table(("version", "position", "time", "table", "column", "type", "statement"), rows)

@@ -11,7 +11,7 @@ from connectors.cli.terminal.arguments import Json, Position, Table, configured
 from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named, versions_by_table
 from connectors.cli.terminal.schema_forms import change_form, change_text, column_form, place_text, version_form
-from connectors.cli.terminal.tables import columns, terminal
+from connectors.cli.terminal.tables import print_table, terminal
 from historian.ddl import edits_between
 from historian.ddl.types.information_schema import server_form, tables_form
 from historian.errors import UnknownTable
@@ -105,20 +105,21 @@ def _print_versions(found: dict[str, list[dict[str, Any]]]) -> None:
     console = terminal()
     for name, versions in found.items():
         console.print(Text(name, style="bold"))
-        table = columns("version", "position", "time", "statement")
-        for row in versions:
-            statement = " ".join((row["unknown"] or row["statement"] or "as captured").split())
-            table.add_row(str(row["version"]), Text(row["position"]), row["time"] or "", Text(statement))
-        console.print(table)
+        statements = (row["unknown"] or row["statement"] or "as captured" for row in versions)
+        print_table(
+            ("version", "position", "time", "statement"),
+            (
+                (row["version"], row["position"], row["time"], " ".join(statement.split()))
+                for row, statement in zip(versions, statements, strict=True)
+            ),
+        )
         console.print()
 
 
 def _print_columns(snapshot: Snapshot) -> None:
-    from rich.text import Text
-
-    table = columns("id", "column", "type", "null", "default", "key")
+    rows = []
     for column in snapshot.columns:
         row = column_form(snapshot, column)
-        cells = (row["id"], row["name"], row["type"], "yes" if row["nullable"] else "no", row["default"] or "")
-        table.add_row(*(Text(str(cell)) for cell in cells), "primary" if row["primary_key"] else "")
-    terminal().print(table)
+        null, key = "yes" if row["nullable"] else "no", "primary" if row["primary_key"] else ""
+        rows.append((row["id"], row["name"], row["type"], null, row["default"], key))
+    print_table(("id", "column", "type", "null", "default", "key"), rows)

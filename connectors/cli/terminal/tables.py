@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
-__all__ = ["columns", "terminal"]
+__all__ = ["print_table", "terminal"]
 
 _LONG_LINE = 1000
 
@@ -21,11 +21,14 @@ def terminal() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else _LONG_LINE)
 
 
-def columns(*headings: str) -> Table:
-    """An empty table with these headings, without a frame."""
+def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Prints a table without a frame. A cell is a rich ``Text``, or anything else as its text; None is empty."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_edge=False, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold")
-    return table
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
+    terminal().print(table)

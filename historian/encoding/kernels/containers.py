@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from historian.encoding.kernels.jit import kernel
-from historian.encoding.kernels.machine import copy_bytes
-from historian.encoding.kernels.memory import crc32, load, store
+from historian.encoding.kernels.memory import copy_bytes, crc32, load, store
 
 __all__ = [
     "CHECKSUM",

@@ -1,4 +1,4 @@
-"""Little-endian numbers in arrays of bytes, copies of many values, and CRC32.
+"""Little-endian numbers in arrays of bytes, copies of many values, and CRC32. Copies and loads are single machine instructions.
 
 CRC32 goes eight bytes a step (the slicing of Kounavis and Berry, https://doi.org/10.1109/TC.2008.85).
 """
@@ -6,17 +6,70 @@ CRC32 goes eight bytes a step (the slicing of Kounavis and Berry, https://doi.or
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from llvmlite import ir
+from numba import extending, types
 
 from historian.encoding.kernels.jit import kernel
-from historian.encoding.kernels.machine import copy_bytes, load_u32
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["crc32", "gather", "load", "scatter", "signed_values", "store", "trim_wide", "wide_values", "with_prefix"]
+__all__ = [
+    "copy_bytes",
+    "crc32",
+    "gather",
+    "load",
+    "scatter",
+    "signed_values",
+    "store",
+    "trim_wide",
+    "wide_values",
+    "with_prefix",
+]
+
+
+# Its own type knows nothing of what the function becomes.
+_intrinsic: Any = extending.intrinsic
+
+_BYTE = ir.IntType(8).as_pointer()
+
+
+def _copy(_context: Any, target: Any, source: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        copy = builder.module.declare_intrinsic("llvm.memcpy", [_BYTE, _BYTE, ir.IntType(64)])
+        ends = [builder.inttoptr(argument, _BYTE) for argument in arguments[:2]]
+        builder.call(copy, [*ends, arguments[2], ir.Constant(ir.IntType(1), 0)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _load(_context: Any, address: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(32).as_pointer())
+        return builder.zext(builder.load(pointer, align=1), ir.IntType(64))
+
+    return types.int64(types.int64), generate
+
+
+_copy_at: Callable[[int, int, int], None] = _intrinsic(_copy)
+_load_at: Callable[[int], int] = _intrinsic(_load)
+
+
+@kernel
+def copy_bytes(out, target, data, source, count):
+    """Copies *count* bytes of *data* from *source* to *target* of *out*."""
+    _copy_at(np.int64(out.ctypes.data) + target, np.int64(data.ctypes.data) + source, count)
+
+
+@kernel
+def _load_u32(data, at):
+    """The unsigned number of four bytes at *at*."""
+    return _load_at(np.int64(data.ctypes.data) + at)
 
 
 def _tables() -> NDArray[np.int64]:
@@ -60,7 +113,7 @@ def crc32(data, at, end):
     """What :func:`zlib.crc32` gives."""
     register = np.int64(0xFFFFFFFF)
     while end - at >= 8:
-        low, high = load_u32(data, at) ^ register, load_u32(data, at + 4)
+        low, high = _load_u32(data, at) ^ register, _load_u32(data, at + 4)
         register = (
             _TABLES[7, low & 0xFF]
             ^ _TABLES[6, (low >> 8) & 0xFF]

@@ -11,7 +11,7 @@ from historian.schema.edits import AddColumn, ChangeAttributes, ChangeType, Drop
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Column, ColumnType, Snapshot
 from historian.schema.type_compatibility import is_compatible, resembles
-from sinks.contract.shard_edits import ClearShard
+from sinks.contract.parts import ClearShard
 from sinks.delta.log.columns import delta_type, widens
 
 __all__ = ["Change", "changes", "type_change"]

@@ -11,8 +11,7 @@ from historian.plans.plans import Plan
 from historian.schema.edits import DropTable, RenameTable
 from sinks.contract.base import DryRunResult
 from sinks.contract.locations import TableLocations
-from sinks.contract.parts import Part, parts_of
-from sinks.contract.shard_edits import ClearShard
+from sinks.contract.parts import ClearShard, Part, parts_of
 from sinks.contract.tables import stopped_locations
 from sinks.delta.log.columns import DeltaField, DeltaSchema
 from sinks.delta.schema.decisions import evolved, evolved_locations

@@ -118,7 +118,7 @@ def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
     source = config.source
     assert isinstance(source, ServerSource)
     assert (source.flavor, source.host, source.port, source.password) == ("mysql", "db.internal", 3306, "s3cret")
-    assert (source.tls.mode, source.tls.ca) == ("verify_identity", tmp_path / "ca.pem")
+    assert (source.tls.mode, source.tls.ca) == ("verify_identity", str(tmp_path / "ca.pem"))
     assert source.server_ids == ServerIds(first=5400, last=5499)
     assert source.start == "earliest"
     assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"

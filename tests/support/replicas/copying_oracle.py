@@ -9,7 +9,7 @@ from typing import Any
 
 from connectors.backfill.copying import Copier
 from connectors.backfill.forwarding import forwarded_chunks
-from connectors.backfill.questions import KeyQuestions
+from connectors.backfill.keys.coverage import KeyQuestions
 from connectors.backfill.spool import chunk_of
 from connectors.config import CopyLimits
 from connectors.tracking.ranges import SEQUENCE_BITS

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from historian.changelog.filtering import rows_where
 from historian.changelog.operations import Op, physical_name
+from historian.changelog.row_images import rows_where
 from historian.errors import ValueUnrepresentable
 from historian.schema.snapshots import Snapshot
 from historian.schema.system_versioning import row_end
