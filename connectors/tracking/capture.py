@@ -217,7 +217,9 @@ class _Builder:
             try:
                 kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
             except UnknownColumnType as error:
-                self.unknown[TableName(database, table)] = f"column {name}: {error}"
+                is_label = str(_text(type_text)).startswith(("enum(", "set("))
+                where = f"the server does not tell a label of column {name}" if is_label else f"column {name}"
+                self.unknown[TableName(database, table)] = f"{where}: {error}"
                 continue
             text, is_expression = self._default(_text(default), kind, extra)
             extra = extra.lower()

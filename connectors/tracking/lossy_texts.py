@@ -1,7 +1,7 @@
 """Labels and defaults that ``information_schema`` does not print as they are; the server tells them by value.
 
-Servers print a question mark for a character that UTF-8 writes in four bytes. MySQL prints a default of bytes up to its
-first zero byte. Both were measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.5, 10.11, 11.8.
+Servers print a question mark for a character that UTF-8 writes in four bytes, and MariaDB one for bytes that are no UTF-8. MySQL
+prints a default of bytes up to its first zero byte. Measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.5, 10.11, 11.8.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from historian.charsets.client_text import read_as_one, stored_label
 from historian.names import TableName, quoted
 from historian.schema.snapshots import BYTE_TYPES, Catalog, Column, Snapshot
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["with_exact_texts"]
 
-_BEYOND_THREE_BYTES = re.compile("[^\0-\uffff]")
+_LOST = re.compile(r"(?:[^\0-\uffff]|\\x[0-9a-f]{2}|\?)+")
 _CHARSETS = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
 """Those that have characters of four bytes in UTF-8."""
 _NO_ANSWER = frozenset((1054, 1064, 1142, 1143, 1146, 1364, 1969, 3024))
@@ -51,8 +52,8 @@ class _Untold(Exception):
     """A label that the server does not tell."""
 
 
-def _has_lossy_labels(column: Column) -> bool:
-    return _is_lossy(column) and any("?" in label for label in column.type.labels)
+def _has_lossy_labels(column: Column, flavor: str) -> bool:
+    return _is_lossy(column, flavor) and any("?" in label for label in column.type.labels)
 
 
 def _has_lossy_default(column: Column, flavor: str) -> bool:
@@ -60,18 +61,24 @@ def _has_lossy_default(column: Column, flavor: str) -> bool:
         return False
     if column.type.name in BYTE_TYPES:
         return flavor == "mysql" or b"?" in bytes.fromhex(column.default.removeprefix("0x"))
-    return _is_lossy(column) and "?" in column.default
+    # MariaDB 11 prints bytes that are no text as a number, which is no label.
+    is_number = column.type.charset == "binary" and column.default not in column.type.labels
+    return _is_lossy(column, flavor) and ("?" in column.default or is_number)
 
 
-def _is_lossy(column: Column) -> bool:
-    return column.type.charset in _CHARSETS
+def _is_lossy(column: Column, flavor: str) -> bool:
+    return column.type.charset in _CHARSETS or (flavor == "mariadb" and column.type.charset == "binary")
 
 
 def _exact(questions: _Questions, snapshot: Snapshot) -> Snapshot:
     columns = []
     for column in snapshot.columns:
-        if _has_lossy_labels(column):
+        if _has_lossy_labels(column, questions.flavor):
             labels = tuple(questions.labels(snapshot.name, column))
+            if same := read_as_one(labels):
+                raise _Untold(
+                    f"the server does not tell a label of column {column.name} from another one that reads {same}"
+                )
             column = replace(column, type=replace(column.type, labels=labels))  # noqa: PLW2901
         if _has_lossy_default(column, questions.flavor):
             default = questions.default(snapshot.name, column)
@@ -91,13 +98,13 @@ class _Questions:
         """The default, as :attr:`Column.default` has it; None where it is not told."""
         is_bytes = column.type.name in BYTE_TYPES
         name = f"t.{quoted(column.name)}"
-        value = f"DEFAULT({name})" if is_bytes else f"CONVERT(DEFAULT({name}) USING utf8mb4)"
+        value = f"DEFAULT({name})" if is_bytes else _unlossy(column, f"DEFAULT({name})")
         # Without a row MariaDB tells the defaults of columns alone that can be NULL.
         answers = self._ask(f"SELECT HEX({value}) FROM (SELECT 1) AS one LEFT JOIN {table.quoted} AS t ON FALSE")  # noqa: S608 - names are quoted
         answers = answers or self._ask(f"SELECT HEX({value}) FROM {table.quoted} AS t LIMIT 1")  # noqa: S608 - as above
         if not answers:
             return None
-        return f"0x{answers[0]}" if is_bytes else bytes.fromhex(answers[0]).decode()
+        return f"0x{answers[0]}" if is_bytes else _told(column, answers[0])
 
     def labels(self, table: TableName, column: Column) -> Iterator[str]:
         """The labels in their order.
@@ -131,17 +138,17 @@ class _Questions:
         others = f"SELECT i + 1, {ordinal} FROM labels WHERE i < {len(column.type.labels)}"  # noqa: S608 - numbers
         told = self._ask(
             f"WITH RECURSIVE labels (i, label) AS ({first} UNION ALL {others}) "  # noqa: S608 - as above
-            "SELECT HEX(CONVERT(label USING utf8mb4)) FROM labels WHERE i > 0 ORDER BY i"
+            f"SELECT HEX({_unlossy(column, 'label')}) FROM labels WHERE i > 0 ORDER BY i"
         )
-        return [bytes.fromhex(each).decode() for each in told]
+        return [_told(column, each) for each in told]
 
     def _held(self, table: TableName, column: Column, ordinal: int) -> list[str]:
         """The label as a row holds it; [] where none is found in time."""
         name = quoted(column.name)
         told = self._ask(
-            f"SELECT HEX(CONVERT({name} USING utf8mb4)) FROM {table.quoted} WHERE {name} + 0 = {ordinal} LIMIT 1"  # noqa: S608 - as above
+            f"SELECT HEX({_unlossy(column, name)}) FROM {table.quoted} WHERE {name} + 0 = {ordinal} LIMIT 1"  # noqa: S608 - as above
         )
-        return [bytes.fromhex(each).decode() for each in told]
+        return [_told(column, each) for each in told]
 
     def _ask(self, question: str) -> list[str]:
         """The texts of an answer of one column; [] where the server has none."""
@@ -160,6 +167,17 @@ class _Questions:
         return [str(text) for (text,) in self._cursor.fetchall() if text is not None]
 
 
+def _unlossy(column: Column, value: str) -> str:
+    """What has all bytes or characters of a *value* of the column."""
+    return value if column.type.charset == "binary" else f"CONVERT({value} USING utf8mb4)"
+
+
+def _told(column: Column, digits: str) -> str:
+    return stored_label(
+        bytes.fromhex(digits), column.type.charset if column.type.charset == "binary" else "utf8mb4", ""
+    )
+
+
 def _fits(text: str, printed: str) -> bool:
     """Whether a server prints *text* so; one without such queries answers with the ordinal."""
-    return _BEYOND_THREE_BYTES.sub("?", text) == printed
+    return _LOST.sub("?", text) == _LOST.sub("?", printed)

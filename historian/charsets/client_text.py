@@ -8,15 +8,17 @@ U+DC00 and the byte. :func:`converted` makes of a literal what the server made o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from historian.charsets.conversion import decoded, encoded, fitted
 from historian.charsets.multi_byte import MULTI_BYTE
 from historian.charsets.single_byte import NONE, SINGLE_BYTE, characters
 
-__all__ = ["converted", "declared_label", "lexed", "printable", "raw_bytes", "stored_label", "unchanged"]
+__all__ = ["converted", "declared_label", "lexed", "printable", "raw_bytes", "read_as_one", "stored_label", "unchanged"]
 
 _FIRST = 0xDC00
+_NO_UTF8 = re.compile(r"\\x[0-9a-f]{2}")
 _SURROGATES = re.compile("[\udc00-\udcff]+")
 _REPLACED = "?"
 _UTF8 = frozenset(("", "utf8", "utf8mb3", "utf8mb4", "binary"))
@@ -99,6 +101,13 @@ def converted(raw: bytes, charset: str, flavor: str) -> str:
 def stored_label(raw: bytes, charset: str, flavor: str) -> str:
     """The text of an ENUM or SET label that a column in that set holds as *raw*; of ``binary`` as UTF-8 with backslashes for other bytes."""
     return raw.decode("utf-8", "backslashreplace") if charset == "binary" else converted(raw, charset, flavor)
+
+
+def read_as_one(labels: Sequence[str]) -> str:
+    """What two labels of bytes read, of which one may be no UTF-8 and the other the text that stands for it; "": none do."""
+    if len(set(labels)) == len(labels):
+        return ""
+    return next((label for label in labels if _NO_UTF8.search(label) and labels.count(label) > 1), "")
 
 
 def declared_label(label: str | bytes, client: str, charset: str, flavor: str) -> str:

@@ -12,6 +12,8 @@ __all__ = ["differences"]
 
 _LOSSY_BYTE = 0x3F
 """The question mark, which servers print for bytes that are no text."""
+_LOSSY_BYTES = re.compile(r"(?:[^\0-\uffff]|\\x[0-9a-f]{2}|\?)+")
+"""What MariaDB prints as question marks in labels of bytes."""
 _LOSSY_TEXT = re.compile("[?\U00010000-\U0010ffff]+")
 """What servers print as question marks: characters of four bytes in UTF-8."""
 
@@ -111,7 +113,10 @@ def _shown(column: Column) -> str:
 
 def _printed(kind: ColumnType) -> ColumnType:
     """The type with its labels as far as they can be compared."""
-    return replace(kind, labels=tuple(_LOSSY_TEXT.sub("?", label) for label in kind.labels)) if kind.labels else kind
+    if not kind.labels:
+        return kind
+    lossy = _LOSSY_BYTES if kind.charset == "binary" else _LOSSY_TEXT
+    return replace(kind, labels=tuple(lossy.sub("?", label) for label in kind.labels))
 
 
 def _default(column: Column) -> str | None:
@@ -122,6 +127,8 @@ def _default(column: Column) -> str | None:
         return "an expression"
     if column.type.name == "timestamp" and not column.default.startswith("0000-00-00"):
         return "a moment"
+    if column.type.charset == "binary" and (column.default.startswith("0x") or _LOSSY_BYTES.search(column.default)):
+        return "bytes that are no text"
     if column.type.name in BYTE_TYPES and column.default.startswith("0x"):
         raw = bytes.fromhex(column.default[2:])
         printed = next((at for at, byte in enumerate(raw) if byte in (0, _LOSSY_BYTE) or byte > 0x7E), len(raw))

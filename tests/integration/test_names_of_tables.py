@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +12,12 @@ from databases.servers import Server
 from historian.names import TableName
 from logs.binlog_lab import run
 from models.source_oracle import SourceOracle
+from replicas.replica import Replica
 from replicas.tracked import Tracked
+from sinks import consistent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -159,3 +165,44 @@ def test_a_run_that_ends_sees_at_once_that_the_database_is_not_as_the_log_says(
         assert {} == tracked.stopped(tracker)
         tracker.confirm_head()
         assert {"x"} == set(tracked.stopped(tracker))
+
+
+@pytest.mark.usefixtures("few_rows")
+@pytest.mark.parametrize("kind", ["mysql9", "mariadb118"])
+def test_a_database_called_historian_stands_beside_the_lakes_own_tables(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its tables are called as the lake's own ones would be; the values that have no form go to the lake's table."""
+    server: Server = request.getfixturevalue(kind)
+    own = ("plans", "tables", "schema_changes", "repairs", "dead_letters")
+    server.sql("CREATE DATABASE historian")
+    try:
+        for number, table in enumerate(own):
+            server.sql(f"CREATE TABLE historian.{table} (id INT PRIMARY KEY, big BIGINT UNSIGNED)")
+            server.sql(f"INSERT INTO historian.{table} VALUES (1, {number}), (2, 18446744073709551615)")
+        replica = Replica(server, tmp_path / "replica", ["historian"])
+        policies = "types: {bigint_unsigned: int64, columns: {'*.*': {int64_overflow: dead_letter}}}\n"
+        replica.path.write_text(replica.path.read_text() + policies)
+        assert {} == replica.run(spark)
+        server.sql("UPDATE historian.dead_letters SET big = 7 WHERE id = 1")
+        server.sql("DELETE FROM historian.plans WHERE id = 1")
+        assert {} == replica.run(spark)
+
+        tables = consistent(spark, str(replica.lake)).mirror
+        found = {
+            name: sorted(tuple(row) for row in tables[f"historian.{name}"].select("id", "big").collect())
+            for name in own
+        }
+        expected = {
+            name: [
+                (key, None if big > 2**63 else big)
+                for key, big in server.sql(f"SELECT id, big FROM historian.{name} ORDER BY id")
+            ]
+            for name in own
+        }
+        assert expected == found
+        letters = spark.read.format("delta").load(f"{replica.lake}/historian_dead_letters").collect()
+        assert sorted(f"historian.{name}" for name in own) == sorted({row.table for row in letters})
+        assert {"18446744073709551615"} == {row.text for row in letters}
+    finally:
+        server.sql("DROP DATABASE historian")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from historian.charsets.client_text import read_as_one
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, DefaultSpec
+from historian.ddl.resolving.refused import Refused
 from historian.ddl.types.column_types import Charset, column_type, display_width, resolves_default_charset
 from historian.ddl.types.defaults import default_text, initial_value, now_text
 from historian.schema.snapshots import Column
@@ -30,6 +32,10 @@ def built_column(
 ) -> Column:
     """The column of that definition; its ``initial`` is left out."""
     kind = column_type(spec.type, *inherited, context)
+    if same := read_as_one(kind.labels):
+        raise Refused(
+            f"two labels of {spec.name} read {same}: bytes that are no text, and the text that stands for them"
+        )
     if in_primary_key:
         spec = _with_zero_default(spec, context)
     text, is_expression = default_text(spec.default, kind, context)

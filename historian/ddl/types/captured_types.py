@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from historian.charsets.client_text import declared_label
+from historian.charsets.client_text import declared_label, read_as_one
 from historian.ddl.parsing.charsets import normal_charset, normal_collation
 from historian.ddl.parsing.columns import parse_default
 from historian.ddl.parsing.context import StatementContext
@@ -48,10 +48,13 @@ def parse_column_type(
     if kind.name in CHARACTER_TYPES or charset:
         # MySQL 8 prints no charset for an ENUM or SET of bytes.
         charset, collation = charset or "binary", collation or "binary"
+        labels = tuple(declared_label(label, "utf8mb4", normal_charset(charset), flavor) for label in spec.labels)
+        if same := read_as_one(labels):
+            raise UnknownColumnType("two labels of a column read the same", where=text, found=same)
         return ColumnType(
             name=spec.name,
             length=kind.length,
-            labels=tuple(declared_label(label, "utf8mb4", normal_charset(charset), flavor) for label in spec.labels),
+            labels=labels,
             charset=normal_charset(charset),
             collation=normal_collation(collation),
         )

@@ -334,7 +334,7 @@ def _as_text(default: DefaultSpec, charset: str) -> str | None:
         try:
             return decoded(raw, charset)
         except UnicodeError:
-            return converted(raw, charset, "") if charset == "ascii" else None
+            return stored_label(raw, charset, "") if charset in ("ascii", "binary") else None
     if default.kind == "number":
         text = default.text
         if "e" in text.lower():

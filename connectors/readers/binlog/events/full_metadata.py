@@ -15,6 +15,7 @@ from connectors.readers.binlog.events.collations import bytes_per_character, col
 from connectors.readers.binlog.events.crosscheck import fits, mismatch
 from connectors.readers.binlog.events.hidden_columns import named_hidden
 from connectors.readers.binlog.events.table_maps import ColumnCode
+from historian.charsets.client_text import read_as_one
 from historian.schema.snapshots import GEOMETRIES, Column, ColumnType, Snapshot, UniqueKey
 from historian.schema.type_compatibility import resembles, retyped
 
@@ -154,7 +155,7 @@ def _blob(mapped: MappedColumn, flavor: str) -> ColumnType | None:
 
 def _labels(name: str) -> Callable[[MappedColumn, str], ColumnType | None]:
     def make(mapped: MappedColumn, flavor: str) -> ColumnType | None:
-        if mapped.labels is None or mapped.charset is None:
+        if mapped.labels is None or mapped.charset is None or read_as_one(mapped.labels):
             return None
         return replace(_text(name, None, mapped, flavor), labels=mapped.labels)
 
