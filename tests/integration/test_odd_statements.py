@@ -220,3 +220,13 @@ def test_two_labels_that_read_the_same_stop_their_table(server: Server) -> None:
         ),
     )
     assert ("refused", r"two labels of e read \xff") == (finding.kind, finding.reason.partition(":")[0])
+
+
+def test_a_default_of_a_client_of_bytes_is_bytes_of_a_wide_column(server: Server) -> None:
+    statements = (
+        "CREATE TABLE a(id INT)",
+        "SET NAMES binary",
+        "ALTER TABLE a ADD c VARCHAR(30) CHARACTER SET utf16 NOT NULL DEFAULT '  x  ', ADD d VARCHAR(9) CHARACTER SET utf32 DEFAULT 'x'",
+        "ALTER TABLE a ADD e VARCHAR(9) CHARACTER SET ucs2 DEFAULT 'xy', ADD f VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'x'",
+    )
+    assert [] == findings_of(server, statements)

@@ -172,6 +172,10 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
             text=default.raw.decode("ascii", "surrogateescape") if default.kind == "bytes" else default.text,
         )
     connection = context.connection_charset or client
+    if default.kind == "string" and not default.introduced and connection == "binary" and kind.charset in _WIDE:
+        unit = 4 if kind.charset == "utf32" else 2
+        raw = raw_bytes(default.text, client)  # bytes of the column's characters, filled up from the left
+        return replace(default, kind="bytes", text=f"0x{raw.rjust(-(-len(raw) // unit) * unit, bytes(1)).hex()}")
     plain = default.text.isascii() and unchanged(default.text, client) and connection not in _WIDE
     if default.kind != "string" or default.introduced or plain:
         return default
