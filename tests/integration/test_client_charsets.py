@@ -100,5 +100,41 @@ def test_labels_and_bytes_are_what_the_server_made_of_them(
     assert found == expected
 
 
+UNDEFINED = b"\x81\x8d\x8f\x90\x9d"
+"""Bytes that no character of cp1252 has; MySQL's latin1 takes them for controls."""
+
+
+def test_texts_and_names_of_latin1_clients_have_every_byte(server: Server, database: str, tracked: Tracked) -> None:
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        for number, byte in enumerate(UNDEFINED):
+            name, raw = f"t{number}".encode(), b"\xc3" + bytes((byte,))
+            cursor.execute("SET NAMES latin1")
+            made = b"CREATE TABLE %s.%s (id INT PRIMARY KEY, a ENUM('%s', 'x') CHARACTER SET utf8mb4, b VARCHAR(5) DEFAULT '%s')"
+            cursor._query(made % (database.encode(), name, raw, raw))
+            cursor.execute(f"INSERT INTO {database}.t{number} (id, a) VALUES (1, 1)")
+            cursor._query(b"ALTER TABLE %s.%s ADD `%s` VARCHAR(5) DEFAULT '%s'" % (database.encode(), name, raw, raw))
+            cursor._query(b"CREATE TABLE %s.`%s` (id INT PRIMARY KEY)" % (database.encode(), name + raw))
+            cursor._query(b"INSERT INTO %s.`%s` VALUES (7)" % (database.encode(), name + raw))
+        cursor.execute("SET NAMES utf8mb4")
+        expected = {}
+        cursor.execute(f"SHOW TABLES FROM {database}")
+        for (table,) in sorted(cursor.fetchall()):
+            cursor.execute(f"SHOW COLUMNS FROM {database}.`{table}`")
+            names = [row[0] for row in cursor.fetchall()]
+            cursor.execute(f"SELECT * FROM {database}.`{table}`")
+            expected[table] = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    with tracked.tracker() as tracker:
+        found = {name: [row for _, row in rows] for name, rows in tracked.news(tracker).items()}
+        initials = {}
+        for name, rows in found.items():
+            for column in tracker.history.catalog.tables[TableName(database, name)].columns[3:]:
+                initials[name] = {column.name: column.initial}
+                rows[0] |= initials[name]
+        assert tracked.stopped(tracker) == {}
+    assert len(initials) == len(UNDEFINED)
+    assert found == expected
+
+
 def _text(value: object) -> object:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
