@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from connectors.check.result import CheckResult, failed, ok, shortened, warning
 from connectors.check.rules import rule_checks
@@ -13,7 +13,8 @@ from connectors.config.filters import TableFilter
 from connectors.sink_kinds import lakes
 from connectors.tracking.capture import capture_catalog
 from historian.names import TableName
-from historian.schema.snapshots import Snapshot
+from historian.schema.merge_tables import is_merge
+from historian.schema.snapshots import NO_ROWS, NO_TABLES, Snapshot
 from historian.values.arrow_types import is_readable
 from sinks.delta.settings import TableSettings
 
@@ -41,6 +42,7 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[Ch
         yield warning("tables", f"none of {len(catalog.tables)} matches {patterns}", "tables, unless they come later")
     yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
+    yield from _untold(server, catalog.unknown)
     yield from key_checks(tables, sinks)
     yield from _generated(server, tables, sinks)
     yield from rule_checks(sinks, tables)
@@ -66,6 +68,14 @@ def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
             name = f"column types of {snapshot.name}"
             mend = f'leave the table out: "!{snapshot.name}" in source.tables'
             yield failed(name, ", ".join(columns), "types that this release reads", mend)
+
+
+def _untold(server: ServerView, unknown: Mapping[TableName, str]) -> Iterator[CheckResult]:
+    """Tables of which the server does not tell all that rows need."""
+    for name, reason in sorted(unknown.items()):
+        if server.source.tables(name) and reason not in (*NO_TABLES, NO_ROWS) and not is_merge(reason):
+            mend = "source.schema: a file with the table's CREATE TABLE, or leave the table out"
+            yield failed(f"schema of {name}", reason, "a schema that the server tells whole", mend)
 
 
 def _cascades(server: ServerView) -> Iterator[CheckResult]:
