@@ -62,7 +62,8 @@ def brought_back(
     links = state.links_until(before.held // STEPS)
     for target in (kinds[kind] for kind in ("mirror", "history") if kind in kinds):
         stands = all(links.get(one.directory, 0) == one.held for one in (before, target))
-        if not target.exists or target.held >= step or (stands and target.held // STEPS == before.held // STEPS):
+        stands = target.held == before.held or (stands and target.held // STEPS == before.held // STEPS)
+        if not target.exists or target.held >= step or stands:
             continue
         _refuse_writers(target)
         work = _Return(spark=spark, state=state, target=target, changelog=before, first=first, base=base)

@@ -147,6 +147,8 @@ def changelog_after(part: Part, schema: DeltaSchema | None, positions: Collectio
     """
     first = part.base is None
     for version in part.versions:
+        if schema is not None and version.version == part.base_version:
+            continue  # It has that, and more where its table stopped within a plan.
         if version.snapshot is not None:
             news = version.place is not None and not first
             schema = changelog_schema(

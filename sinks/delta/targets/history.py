@@ -223,6 +223,8 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
         TableStopped: see :func:`sinks.delta.schema.schema_evolution.history_schema`.
     """
     for number, snapshot in part.written.items():
+        if schema is not None and number == part.base_version:
+            continue  # It has that, and more where its table stopped within a plan.
         schema = history_schema(schema, snapshot, names, follow=part.version_changes.get(number))
     return schema
 

@@ -78,6 +78,8 @@ def mirror_after(part: Part, schema: DeltaSchema | None, *, soft: bool) -> Delta
     if not part.version_changes:
         return schema if part.last is None else mirror_schema(schema, part.last, soft=soft)
     for number, snapshot in part.written.items():
+        if schema is not None and number == part.base_version:
+            continue  # It has that, and more where its table stopped within a plan.
         follow = part.version_changes[number]
         live = tuple(column for column in snapshot.columns if column.id not in follow.kept)
         schema = mirror_schema(schema, replace(snapshot, columns=live), soft=soft, follow=follow)

@@ -35,6 +35,7 @@ from historian.store import Store
 from lakes.file_mirrors import FileMirrors
 from models.plain_mirror import PlainMirror
 from sinks.contract.chunks import Chunks
+from sinks.contract.decisions import GENERATION
 from sinks.contract.local_chunks import LocalChunks
 from sinks.contract.locations import TableLocation, ended
 from sinks.delta import DeltaSettings
@@ -347,7 +348,9 @@ class DeltaLake:
                 ):
                     gone[location["mirror"]] = len(_alive(rows.to_pylist(), rows.column_names))
                 continue
-            names = {f.column_id: f.name for f in view.schema().fields if f.column_id}
+            # What stands in the place of another column has its id and a generation.
+            fields = sorted((f.column_id, f.name) for f in view.schema().fields if f.column_id)
+            names = {column_id % GENERATION: name for column_id, name in fields}
             mirrors[location["table_id"]] = Mirror(names=names, rows=rows)
         return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, ended=over, folded={})
 
