@@ -48,7 +48,7 @@ def test_a_view_is_no_table_and_its_name_can_be_one_later(oracle: SourceOracle) 
         assert {} == oracle.differences("named"), statement
 
 
-def test_a_sequence_that_alter_table_renames_is_no_table_under_its_new_name(mariadb118: Server, tmp_path: Path) -> None:
+def test_what_is_renamed_from_a_sequence_or_made_like_one_is_no_table(mariadb118: Server, tmp_path: Path) -> None:
     mariadb118.clear()
     run(mariadb118, "CREATE DATABASE named", "CREATE TABLE named.t (id INT PRIMARY KEY)")
     oracle = SourceOracle(mariadb118, tmp_path)
@@ -58,6 +58,8 @@ def test_a_sequence_that_alter_table_renames_is_no_table_under_its_new_name(mari
         "INSERT INTO t VALUES (NEXT VALUE FOR r)",
         "CREATE TABLE s (id INT PRIMARY KEY)",
         "INSERT INTO s VALUES (5)",
+        "CREATE TABLE q LIKE r",
+        "INSERT INTO t VALUES (100 + NEXT VALUE FOR q)",
     ):
         run(mariadb118, statement, database="named")
         oracle.run()

@@ -26,7 +26,7 @@ from historian.schema.edits import CreateTable as CreateTableEdit
 from historian.schema.edits import DropTable, Edit, ForgetTable, RenameTable
 from historian.schema.edits import TruncateTable as TruncateTableEdit
 from historian.schema.merge_tables import is_merge
-from historian.schema.snapshots import NO_TABLES, Catalog, Snapshot
+from historian.schema.snapshots import NO_TABLES, SEQUENCE, Catalog, Snapshot
 
 __all__ = ["alter_table", "create_table", "drop_tables", "rename_tables", "truncate"]
 
@@ -54,11 +54,13 @@ def create_table(statement: CreateTable, catalog: Catalog, context: StatementCon
     if statement.refused or statement.select:
         query = "its columns come from a query that the log does not spell out"
         return refused(table, statement.refused or query)
+    edits: list[Edit] = [] if old is None else [DropTable(table=table, table_id=old.table_id)]
+    if statement.like is not None and catalog.unknown.get(statement.like) == SEQUENCE:
+        return Resolution(kind="ddl", edits=(*edits, ForgetTable(table=table, reason=SEQUENCE)))
     try:
         snapshot = _new_table(statement, catalog, context)
     except Refused as why:
         return refused(table, str(why))
-    edits: list[Edit] = [] if old is None else [DropTable(table=table, table_id=old.table_id)]
     edits.append(CreateTableEdit(snapshot=snapshot))
     return Resolution(kind="ddl", edits=tuple(edits), conditional=(table,) if logs_what_did_nothing else ())
 

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 import pymysql
-from pymysql.constants import FIELD_TYPE
+from pymysql.constants import FIELD_TYPE, FLAG
 
 from connectors.config import TableFilter
 from databases.servers import Server
@@ -74,8 +74,22 @@ def server_rows(
                     if error.args[0] not in _CANNOT_MERGE:
                         raise
                     continue
-                held[name] = (*names, *further), Counter(tuple(row) for row in cursor.fetchall())
+                of_labels = [flags & (FLAG.ENUM | FLAG.SET) for flags in _flags(cursor)]
+                held[name] = (*names, *further), Counter(_read(row, of_labels) for row in cursor.fetchall())
     return held
+
+
+def _flags(cursor: pymysql.cursors.Cursor) -> list[int]:
+    """What the server says of an answer's columns."""
+    return [field.flags for field in cursor._result.fields]  # type: ignore[union-attr]
+
+
+def _read(row: tuple[Any, ...], of_labels: list[int]) -> tuple[Any, ...]:
+    """The row with labels of bytes as docs/reference/types.md has them."""
+    return tuple(
+        value.decode("utf-8", "backslashreplace") if is_label and isinstance(value, bytes) else value
+        for value, is_label in zip(row, of_labels, strict=True)
+    )
 
 
 def _quoted(name: str) -> str:
