@@ -29,6 +29,13 @@ _CASES = {
         "INSERT INTO t VALUES (500, 'x', 1)",
     ),
     "rewritten": ("ALTER TABLE t MODIFY n SMALLINT", "UPDATE t SET n = 7 WHERE id = 3"),
+    "rewritten twice": (
+        "ALTER TABLE t MODIFY n BIGINT",
+        "UPDATE t SET n = 8 WHERE id = 3",
+        "ALTER TABLE t MODIFY n INT",
+        "ALTER TABLE t MODIFY n SMALLINT",
+        "UPDATE t SET n = 7 WHERE id = 3",
+    ),
     "computed": ("ALTER TABLE t ADD COLUMN g INT AUTO_INCREMENT, ADD KEY (g)", "DELETE FROM t WHERE id = 4"),
     "not_null": (
         "SET SESSION sql_mode = ''",

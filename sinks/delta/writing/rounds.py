@@ -107,6 +107,7 @@ class PlanWriter:
         self._settings = settings
         self._checked: set[str] = set()
         self._closed = dict(closed)
+        self._stopped: set[int] = set()
         self._stops = threading.Lock()
         self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs)
 
@@ -138,6 +139,8 @@ class PlanWriter:
     def _prepared(self, part: Part) -> list[_Prepared]:
         """[] where the part's table is stopped."""
         prepared: list[_Prepared] = []
+        if part.location.table_id in self._stopped:
+            return prepared
         with self._stopping(part):
             prepared.append(self._prepare(part))
         return prepared
@@ -281,5 +284,6 @@ class PlanWriter:
         except (TableStopped, ChainBroken) as error:
             _log.error("table %s is stopped: %s", part.location.name, error)
             with self._stops:
+                self._stopped.add(part.location.table_id)
                 self._closed |= dict.fromkeys(part.location.directories, str(error))
                 self._state.stop(part.location.table_id, str(error), self._plan.number)

@@ -40,6 +40,7 @@ from sinks.contract.local_chunks import LocalChunks
 from sinks.contract.locations import TableLocation, ended
 from sinks.delta import DeltaSettings
 from sinks.delta.rewrite.held_rows import read
+from sinks.shaping.rules import COMPUTED_IDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -350,7 +351,7 @@ class DeltaLake:
                 continue
             # What stands in the place of another column has its id and a generation.
             fields = sorted((f.column_id, f.name) for f in view.schema().fields if f.column_id)
-            names = {column_id % GENERATION: name for column_id, name in fields}
+            names = {i % GENERATION if i < COMPUTED_IDS else i: name for i, name in fields}
             mirrors[location["table_id"]] = Mirror(names=names, rows=rows)
         return Known(catalog=history.catalog, stopped=tuple(stopped), mirrors=mirrors, gone=gone, ended=over, folded={})
 
