@@ -163,8 +163,8 @@ def _located(reader: Reader, text: str) -> LogPosition:
 def _tracker(config: PipelineConfig, begin: LogPosition | None) -> Tracker:
     """A tracker with a store in memory.
 
-    Its history begins where the connector's does, else at the configured start, else at *begin* where that is earlier
-    than both: the more of the log before *begin* is known, the more tables are.
+    Its history begins where the connector's does, else at the configured start, or at *begin* if that is earlier. The more of
+    the log before *begin* is known, the more tables are.
     """
     store = Store.open("sqlite://")
     recorded = recorded_store(config)

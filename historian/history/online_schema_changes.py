@@ -294,8 +294,8 @@ def _matched(
 ) -> tuple[dict[int, int], str]:
     """Column ids of the shadow to those of the changed table; or why they cannot be told.
 
-    Tools copy the columns that both tables have, by name. Whether a renamed column's values were copied is a choice of who ran
-    the tool, and so is what a column is that the shadow had from its beginning and the changed table never did.
+    Tools copy the columns that both tables have, by name. Who ran the tool chose whether a renamed column's values were copied,
+    and what a column is that the shadow alone had from its beginning.
     """
     same: dict[int, int] = {}
     first = {column.id: column.name for column in (() if created is None else created.columns)}

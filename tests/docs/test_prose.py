@@ -25,7 +25,7 @@ def test_no_sentence_has_more_than_30_words(page: str) -> None:
 
 
 @pytest.mark.parametrize("package", ["connectors", "historian", "pyspark_historian", "sinks"])
-def test_no_sentence_of_a_public_docstring_has_more_than_30_words(package: str) -> None:
+def test_no_sentence_of_a_docstring_has_more_than_30_words(package: str) -> None:
     found = {
         f"{file.relative_to(ROOT)}: {sentence}"
         for file in (ROOT / package).rglob("*.py")

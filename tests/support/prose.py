@@ -35,10 +35,10 @@ def long_sentences(page: str, most_words: int = 30) -> list[str]:
 
 
 def docstrings(source: str) -> Iterator[str]:
-    """The paragraphs and entries of a module's public docstrings and texts behind constants; examples and drawings left out."""
+    """The paragraphs and entries of a module's docstrings and texts behind constants; examples and drawings left out."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            texts = [ast.get_docstring(node)] if not getattr(node, "name", "").startswith("_") else []
+            texts = [ast.get_docstring(node)]
             texts += [
                 each.value.value
                 for each in node.body[1:]

@@ -77,8 +77,10 @@ class AlterPlan:
 class _Facts:
     """What the actions are judged by.
 
-    ``unique_keys``: those over expressions, which may be unique, among them; ``database``: defaults of the table's; ``current``: of
-    the session's, which is what DEFAULT means to MySQL, and to MariaDB before 10.9, in CONVERT TO CHARACTER SET DEFAULT.
+    Attributes:
+        unique_keys: those over expressions, which may be unique, among them.
+        database: defaults of the table's.
+        current: of the session's. CONVERT TO CHARACTER SET DEFAULT means those to MySQL, and to MariaDB before 10.9.
     """
 
     plan: AlterPlan
