@@ -18,7 +18,7 @@ from sinks.delta.log.columns import DeltaField, DeltaSchema, delta_type, mapped_
 from sinks.rows.shapes import refuse_system_names
 from sinks.shaping.rules import COMPUTED_IDS
 
-__all__ = ["DELETED", "HISTORY_NAMES", "changelog_schema", "history_schema", "mirror_schema"]
+__all__ = ["DELETED", "HISTORY_NAMES", "changelog_schema", "history_schema", "is_widened", "mirror_schema"]
 
 _RESERVED_IDS = 1024
 """Delta ids of system columns and computed ones lie below; those of the history's columns ascend with their own ids above."""
@@ -125,6 +125,15 @@ def history_schema(
     live, gone = _data_fields(current, snapshot, 0, follow)
     own = _system_fields(_HISTORY_TYPES, HISTORY_NAMES[names])
     return _news(current, _keeping(live, gone, snapshot, own, "the history"))
+
+
+def is_widened(current: DeltaSchema | None, snapshot: Snapshot | None) -> bool:
+    """Whether a target's columns have wider types than *snapshot*: it took a later version before its table stopped within a plan."""
+    if current is None or snapshot is None:
+        return False
+    held = {field.column_id: field.type for field in current.fields if field.column_id is not None}
+    pairs = ((delta_type(column), held.get(column.id)) for column in snapshot.columns)
+    return any(kind is not None and wanted != kind and widens(wanted, kind) for wanted, kind in pairs)
 
 
 def _keeping(

@@ -16,7 +16,7 @@ from sinks.delta.log.side_by_side import own_session
 from sinks.delta.log.table_view import TableView
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.spark_rows import put
-from sinks.delta.schema.schema_evolution import changelog_schema
+from sinks.delta.schema.schema_evolution import changelog_schema, is_widened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,8 +147,8 @@ def changelog_after(part: Part, schema: DeltaSchema | None, positions: Collectio
     """
     first = part.base is None
     for version in part.versions:
-        if schema is not None and version.version == part.base_version:
-            continue  # It has that, and more where its table stopped within a plan.
+        if version.version == part.base_version and is_widened(schema, version.snapshot):
+            continue
         if version.snapshot is not None:
             news = version.place is not None and not first
             schema = changelog_schema(

@@ -27,7 +27,7 @@ from sinks.delta.log.target import Target
 from sinks.delta.rewrite import held_rows
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import BROADCAST_ROWS, same_key, staged
-from sinks.delta.schema.schema_evolution import history_schema
+from sinks.delta.schema.schema_evolution import history_schema, is_widened
 from sinks.delta.schema.stops import check_whole
 from sinks.delta.targets.changelog import ChangelogPart
 from sinks.delta.targets.literals import initial_literal
@@ -223,8 +223,8 @@ def history_after(part: Part, schema: DeltaSchema | None, names: str) -> DeltaSc
         TableStopped: see :func:`sinks.delta.schema.schema_evolution.history_schema`.
     """
     for number, snapshot in part.written.items():
-        if schema is not None and number == part.base_version:
-            continue  # It has that, and more where its table stopped within a plan.
+        if number == part.base_version and is_widened(schema, snapshot):
+            continue
         schema = history_schema(schema, snapshot, names, follow=part.version_changes.get(number))
     return schema
 

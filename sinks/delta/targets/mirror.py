@@ -27,7 +27,7 @@ from sinks.delta.rewrite.file_rewrite import taken_up
 from sinks.delta.rewrite.held_rows import whole
 from sinks.delta.rewrite.spark_rows import put
 from sinks.delta.rewrite.staged import NetFiles
-from sinks.delta.schema.schema_evolution import mirror_schema
+from sinks.delta.schema.schema_evolution import is_widened, mirror_schema
 from sinks.delta.schema.stops import check_whole
 from sinks.delta.settings import TableSettings
 from sinks.delta.targets import merge
@@ -78,8 +78,8 @@ def mirror_after(part: Part, schema: DeltaSchema | None, *, soft: bool) -> Delta
     if not part.version_changes:
         return schema if part.last is None else mirror_schema(schema, part.last, soft=soft)
     for number, snapshot in part.written.items():
-        if schema is not None and number == part.base_version:
-            continue  # It has that, and more where its table stopped within a plan.
+        if number == part.base_version and is_widened(schema, snapshot):
+            continue
         follow = part.version_changes[number]
         live = tuple(column for column in snapshot.columns if column.id not in follow.kept)
         schema = mirror_schema(schema, replace(snapshot, columns=live), soft=soft, follow=follow)
