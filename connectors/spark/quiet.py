@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -33,6 +34,7 @@ def quiet_start() -> Iterator[None]:
     if SHOWS_EVERYTHING.get() or SparkContext._gateway is not None:  # noqa: SLF001 there is no public way to ask
         yield
         return
+    logging.getLogger().addFilter(_is_news)
     before = os.environ.get(_OPTIONS)
     if not (Path(os.environ.get("SPARK_CONF_DIR", "")) / "log4j2.properties").is_file():
         os.environ[_OPTIONS] = f'{before or ""} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'.strip()
@@ -46,6 +48,11 @@ def quiet_start() -> Iterator[None]:
             os.environ.pop(_OPTIONS, None)
         else:
             os.environ[_OPTIONS] = before
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record tells more than that Java is gone, which Py4J logs before it raises the error."""
+    return record.msg != "Exception while sending command."
 
 
 @contextmanager

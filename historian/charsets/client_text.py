@@ -22,6 +22,8 @@ _NO_UTF8 = re.compile(r"\\x[0-9a-f]{2}")
 _SURROGATES = re.compile("[\udc00-\udcff]+")
 _REPLACED = "?"
 _UTF8 = frozenset(("", "utf8", "utf8mb3", "utf8mb4", "binary"))
+_WITHOUT_GAPS = frozenset(("tis620",))
+"""Sets whose tables have U+FFFD where others have nothing."""
 _THREE_BYTES = frozenset(("utf8", "utf8mb3"))
 _NOT_ASCII = "swe7"
 """The one set of a client in which bytes below 128 are other characters; quotes and backslashes are where they are in ASCII."""
@@ -83,7 +85,7 @@ def raw_bytes(text: str, charset: str) -> bytes:
 
 
 def converted(raw: bytes, charset: str, flavor: str) -> str:
-    """The text that a server of that *flavor* makes of a literal's bytes: a question mark for what is no character."""
+    """The text that a server of that *flavor* makes of a literal's bytes: a question mark, or U+FFFD, for what is no character."""
     try:
         return decoded(raw, charset)
     except UnicodeError:
@@ -94,7 +96,8 @@ def converted(raw: bytes, charset: str, flavor: str) -> str:
     if charset in MULTI_BYTE:
         return _converted_units(raw, charset, is_mysql=flavor == "mysql")
     if charset in SINGLE_BYTE:
-        return "".join(characters(charset)[byte].replace(NONE, _REPLACED) for byte in raw)
+        replaced = NONE if charset in _WITHOUT_GAPS else _REPLACED
+        return "".join(characters(charset)[byte].replace(NONE, replaced) for byte in raw)
     return raw.decode("ascii", "replace").replace("\ufffd", _REPLACED)
 
 

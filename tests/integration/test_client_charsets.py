@@ -22,6 +22,7 @@ CLIENTS = (
     ("armscii8", b"a\xa4b\xb2"),
     ("hp8", b"\xe4"),
     ("keybcs2", b"\x80"),
+    ("tis620", b"\xa1\xdd\xffa"),
     ("sjis", b"\x9d"),
     ("sjis", b"\x81\x5f"),
     ("sjis", b"\xfdA"),

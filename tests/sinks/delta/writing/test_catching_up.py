@@ -322,7 +322,7 @@ def test_rows_are_found_wherever_compaction_put_them(
 ) -> None:
     """In several chunks, by tasks of Spark."""
     monkeypatch.setattr(deferred_rows, "CHUNK_ROWS", 3)
-    monkeypatch.setattr(deferred_rows, "SMALL_BYTES", 0)
+    monkeypatch.setattr("sinks.contract.chunks.SMALL_BYTES", 0)
     lake = _lake(spark, tmp_path, every=100, history="{database}_{table}_history")
     for value in range(2, 6):
         lake.lab.insert("shop.t", _row(value))
