@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from connectors.check.generated import generated_checks
+from connectors.check.keys import key_checks
 from connectors.check.result import CheckResult, failed, ok, shortened, warning
 from connectors.check.rules import rule_checks
 from connectors.check.server import ServerView
 from connectors.check.shards import shard_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
-from connectors.sink_kinds import lakes
 from connectors.tracking.capture import capture_catalog
 from historian.names import TableName
 from historian.schema.merge_tables import is_merge
-from historian.schema.snapshots import NO_ROWS, NO_TABLES, Snapshot
+from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import is_readable
-from sinks.delta.settings import TableSettings
 
-__all__ = ["key_checks", "table_checks"]
+__all__ = ["table_checks"]
 
 _LOGS_CASCADES = (9, 6, 0)
 _ACTIONS = ("CASCADE", "SET NULL", "SET DEFAULT")
@@ -42,9 +42,9 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[Ch
         yield warning("tables", f"none of {len(catalog.tables)} matches {patterns}", "tables, unless they come later")
     yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
-    yield from _untold(server, catalog.unknown)
+    yield from _untold(server, catalog.unknown_tables)
     yield from key_checks(tables, sinks)
-    yield from _generated(server, tables, sinks)
+    yield from generated_checks(server, tables, sinks)
     yield from rule_checks(sinks, tables)
     yield from shard_checks(sinks, tables)
     yield from _cascades(server)
@@ -73,7 +73,7 @@ def _unreadable(tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
 def _untold(server: ServerView, unknown: Mapping[TableName, str]) -> Iterator[CheckResult]:
     """Tables of which the server does not tell all that rows need."""
     for name, reason in sorted(unknown.items()):
-        if server.source.tables(name) and reason not in (*NO_TABLES, NO_ROWS) and not is_merge(reason):
+        if server.source.tables(name) and not is_merge(reason):
             mend = "source.schema: a file with the table's CREATE TABLE, or leave the table out"
             yield warning(f"schema of {name}", reason, "a schema that the server tells whole", mend)
 
@@ -113,62 +113,3 @@ def _mend(child: TableName, key: str) -> str:
         f"ALTER TABLE `{database}`.`{table}` DROP FOREIGN KEY `{key}`, and add it again without the action;"
         f' or live with a wrong copy: source.accept_cascades: ["{child}"]'
     )
-
-
-def key_checks(tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
-    """Configured keys that tables lack columns of fail; tables that have a changelog alone for want of a key are a warning."""
-    configured, without = lakes(sinks), []
-    for snapshot in tables:
-        chosen = [lake.for_table(snapshot.name) for lake in configured]
-        for settings in chosen:
-            lacks = [column for column in settings.key if snapshot.column(column) is None]
-            if lacks:
-                mend = "name columns of the table under sinks[].tables"
-                yield failed(f"key of {snapshot.name}", f"no column {', '.join(lacks)}", "columns of the table", mend)
-        if not snapshot.primary_key and not (chosen and all(map(_has_mirror, chosen))):
-            without.append(str(snapshot.name))
-    if without:
-        mend = f"ALTER TABLE {without[0]} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
-        yield warning(
-            "primary keys",
-            f"none on {shortened(without)}",
-            "one on each table, or `key` or `keyless: rows` of a Delta sink: without there is a changelog only",
-            mend,
-        )
-
-
-def _has_mirror(settings: TableSettings) -> bool:
-    return bool(settings.key) or settings.keyless == "rows"
-
-
-_LAST_WHOLE = (11, 8, 6)
-"""MariaDB up to here logs generated columns in FULL images; 11.8.9 leaves them out of those of UPDATE, DELETE and REPLACE."""
-
-
-def _generated(server: ServerView, tables: Sequence[Snapshot], sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
-    """Tables that stop where the log does not tell generated columns are a warning."""
-    if server.flavor != "mariadb" or server.version <= _LAST_WHOLE:
-        return
-    configured = lakes(sinks)
-    for snapshot in tables:
-        found: list[str] = []
-        for settings in (lake.for_table(snapshot.name) for lake in configured):
-            rules = settings.rules
-            if settings.mirror or settings.history or rules.has_expressions:
-                used = " ".join([rules.where, *(text for _, text in rules.compute)]).lower()
-                found += [
-                    c.name
-                    for c in snapshot.columns
-                    if c.generated
-                    and c.name not in found
-                    and (rules.action(c.name).kind != "left out" or c.name.lower() in used)
-                ]
-        if found:
-            names = ", ".join(found)
-            yield warning(
-                f"generated columns of {snapshot.name}",
-                names,
-                "none but in a changelog: MariaDB 11.8.9 leaves them out of the images of UPDATE, DELETE and REPLACE, so that a mirror"
-                " stops at a change of what they come from, a history and a table with expressions at any",
-                f"before the lake has the table, leave {names} out under sinks[].tables, by columns; compute can make them again",
-            )

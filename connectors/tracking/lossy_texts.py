@@ -6,13 +6,13 @@ prints a default of bytes up to its first zero byte. Measured on MySQL 5.7, 8.0,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from historian.charsets.client_text import read_as_one, stored_label
 from historian.names import TableName, quoted
+from historian.schema.comparison import as_printed
 from historian.schema.snapshots import BYTE_TYPES, Catalog, Column, Snapshot
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["with_exact_texts"]
 
-_LOST = re.compile(r"(?:[^\0-\uffff]|\\x[0-9a-f]{2}|\?)+")
 _CHARSETS = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
 """Those that have characters of four bytes in UTF-8."""
 _NO_ANSWER = frozenset((1054, 1064, 1142, 1143, 1146, 1364, 1969, 3024))
@@ -119,10 +118,12 @@ class _Questions:
                 continue
             if made is None:
                 made = self._made(table, column)
-            found = next((text for text in made[at : at + 1] if _fits(text, printed)), None)
+            found = next((text for text in made[at : at + 1] if _fits(column, text, printed)), None)
             if found is None:
                 ordinal = 1 << at if column.type.name == "set" else at + 1
-                found = next((text for text in self._held(table, column, ordinal) if _fits(text, printed)), None)
+                found = next(
+                    (text for text in self._held(table, column, ordinal) if _fits(column, text, printed)), None
+                )
             if found is None:
                 raise _Untold(
                     f"the server does not tell a label of column {column.name}: it prints {printed!r}, where a question "
@@ -178,6 +179,6 @@ def _told(column: Column, digits: str) -> str:
     )
 
 
-def _fits(text: str, printed: str) -> bool:
+def _fits(column: Column, text: str, printed: str) -> bool:
     """Whether a server prints *text* so; one without such queries answers with the ordinal."""
-    return _LOST.sub("?", text) == _LOST.sub("?", printed)
+    return as_printed(text, column.type.charset) == as_printed(printed, column.type.charset)

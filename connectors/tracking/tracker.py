@@ -34,11 +34,13 @@ from historian.plans.segments import planned_tables, stopped_table
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 from historian.positions import LogPosition, parse_position
 from historian.positions.places import Place
-from historian.schema.snapshots import NO_ROWS, NO_TABLES, Catalog, Snapshot
+from historian.schema.edits import apply_all
+from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
     from connectors.readers.base import Bound, Reader
     from connectors.tracking.copier import Copier
+    from historian.history.timeline import TimelineEntry
     from historian.history.versions import Version
     from historian.store import Store
 
@@ -111,10 +113,18 @@ class Tracker:
             self._history = self.store.history()
             if not self._history.last_number:
                 first = first_entry(self.reader, self._start, self.capture, self._schema)
+                if begins_with_copies(self._start):
+                    self._stop_what_is_not_copied(first)
                 self.store.record((first,), first.position, after=0)
                 self.continuity.note(first.position)
                 self._history = self.store.history()
         return self._history
+
+    def _stop_what_is_not_copied(self, first: TimelineEntry) -> None:
+        """Stops captured tables whose schema is not known: no row of the log may ever tell that they have some."""
+        for name, reason in apply_all(first.edits, Catalog()).unknown_tables.items():
+            if self.captured(name):
+                self.store.quarantine(0, name, Quarantine(place=place_at_end(first.position), reason=reason))
 
     def end_of(self, number: int) -> LogPosition:
         """Where plan *number* ends; of 0: where the connector begins."""
@@ -306,13 +316,8 @@ class Tracker:
         """Ids of the tables whose rows are copied from the plan behind plan *number* on."""
         if number or not begins_with_copies(self._start):
             return ()
-        first = self.history.catalog_at(self.history.first_number)
-        for name, reason in first.unknown.items():
-            if self.captured(name) and reason not in NO_TABLES and reason != NO_ROWS:
-                # No row of the log may ever tell that it has rows which are not copied.
-                place = place_at_end(self.history.origin)
-                self.store.quarantine(0, name, Quarantine(place=place, reason=reason))
-        return tuple(snapshot.table_id for name, snapshot in first.tables.items() if self.captured(name))
+        tables = self.history.catalog_at(self.history.first_number).tables
+        return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))
 
     def _stored(self, plan: Plan, copied: Iterable[bytes] = ()) -> Plan:
         check_type_options(plan, self.store.type_options())

@@ -3,9 +3,10 @@
 Storing it (:mod:`historian.store`) and planning by it (:mod:`historian.plans`) do not belong here.
 """
 
-from historian.history.explain import Explanation, LineageStep, column_named, explained
+from historian.history.explain import Explanation, explained
 from historian.history.export import HistoryFile, read_history, write_history
 from historian.history.history import History
+from historian.history.lineage import LineageStep, column_named
 from historian.history.online_schema_changes import NO_TOOLS, TOOLS, OnlineChanges
 from historian.history.prefix import Prefix, covers, holds
 from historian.history.stored_timeline import FULL_EVERY, EditRow, StoredTimeline, digest_of, edit_rows, folded, head_of

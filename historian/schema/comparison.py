@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from historian.schema.snapshots import BYTE_TYPES, Column, ColumnType, Snapshot, UniqueKey
 
-__all__ = ["differences"]
+__all__ = ["as_printed", "differences"]
 
 _LOSSY_BYTE = 0x3F
 """The question mark, which servers print for bytes that are no text."""
@@ -16,6 +16,11 @@ _LOSSY_BYTES = re.compile(r"(?:[^\0-\uffff]|\\x[0-9a-f]{2}|\?)+")
 """What MariaDB prints as question marks in labels of bytes."""
 _LOSSY_TEXT = re.compile("[?\U00010000-\U0010ffff]+")
 """What servers print as question marks: characters of four bytes in UTF-8."""
+
+
+def as_printed(label: str, charset: str | None) -> str:
+    """A label as far as servers print it: a question mark for each run of what they do not tell."""
+    return (_LOSSY_BYTES if charset == "binary" else _LOSSY_TEXT).sub("?", label)
 
 
 def differences(expected: Snapshot, found: Snapshot) -> tuple[str, ...]:
@@ -115,8 +120,7 @@ def _printed(kind: ColumnType) -> ColumnType:
     """The type with its labels as far as they can be compared."""
     if not kind.labels:
         return kind
-    lossy = _LOSSY_BYTES if kind.charset == "binary" else _LOSSY_TEXT
-    return replace(kind, labels=tuple(lossy.sub("?", label) for label in kind.labels))
+    return replace(kind, labels=tuple(as_printed(label, kind.charset) for label in kind.labels))
 
 
 def _default(column: Column) -> str | None:

@@ -271,3 +271,8 @@ class Catalog:
     collation: str = "utf8mb4_0900_ai_ci"
     next_table_id: int = 1
     next_column_id: int = 1
+
+    @property
+    def unknown_tables(self) -> dict[TableName, str]:
+        """What is in ``unknown`` and may hold rows: no views and the like."""
+        return {name: reason for name, reason in self.unknown.items() if reason not in (*NO_TABLES, NO_ROWS)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -175,23 +175,8 @@ def test_a_swap_by_hand_beside_what_a_tool_left_over_is_no_change_of_the_table(
 ) -> None:
     """Part of the rows are in the new table, which has another identity: it stops, and does not go on with the old rows."""
     left_over, shadow, swap = PARTS[tool]
-    with contextlib.closing(source.connect(database=database)) as connection, connection.cursor() as cursor:
-        for statement in (
-            f"CREATE TABLE t ({CREATE})",
-            "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
-            left_over.format(database),
-            f"CREATE TABLE {shadow} LIKE t",
-            f"INSERT INTO {shadow} SELECT * FROM t WHERE id >= 3",
-            swap,
-        ):
-            cursor.execute(statement)
-        connection.commit()
-
-    with tracked.tracker() as tracker:
-        tracker.catch_up()
-        assert ["t"] == [*tracked.stopped(tracker)]
-        versions = tracker.history.versions(TableName(database, "t"))
-        assert len({version.table_id for version in versions}) == 2
+    made = (left_over, f"CREATE TABLE {shadow} LIKE t", f"INSERT INTO {shadow} SELECT * FROM t WHERE id >= 3", swap)
+    _is_of_two_tables(source, database, tracked, made)
 
 
 PT_TRIGGERS = tuple(
@@ -228,15 +213,17 @@ def test_the_shadow_of_a_run_that_was_killed_while_it_copied_is_no_change_of_the
 ) -> None:
     """All marks of the tool are there, and somebody swaps by hand before it has copied all rows."""
     begun, shadow, swap = KILLED[tool]
+    made = (*begun, f"INSERT IGNORE INTO {shadow} SELECT * FROM t WHERE id < 3", swap)
+    _is_of_two_tables(source, database, tracked, made)
+
+
+def _is_of_two_tables(source: Server, database: str, tracked: Tracked, swap: Sequence[str]) -> None:
+    """Behind a table t of three rows and the statements of *swap*, t has stopped, and two tables have had its name."""
     with contextlib.closing(source.connect(database=database)) as connection, connection.cursor() as cursor:
-        for statement in (
-            f"CREATE TABLE t ({CREATE})",
-            "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
-            *(each.format(database) for each in begun),
-            f"INSERT IGNORE INTO {shadow} SELECT * FROM t WHERE id < 3",
-            swap,
-        ):
-            cursor.execute(statement)
+        cursor.execute(f"CREATE TABLE t ({CREATE})")
+        cursor.execute("INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')")
+        for statement in swap:
+            cursor.execute(statement.format(database))
         connection.commit()
 
     with tracked.tracker() as tracker:

@@ -12,7 +12,8 @@ from connectors.cli.terminal.outcome import ending
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named
 from connectors.cli.terminal.schema_forms import change_form, change_text, columns_form, entry_form, place_text
 from connectors.cli.terminal.tables import print_table
-from historian.history.explain import Explanation, LineageStep, column_named, explain, lineage
+from historian.history.explain import Explanation, explain
+from historian.history.lineage import LineageStep, column_named, lineage
 
 if TYPE_CHECKING:
     from historian.schema.snapshots import Column

@@ -3,5 +3,5 @@
 Rows do not belong here.
 
 Open to other rooms: ``columns``, ``commits``, ``kernel``, ``pruning``, ``side_by_side``, ``statistics``,
-``table_view``, ``target``, ``time_travel``.
+``table_view``, ``target``, ``tasks``, ``time_travel``.
 """

@@ -1,4 +1,4 @@
-"""Threads that write different tables at once, each with a Spark session of its own where Spark must change one, and tasks of Spark.
+"""Threads that write different tables at once, each with a Spark session of its own where Spark must change one.
 
 Delta takes the transaction identifier of an UPDATE or MERGE from settings of the session that runs it, so that two at once
 need two sessions.
@@ -7,16 +7,14 @@ need two sessions.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
-
-import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["THREADS", "own_session", "run_tasks", "side_by_side"]
+__all__ = ["THREADS", "own_session", "side_by_side"]
 
 THREADS = 8
 """So many tables at once: commits wait for storage and for Java far longer than they compute here."""
@@ -65,20 +63,3 @@ def _like(spark: SparkSession) -> SparkSession:
         if fresh.get(name) != value and session.conf.isModifiable(name):
             session.conf.set(name, value)
     return session
-
-
-_ANSWER = pa.schema([("answer", pa.binary())])
-
-
-def run_tasks(spark: SparkSession, calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """What *calls* give, in any order, each made by a task of one Spark job; they travel by pickle and may be made twice."""
-    if not calls:
-        return []
-
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield pa.record_batch([pa.array([calls[number]()], pa.binary())], schema=_ANSWER)
-
-    numbers = spark.range(0, len(calls), 1, len(calls))
-    return [bytes(row.answer) for row in numbers.mapInArrow(answer, "answer binary").collect()]

@@ -21,9 +21,10 @@ from historian.errors import ChainBroken
 from sinks.contract.locations import TableLocations
 from sinks.delta import faults
 from sinks.delta.log.commits import Commit, DataFile
-from sinks.delta.log.side_by_side import own_session, run_tasks, side_by_side
+from sinks.delta.log.side_by_side import own_session, side_by_side
 from sinks.delta.log.table_view import KEEPS_ROWS, HeldFile, TableView
 from sinks.delta.log.target import Target, session_settings
+from sinks.delta.log.tasks import run_tasks
 from sinks.delta.rewrite import held_rows
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.small_files import Rewrite, crowded, joined_by_size, joined_in_order, mirror_file_bytes

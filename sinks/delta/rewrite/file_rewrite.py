@@ -13,8 +13,8 @@ import pyarrow as pa
 from historian.changelog.partial_folding import FROM, completed, missing_row
 from sinks.delta.log.commits import DataFile
 from sinks.delta.log.pruning import files_with
-from sinks.delta.log.side_by_side import run_tasks
 from sinks.delta.log.table_view import KEEPS_ROWS, HeldFile, TableView
+from sinks.delta.log.tasks import run_tasks
 from sinks.delta.rewrite import held_rows
 from sinks.delta.rewrite.copy_on_write import CopyOnWrite, RewrittenFiles, found, joined, rewritten
 from sinks.delta.rewrite.files import FileWriter

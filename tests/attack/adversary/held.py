@@ -13,7 +13,7 @@ from pymysql.constants import FIELD_TYPE, FLAG
 
 from connectors.config import TableFilter
 from databases.servers import Server
-from historian.names import TableName
+from historian.names import TableName, quoted
 from workload.session import CONVERTERS
 
 __all__ = ["Rows", "server_rows"]
@@ -67,9 +67,9 @@ def server_rows(
             columns.setdefault(TableName(database, table), []).append(column)
         for name, names in columns.items():
             if captured(name):
-                listed = ", ".join([*map(_quoted, names), *further.values()])
+                listed = ", ".join([*map(quoted, names), *further.values()])
                 try:
-                    cursor.execute(f"SELECT {listed} FROM {_quoted(name.database)}.{_quoted(name.table)}{condition}")
+                    cursor.execute(f"SELECT {listed} FROM {name.quoted}{condition}")
                 except pymysql.MySQLError as error:
                     if error.args[0] not in _CANNOT_MERGE:
                         raise
@@ -90,7 +90,3 @@ def _read(row: tuple[Any, ...], of_labels: list[int]) -> tuple[Any, ...]:
         value.decode("utf-8", "backslashreplace") if is_label and isinstance(value, bytes) else value
         for value, is_label in zip(row, of_labels, strict=True)
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.check.tables import key_checks
+from connectors.check.keys import key_checks
 from connectors.config import SinkConfig
 from lakes.sink_lab import INT, Lab
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historian.errors import PositionAhead, UnknownTable
-from historian.history.explain import column_named, lineage
 from historian.history.history import History
+from historian.history.lineage import column_named, lineage
 from historian.names import TableName
 from historian.schema.edits import (
     AddColumn,

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from connectors.readers.binlog.columns.texts import (
+    date_text,
+    datetime_text,
+    time_text,
+    timestamp_text,
+    wide_decimal_text,
+)
 from connectors.readers.binlog.kernels.values.layout import NO_DATE_32, NO_DATE_64
 from historian.errors import ValueUnrepresentable
 
@@ -155,7 +161,7 @@ def dates(cells: Cells) -> pa.Array:
 
 def temporal_text(name: str, digits: int) -> Finish:
     """The server's own text of a temporal column with *digits* fractional digits."""
-    make = {"date": _date_text, "datetime": _datetime_text, "timestamp": _timestamp_text, "time": _time_text}[name]
+    make = {"date": date_text, "datetime": datetime_text, "timestamp": timestamp_text, "time": time_text}[name]
 
     def finish(cells: Cells) -> pa.Array:
         texts = (
@@ -172,69 +178,7 @@ def wide_decimal(digits: int, scale: int) -> Finish:
 
     def finish(cells: Cells) -> pa.Array:
         return text_array(
-            None if piece is None else _wide_decimal_text(piece, digits, scale) for piece in cells.pieces()
+            None if piece is None else wide_decimal_text(piece, digits, scale) for piece in cells.pieces()
         )
 
     return finish
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_DIGITS_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-
-
-def _date_text(packed: int, _digits: int) -> str:
-    """DATE of its packed 24 bits, zero parts as they are."""
-    return f"{packed >> 9:04d}-{packed >> 5 & 15:02d}-{packed & 31:02d}"
-
-
-def _split(packed: int, digits: int) -> tuple[int, str]:
-    """The part before the fraction, and the fraction's text with its point."""
-    size = 8 * ((digits + 1) // 2)
-    fraction = packed & ((1 << size) - 1)
-    if digits == 0:
-        return packed, ""
-    # Two digits a byte, so an odd count has one digit too many, always 0. MySQL 5.7 rounds some times of its clock up to
-    # 1,000,000 microseconds, which it prints with seven digits.
-    return packed >> size, f".{fraction // 10 ** (digits % 2):0{digits}d}"
-
-
-def _datetime_text(packed: int, digits: int) -> str:
-    """DATETIME of its 40 bits and fraction, zero parts as they are."""
-    whole, fraction = _split(packed, digits)
-    whole &= 0x7FFFFFFFFF
-    year, month = divmod(whole >> 22, 13)
-    date = f"{year:04d}-{month:02d}-{whole >> 17 & 31:02d}"
-    return f"{date} {whole >> 12 & 31:02d}:{whole >> 6 & 63:02d}:{whole & 63:02d}{fraction}"
-
-
-def _timestamp_text(packed: int, digits: int) -> str:
-    """TIMESTAMP of its seconds and fraction, in UTC."""
-    seconds, fraction = _split(packed, digits)
-    if packed == 0:
-        return "0000-00-00 00:00:00" + fraction
-    return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}{fraction}"
-
-
-def _time_text(packed: int, digits: int) -> str:
-    """TIME of its 24 bits and fraction, offset by half the range."""
-    packed -= 1 << (8 * (3 + (digits + 1) // 2) - 1)
-    whole, fraction = _split(abs(packed), digits)
-    sign = "-" if packed < 0 else ""
-    return f"{sign}{whole >> 12 & 1023:02d}:{whole >> 6 & 63:02d}:{whole & 63:02d}{fraction}"
-
-
-def _wide_decimal_text(piece: bytes, digits: int, scale: int) -> str:
-    """DECIMAL of its groups of nine digits, with *scale* digits behind the point."""
-    negative = piece[0] < 0x80
-    raw = bytes((byte ^ 0xFF) if negative else byte for byte in piece)
-    raw = bytes((raw[0] ^ 0x80,)) + raw[1:]
-    whole = digits - scale
-    groups = [whole % 9] + [9] * (whole // 9) + [9] * (scale // 9) + [scale % 9]
-    number = at = 0
-    for count in groups:
-        size = _DIGITS_BYTES[count]
-        number = number * 10**count + int.from_bytes(raw[at : at + size], "big")
-        at += size
-    text = f"{number:0{scale + 1}d}"
-    text = f"{text[:-scale]}.{text[-scale:]}" if scale else text
-    return "-" + text if negative else text
