@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent.parent)]
 
 from historian.ddl import StatementContext, resolve
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog, Database
 
 __all__ = ["alter_per_s", "create_per_s", "largest_s", "triage_per_s"]

@@ -34,6 +34,7 @@ from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition
 from historian.positions.places import Place
+from historian.schema.applying import apply
 from historian.schema.edits import (
     AddColumn,
     ChangeType,
@@ -44,7 +45,6 @@ from historian.schema.edits import (
     RenameColumn,
     RenameTable,
     TruncateTable,
-    apply,
 )
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from historian.store import Store

@@ -18,7 +18,8 @@ from historian.names import TableName
 from historian.plans.plans import Plan, Quarantine
 from historian.positions import FilePosition, GtidSet, LogPosition, MariadbGtids
 from historian.positions.places import Place
-from historian.schema.edits import Edit, apply, apply_all
+from historian.schema.applying import apply, apply_all
+from historian.schema.edits import Edit
 from historian.schema.snapshots import Catalog, Column, ColumnType, Database, Snapshot, UniqueKey
 
 __all__ = [

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from connectors.backfill.cascades import changed_by_foreign_keys
 from connectors.backfill.keys.split_key import SplitKey
-from connectors.backfill.selection import read_as_of
-from connectors.backfill.splits import Piece, next_pieces
+from connectors.backfill.selection import CopiedTable, read_as_of
+from connectors.backfill.splits import Piece, next_pieces, whole_table
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
-from connectors.tracking.copier import CopyingPlan
+from connectors.tracking.cascades import logs_cascades
+from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
+from historian.ddl.parsing.context import version_number
 from historian.errors import SourceError
 from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
@@ -52,6 +56,7 @@ class Copier:
         self._unexplained: dict[int, int] = {}
         self._waits = False
         self._is_done = False
+        self._has_native_keys: bool | None = None
 
     @property
     def waits(self) -> bool:
@@ -63,73 +68,103 @@ class Copier:
         """Whether they may be copied now, as the limits say."""
         return time.monotonic() >= self._free_s
 
-    def with_copies(self, plan: Plan, begun: Collection[int]) -> CopyingPlan:
+    def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """See :class:`connectors.tracking.copier.Copier`; the tracker's history has come to the plan's end."""
         spool = Spool()
         progress = {} if self._is_done and not begun else {**self._tracker.store.copies(), **dict.fromkeys(begun)}
         waiting = {table_id: held for table_id, held in progress.items() if held is None or not held.is_done}
         self._is_done = not waiting
-        if not waiting:
+        changed_rows = self._changed_by_foreign_keys(plan, parents)
+        if not waiting and not changed_rows:
             return CopyingPlan(plan=plan, copied=spool, is_news=False, close=spool.close)
         planned = {table.table_id: table for table in plan.tables}
         # Tables that have nothing in the plan are as it would have them.
-        others = self._tracker.planned(plan.version, plan.version, set(waiting) - set(planned), plan.end)
+        wanted = {*waiting, *changed_rows} - set(planned)
+        others = self._tracker.planned(plan.version, plan.version, wanted, plan.end)
         known = {**{table.table_id: table for table in others}, **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
         for table_id, copy in copies.items():
             if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
-                known[table_id] = _stopped(known[table_id], plan, _KEY_CHANGED)
-        open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
+                known[table_id] = replace(known[table_id], quarantine=_stop_at_end(plan, _KEY_CHANGED))
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
-        if self.is_free and open_tables:
+        repairs = {i: why for i, why in changed_rows.items() if i in known and _is_repaired(known[i], copies.get(i))}
+        open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
+        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in repairs}, copies)
+        pieces += [whole_table(i, known[i].versions[-1], self._tracker.reader.flavor) for i in repairs]
+        if pieces:
             try:
-                done, refused = self._copied(plan, open_tables, copies, spool)
+                read = read_as_of(self._address, self._tracker, plan, pieces, self._limits.connections, spool)
             except BaseException:
                 spool.close()
                 raise
-            copies.update(done)
-            known |= {table_id: _stopped(known[table_id], plan, reason) for table_id, reason in refused.items()}
-            changed.update(done, refused)
+            for table_id, table in read.items():
+                mine = [piece for piece in pieces if piece.table_id == table_id]
+                if table_id in repairs:
+                    done, stop = _repaired(mine[0], table, plan, repairs[table_id])
+                else:
+                    done, stop = self._copied(mine, table, copies[table_id], plan)
+                if done is not None:
+                    copies[table_id] = done
+                if stop is not None:
+                    known[table_id] = replace(known[table_id], quarantine=stop)
+                if done is not None or stop is not None:
+                    changed.add(table_id)
         self._waits = any(not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id]))
         tables = {
             **planned,
-            **{i: replace(known[i], copy=copy) for i, copy in copies.items() if i in planned or i in changed},
+            **{i: replace(known[i], copy=copies.get(i)) for i in {*copies, *repairs} if i in planned or i in changed},
         }
         with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
         return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed), close=spool.close)
 
-    def _copied(
-        self,
-        plan: Plan,
-        tables: Mapping[int, PlannedTable],
-        copies: Mapping[int, TableCopy],
-        spool: Spool,
-    ) -> tuple[dict[int, TableCopy], dict[int, str]]:
-        """What comes of the copies of *tables*, and by id why a table cannot be copied at all."""
+    def _changed_by_foreign_keys(self, plan: Plan, parents: ParentLog) -> dict[int, str]:
+        """Tables whose rows the plan's log does not tell whole, by id, and why."""
+        if not parents.keys or self._logs_cascades(plan):
+            return {}
+        accepted = self._tracker.accept_cascades
+        names = {s.table_id: str(name) for name, s in self._tracker.history.catalog_at(plan.version).tables.items()}
+        return {
+            table_id: f"a foreign key changed its rows without row events, as rows of {parent} changed\n  at: {plan.end}"
+            for table_id, parent in changed_by_foreign_keys(self._tracker.reader, parents).items()
+            if names.get(table_id) not in accepted
+        }
+
+    def _logs_cascades(self, plan: Plan) -> bool:
+        """Whether the server that wrote the plan's log has row events of what foreign keys change."""
+        reader = self._tracker.reader
+        mark = None if reader.flavor != "mysql" else reader.mark(plan.end.file)
+        if mark is None or not logs_cascades(reader.flavor, version_number(mark.version)):
+            return False
+        if self._has_native_keys is None:
+            with closing(self._address.connect()) as connection, connection.cursor() as cursor:
+                cursor.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
+                self._has_native_keys = [value for _, value in cursor.fetchall()] == ["ON"]
+        return not self._has_native_keys
+
+    def _pieces(self, tables: Mapping[int, PlannedTable], copies: Mapping[int, TableCopy]) -> list[Piece]:
+        """What is copied of *tables* now."""
+        if not tables or not self.is_free:
+            return []
         wanted = {table_id: (table.versions[-1], copies[table_id].upto) for table_id, table in tables.items()}
-        tracker = self._tracker
-        pieces = next_pieces(self._address, tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
-        read = read_as_of(self._address, tracker, plan, pieces, self._limits.connections, spool)
-        done: dict[int, TableCopy] = {}
-        refused: dict[int, str] = {}
-        for table_id, table in read.items():
-            if table.void:
-                _log.info("table %s: its rows are read again with the next plan: %s", table_id, table.void)
-                # A server may show a statement before it logs it: once is no proof.
-                if table.is_unexplained and self._unexplained.get(table_id) == plan.version:
-                    refused[table_id] = f"its rows cannot be copied: {table.void}"
-                self._unexplained[table_id] = plan.version if table.is_unexplained else 0
-                continue
-            mine = [piece for piece in pieces if piece.table_id == table_id]
-            upto = mine[-1].range.upto
-            done[table_id] = replace(
-                copies[table_id], key=mine[0].key_ids, upto=upto, is_done=upto is None, rows=table.rows
-            )
-            if self._limits.rows_per_s:
-                self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
-            if table.rows:
-                self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
-        return done, refused
+        return next_pieces(self._address, self._tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
+
+    def _copied(
+        self, pieces: Sequence[Piece], table: CopiedTable, copy: TableCopy, plan: Plan
+    ) -> tuple[TableCopy | None, Quarantine | None]:
+        """What comes of the copy of a table whose next pieces were read, or why it cannot be copied at all."""
+        table_id = pieces[0].table_id
+        if table.void:
+            _log.info("table %s: its rows are read again with the next plan: %s", table_id, table.void)
+            # A server may show a statement before it logs it: once is no proof.
+            is_refused = table.is_unexplained and self._unexplained.get(table_id) == plan.version
+            self._unexplained[table_id] = plan.version if table.is_unexplained else 0
+            return None, _stop_at_end(plan, f"its rows cannot be copied: {table.void}") if is_refused else None
+        if self._limits.rows_per_s:
+            self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
+        if table.rows:
+            self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
+        upto = pieces[-1].range.upto
+        return replace(copy, key=pieces[0].key_ids, upto=upto, is_done=upto is None, rows=table.rows), None
 
 
 def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spool) -> None:
@@ -182,8 +217,22 @@ def _keeps_key(table: PlannedTable, copy: TableCopy, flavor: str) -> bool:
     return is_same and before is not None and after is not None and after.keeps_order(before)
 
 
-def _stopped(table: PlannedTable, plan: Plan, reason: str) -> PlannedTable:
-    return replace(table, quarantine=Quarantine(place=place_at_end(plan.end), reason=reason, since=plan.end))
+def _repaired(piece: Piece, table: CopiedTable, plan: Plan, reason: str) -> tuple[TableCopy | None, Quarantine | None]:
+    """What comes of the repair of a table all of whose rows were read, or why it stops until it is repaired by itself."""
+    if table.void:
+        stop = Quarantine(place=place_at_end(plan.start), reason=reason, since=plan.start, repairable=True)
+        return None, stop
+    return TableCopy(key=piece.key_ids, is_done=True, rows=table.rows, repairs=reason.splitlines()[0]), None
+
+
+def _is_repaired(table: PlannedTable, copy: TableCopy | None) -> bool:
+    """Whether targets hold rows of the table by now, which the log does not tell of."""
+    is_begun = copy is None or copy.is_done or copy.upto is not None
+    return is_begun and _goes_on(table)
+
+
+def _stop_at_end(plan: Plan, reason: str) -> Quarantine:
+    return Quarantine(place=place_at_end(plan.end), reason=reason, since=plan.end)
 
 
 def _goes_on(table: PlannedTable) -> bool:

@@ -13,6 +13,7 @@ from connectors.check.shards import shard_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
 from connectors.tracking.capture import capture_catalog
+from connectors.tracking.first_schema import begins_with_copies
 from historian.names import TableName
 from historian.schema.merge_tables import is_merge
 from historian.schema.snapshots import Snapshot
@@ -95,6 +96,9 @@ def _cascades(server: ServerView) -> Iterator[CheckResult]:
         text = f"{row['name']} to {row['parent_database']}.{row['parent']} {' '.join(actions)}"
         if str(child) in accepted:
             yield ok(f"cascades into {child}", f"{text}, accepted in source.accept_cascades")
+        elif begins_with_copies(server.source.start):
+            what = f"{text}: all of its rows are read again with each plan in which the parent's rows change"
+            yield warning(f"cascades into {child}", what, _expected(server), _mend(child, str(row["name"])))
         else:
             yield failed(f"cascades into {child}", text, _expected(server), _mend(child, str(row["name"])))
         found = ok("cascades", "those listed")
@@ -111,5 +115,5 @@ def _mend(child: TableName, key: str) -> str:
     database, table = (part.replace("`", "``") for part in child)
     return (
         f"ALTER TABLE `{database}`.`{table}` DROP FOREIGN KEY `{key}`, and add it again without the action;"
-        f' or live with a wrong copy: source.accept_cascades: ["{child}"]'
+        f' or read its rows again each time: source.start: initial; or live with a wrong copy: source.accept_cascades: ["{child}"]'
     )

@@ -147,7 +147,7 @@ def _print(
     from rich.text import Text
 
     from connectors.cli.terminal.edit_text import edit_text
-    from historian.schema.edits import apply
+    from historian.schema.applying import apply
 
     console = terminal()
     effects = foreseen or [()] * (len(steps) + 1)

@@ -26,7 +26,8 @@ from historian.names import TableName
 from historian.plans.plans import Plan, PreparedRows, PreparedTable, Quarantine, RolledBack
 from historian.plans.segments import resumed_table
 from historian.positions.places import Place
-from historian.schema.edits import Edit, RenameTable, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import Edit, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Snapshot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from connectors.readers.binlog.transport.connection import answered
 from connectors.tracking.lossy_texts import with_exact_texts
@@ -19,6 +19,7 @@ from historian.ddl import (
     resolve,
 )
 from historian.ddl.parsing.charsets import charset_of, normal_charset, normal_collation
+from historian.ddl.parsing.context import version_number
 from historian.ddl.resolving.keys import takes_part
 from historian.ddl.resolving.unnamed_tables import function_name, triggers_name
 from historian.ddl.types.defaults import now_text
@@ -39,6 +40,7 @@ from historian.schema.snapshots import (
     Column,
     ColumnType,
     Database,
+    ForeignKey,
     Snapshot,
     UniqueKey,
 )
@@ -50,10 +52,11 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "capture_catalog"]
 
 _HIDDEN = ", ".join(f"'{name}'" for name in sorted(SYSTEM_DATABASES))
+_ACTIONS = "'CASCADE', 'SET NULL', 'SET DEFAULT'"
 _WITHOUT_ROWS = "engine = 'BLACKHOLE' AND @@GLOBAL.default_storage_engine <> 'BLACKHOLE'"
 """Where all tables are of that engine the server passes on a log whose rows another one holds."""
 _QUERIES = tuple(
-    question.replace("HIDDEN", _HIDDEN).replace("WITHOUT_ROWS", _WITHOUT_ROWS)
+    question.replace("HIDDEN", _HIDDEN).replace("WITHOUT_ROWS", _WITHOUT_ROWS).replace("(ACTIONS)", f"({_ACTIONS})")
     for question in (
         """SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata
         WHERE schema_name NOT IN (HIDDEN) ORDER BY schema_name""",
@@ -70,13 +73,17 @@ _QUERIES = tuple(
         WHERE routine_type <> 'PROCEDURE' AND routine_schema NOT IN (HIDDEN) ORDER BY routine_schema, routine_name""",
         """SELECT DISTINCT trigger_schema FROM information_schema.triggers
         WHERE trigger_schema NOT IN (HIDDEN) AND trigger_name NOT LIKE 'pt\\_osc\\_%' ORDER BY trigger_schema""",
+        """SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule FROM information_schema.referential_constraints
+        WHERE constraint_schema NOT IN (HIDDEN) AND (delete_rule IN (ACTIONS) OR update_rule IN (ACTIONS)) ORDER BY 1, 2, 3""",
+        """SELECT table_schema, table_name, constraint_name, referenced_table_schema, referenced_table_name, column_name, referenced_column_name
+        FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL AND table_schema NOT IN (HIDDEN)
+        ORDER BY table_schema, table_name, constraint_name, ordinal_position""",
     )
 )
 _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
 _CANNOT_MERGE = (1146, 1168, 1194, 1195, 1472)
 """Errors of a MERGE table one of whose tables is gone, of another kind, damaged, or is itself; and of one that is gone by now."""
 _TRIES = 10
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
 
 _Rows = tuple[tuple[Any, ...], ...]
@@ -109,7 +116,7 @@ def capture_catalog(
     with answered("information_schema"), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
-        databases, tables, columns, statistics, others, functions, triggers = _one_moment(cursor)
+        databases, tables, columns, statistics, others, functions, triggers, rules, parts = _one_moment(cursor)
         context = _context(version, modes)
         names = {
             TableName(database, table): _KINDS.get(kind) or _merged(cursor, TableName(database, table), context)
@@ -120,6 +127,7 @@ def capture_catalog(
     builder = _Builder(context=context, next_column_id=next_column_id)
     builder.read_columns(tuple(row for row in columns if TableName(*row[:2]) not in names))
     builder.read_keys(statistics)
+    builder.read_foreign_keys(rules, parts)
     snapshots = [
         builder.snapshot(table_id, TableName(database, table), table_collation, system_versioned=bool(versioned))
         for table_id, (database, table, table_collation, versioned) in enumerate(tables, next_table_id)
@@ -160,10 +168,9 @@ def _merged(cursor: Cursor, table: TableName, context: StatementContext) -> str:
 
 def _context(version: str, modes: str) -> StatementContext:
     """What decides how the server prints defaults."""
-    major, minor, patch = (int(part) for part in _VERSION.match(version).groups())  # type: ignore[union-attr]  # every server's begins so
     return StatementContext(
         flavor="mariadb" if "mariadb" in version.lower() else "mysql",
-        version=major * 10000 + minor * 100 + patch,
+        version=version_number(version),
         sql_mode=frozenset(modes.upper().split(",")),
     )
 
@@ -193,6 +200,12 @@ def _round(cursor: Cursor) -> list[_Rows]:
     return answers
 
 
+class _ForeignKey(NamedTuple):
+    parent: TableName
+    actions: tuple[str, ...]
+    parts: list[tuple[str, str]]
+
+
 @dataclass(slots=True)
 class _Builder:
     """Makes snapshots of the rows of ``information_schema``."""
@@ -204,6 +217,7 @@ class _Builder:
     keys: dict[TableName, dict[str, tuple[bool, list[tuple[str | None, int]]]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
+    foreign_keys: dict[TableName, dict[str, _ForeignKey]] = field(default_factory=lambda: defaultdict(dict))
     marks: dict[TableName, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """``column_key`` by column, which tells something of the order of keys."""
 
@@ -249,6 +263,13 @@ class _Builder:
             _, parts = self.keys[TableName(database, table)].setdefault(index, (not non_unique, []))
             parts.append((column, prefix or 0))
 
+    def read_foreign_keys(self, rules: _Rows, parts: _Rows) -> None:
+        actions = {tuple(row[:3]): tuple(map(_action, row[3:])) for row in rules}
+        for database, table, name, parent_database, parent, column, referenced in parts:
+            if (database, table, name) in actions:
+                key = _ForeignKey(TableName(parent_database, parent), actions[database, table, name], [])
+                self.foreign_keys[TableName(database, table)].setdefault(name, key).parts.append((column, referenced))
+
     def snapshot(self, table_id: int, name: TableName, collation: str, *, system_versioned: bool) -> Snapshot:
         columns = with_sources(self.columns[name])
         ids = {column.name: column.id for column in columns}
@@ -279,6 +300,17 @@ class _Builder:
             charset=charset_of(normal_collation(collation)),
             collation=normal_collation(collation),
             system_versioned=system_versioned,
+            foreign_keys=tuple(
+                ForeignKey(
+                    name=key_name,
+                    parent=key.parent,
+                    columns=tuple(ids[column] for column, _ in key.parts),
+                    referenced=tuple(referenced for _, referenced in key.parts),
+                    on_delete=key.actions[0],
+                    on_update=key.actions[1],
+                )
+                for key_name, key in self.foreign_keys[name].items()
+            ),
         )
 
     def _comes_late(
@@ -303,6 +335,11 @@ class _Builder:
         if kind.charset == "binary" and text.startswith("0x"):
             return bytes.fromhex(text[2:]).decode("utf-8", "backslashreplace"), False
         return text, False
+
+
+def _action(rule: str) -> str:
+    """What becomes of a row by a rule of ``information_schema``, in the words of :class:`ForeignKey`."""
+    return rule.lower() if rule in _ACTIONS else ""
 
 
 def _hexadecimal(text: str) -> str:

@@ -1,26 +1,71 @@
-"""Foreign keys that a table got under a name that is not captured: a tool's shadow, or a table before its RENAME."""
+"""Rows that the storage engine changes by foreign keys, which not every server logs: which tables they are of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from historian.ddl import StatementContext, resolve
-from historian.history.timeline import TimelineEntry
+from connectors.tracking.copier import CascadingKey
+from historian.history.versions import touched_names
+from historian.names import TableName
 from historian.schema.snapshots import Catalog
 
-__all__ = ["cascading_statement"]
+if TYPE_CHECKING:
+    from historian.history.history import History
+    from historian.schema.edits import Edit
+
+__all__ = ["cascading_keys", "gets_foreign_key", "logs_cascades"]
+
+_LOGS_CASCADES = 90600
+"""MySQL from which on cascades are logged as row events; MariaDB logs none."""
 
 
-def cascading_statement(entries: Iterable[TimelineEntry], context: StatementContext) -> str:
-    """The text of the first of a table's *entries* that gives it a foreign key whose action the server does not log; "": none does.
+def logs_cascades(flavor: str, version: int) -> bool:
+    """Whether a server of that version has row events of cascades, if ``innodb_native_foreign_keys`` is not on."""
+    return flavor == "mysql" and version >= _LOGS_CASCADES
 
-    A key that was dropped again counts: who lacks it loses no row by the stop.
 
-    Args:
-        context: of a statement in the same log, for its server.
+def gets_foreign_key(
+    edits: Iterable[Edit], before: Catalog, after: Catalog, captured: Callable[[TableName], bool]
+) -> Iterator[TableName]:
+    """The captured tables that have a foreign key with an action since *edits*, or are captured since then and have one."""
+    keys = {s.table_id: s.foreign_keys if captured(name) else () for name, s in before.tables.items()}
+    for name in dict.fromkeys(name for edit in edits for name in touched_names(edit)):
+        snapshot = after.tables.get(name)
+        if (
+            snapshot is not None
+            and captured(name)
+            and set(snapshot.foreign_keys) - set(keys.get(snapshot.table_id, ()))
+        ):
+            yield name
+
+
+def cascading_keys(history: History, *catalogs: Catalog) -> tuple[CascadingKey, ...]:
+    """The foreign keys with an action in *catalogs*, with all tables that may be the parent by now.
+
+    A key follows a table that is renamed, or stays with the name, as the session of the RENAME says. Both are taken.
     """
-    for entry in entries:
-        of_entry = StatementContext(flavor=context.flavor, version=context.version, database=entry.database)
-        if entry.statement and resolve(entry.statement, of_entry, Catalog()).cascades:
-            return entry.statement
-    return ""
+    found: dict[CascadingKey, None] = {}
+    for catalog in catalogs:
+        for snapshot in catalog.tables.values():
+            for key in snapshot.foreign_keys:
+                parents, names = _all_called(key.parent, history)
+                found[CascadingKey(child=snapshot.table_id, key=key, parents=parents, names=names)] = None
+    return tuple(found)
+
+
+def _all_called(name: TableName, history: History) -> tuple[frozenset[int], frozenset[TableName]]:
+    """The tables that ever had that name, or a name that one of them had: their ids, and all their names."""
+    ids: set[int] = set()
+    names: set[TableName] = set()
+    waiting = [name]
+    while waiting:
+        name = waiting.pop()
+        if name in names:
+            continue
+        names.add(name)
+        for version in history.versions(name):
+            if version.table_id not in ids:
+                ids.add(version.table_id)
+                waiting += [each.name for each in history.versions_of(version.table_id)]
+    return frozenset(ids), frozenset(names)

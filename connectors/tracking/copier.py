@@ -6,9 +6,45 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from historian.plans.plans import Plan
+from historian.names import TableName
+from historian.plans.plans import LogRange, Plan, PlannedTable
+from historian.schema.snapshots import ForeignKey
 
-__all__ = ["Copier", "CopyingPlan"]
+__all__ = ["NO_CASCADES", "CascadingKey", "Copier", "CopyingPlan", "ParentLog"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CascadingKey:
+    """A foreign key with an action.
+
+    Attributes:
+        child: id of its table.
+        parents: ids of the tables that it may reference; ``names``: all that those ever had.
+    """
+
+    child: int
+    key: ForeignKey
+    parents: frozenset[int]
+    names: frozenset[TableName]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentLog:
+    """What a plan's log may hold of rows by whose changes a foreign key changes others.
+
+    Attributes:
+        keys: of captured tables, or of tables between those and others.
+        tables: the parents that have rows there; ``ranges``: where those are.
+        unread: tables that changed there in a way that cannot be read.
+    """
+
+    keys: tuple[CascadingKey, ...] = ()
+    tables: tuple[PlannedTable, ...] = ()
+    ranges: tuple[LogRange, ...] = ()
+    unread: frozenset[TableName] = frozenset()
+
+
+NO_CASCADES = ParentLog()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +75,10 @@ class Copier(Protocol):
     def is_free(self) -> bool:
         """Whether they may be copied now, as the limits say."""
 
-    def with_copies(self, plan: Plan, begun: Collection[int]) -> CopyingPlan:
+    def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """*plan*, behind all that is stored, with what it copies; the copies of the tables *begun* begin with it.
+
+        Tables whose rows a foreign key changed, as *parents* tell, are repaired with it.
 
         Raises:
             SourceError: rows cannot be read as of a position.

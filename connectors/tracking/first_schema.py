@@ -14,7 +14,8 @@ from historian.ddl import resolve
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition, parse_position
-from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, SetDatabase, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import CreateTable, Edit, ForgetTable, RenameTable, SetDatabase
 from historian.schema.snapshots import Catalog
 
 if TYPE_CHECKING:

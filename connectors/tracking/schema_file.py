@@ -10,7 +10,8 @@ from pathlib import Path
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution, ScriptError, ScriptStatement, StatementContext, read_script, resolve
 from historian.errors import SourceError
-from historian.schema.edits import SetDatabase, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import SetDatabase
 from historian.schema.snapshots import Catalog, Database
 
 __all__ = ["AppliedStatement", "applied", "catalog_of", "fresh_server", "sql_text"]

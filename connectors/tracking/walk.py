@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
-from connectors.tracking.cascades import cascading_statement
+from connectors.tracking.cascades import gets_foreign_key, logs_cascades
 from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
 from connectors.tracking.stop_reasons import cascades, renamed_out, shown, why_stopped
@@ -27,7 +27,8 @@ from historian.names import TableName
 from historian.plans.plans import Quarantine, RolledBack
 from historian.positions import LogPosition, parse_gtids
 from historian.positions.places import Place
-from historian.schema.edits import Edit, ForgetTable, RenameTable, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import Edit, ForgetTable, RenameTable
 from historian.schema.gaps import ResumeTable
 from historian.schema.merge_tables import merged_tables
 from historian.schema.snapshots import ANALYZED, SEQUENCE, Catalog, Snapshot
@@ -56,6 +57,7 @@ class Walk:
         find_prepared: looks up XA transactions that nobody knew of; None: a log without any.
         find_copied: reads what was copied into the shadow of a table; None: a tool's own claim counts.
         on_unlogged: told of changes of rows without row events; None: such a table stops, as its targets lack them.
+        with_rows: ids of tables with rows in what was walked, captured or not; ``unread``: names of those whose rows cannot be read.
         commits, rolled_back: XA COMMITs of transactions prepared before the last bound, and what was rolled back.
     """
 
@@ -76,6 +78,8 @@ class Walk:
     taken_in: set[int] | None = None
     commits: list[Commit] = field(default_factory=list)
     rolled_back: list[RolledBack] = field(default_factory=list)
+    with_rows: set[int] = field(default_factory=set)
+    unread: set[TableName] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         pending, base = self.reached.pending, self.number
@@ -84,7 +88,6 @@ class Walk:
         self.reached = replace(self.reached, pending=(), temporary=())
         self.catalog: Catalog = self.history.catalog_at(self.number)
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
-        self._with_rows: set[int] = set()
         self._names = TableNames(self.history, self.new_entries, self.captured, self.online_changes)
         self._take_recorded()
 
@@ -167,33 +170,27 @@ class Walk:
             changes = tuple(edits) if swap is None else swap.edits
             before, set_aside = self.catalog, self._names.set_aside_before(changes, self.number)
             self._record(statement.place, changes, statement)
-            if swap is not None and (sql := cascading_statement(self._names.entries(swap.shadow), statement.context)):
-                self._cascades(swap.table, statement.place, sql)
-            self._stop_renamed_in(changes, statement, before, set_aside)
+            self._stop_cascades(changes, statement, before)
+            self._stop_renamed_in(changes, statement, set_aside)
             self._stop_renamed_out(changes, statement, before, set_aside)
-        for table in resolution.cascades:
-            self._cascades(table, statement.place, statement.sql)
         if resolution.kind == "rows":  # tables that the statement makes are among them
             for table in resolution.tables:
                 self._changed_unlogged(table, statement.place, why_stopped(resolution, statement.sql))
 
-    def _cascades(self, table: TableName, place: Place, sql: str) -> None:
-        if str(table) not in self.accept_cascades:
-            # Each later change of the parent would change its rows again.
-            self._changed_unlogged(table, place, cascades(sql), repairable=False)
+    def _stop_cascades(self, edits: tuple[Edit, ...], statement: Statement, before: Catalog) -> None:
+        """Stops tables whose rows a foreign key changes from here on: nobody would read them again each time."""
+        if self.taken_in is not None or logs_cascades(self.flavor, statement.context.version):
+            return
+        for table in gets_foreign_key(edits, before, self.catalog, self.captured):
+            if str(table) not in self.accept_cascades:
+                self._changed_unlogged(table, statement.place, cascades(statement.sql), repairable=False)
 
-    def _stop_renamed_in(
-        self, edits: tuple[Edit, ...], statement: Statement, before: Catalog, set_aside: Collection[int]
-    ) -> None:
+    def _stop_renamed_in(self, edits: tuple[Edit, ...], statement: Statement, set_aside: Collection[int]) -> None:
         """Stops tables that a RENAME brought among the captured ones: their rows from before were not read."""
         for edit in edits:
             if not isinstance(edit, RenameTable) or self.captured(edit.table) or not self.captured(edit.new):
                 continue
-            renamed = before.tables.get(edit.table)
-            entries = [] if renamed is None else self._names.entries(renamed)
-            if edit.new in self.catalog.tables and (sql := cascading_statement(entries, statement.context)):
-                self._cascades(edit.new, statement.place, sql)
-            is_empty = self._names.is_new(edit.table_id) and edit.table_id not in self._with_rows
+            is_empty = self._names.is_new(edit.table_id) and edit.table_id not in self.with_rows
             if edit.table_id in set_aside or edit.new not in self.catalog.tables or is_empty:
                 continue
             if self.taken_in is not None and edit.table_id not in self.quarantines:
@@ -251,6 +248,7 @@ class Walk:
         captured = self.captured(mapped.table)
         if snapshot is None:
             known = self.catalog.unknown.get(mapped.table)
+            self.unread.add(mapped.table)
             for table in merged_tables(known):
                 reason = f"its rows change through another table: {mapped.table} has row events, and {known}"
                 self._changed_unlogged(table, mapped.place, reason)
@@ -260,8 +258,10 @@ class Walk:
             if known is None and self.flavor == "mariadb":
                 self._was_not_renamed(mapped)
             return
-        self._with_rows.add(snapshot.table_id)
+        self.with_rows.add(snapshot.table_id)
         if not captured:
+            if self.taken_in is not None and not self._fits(snapshot, mapped):
+                self.unread.add(mapped.table)
             if (
                 self.online_changes.owns(mapped.table)
                 and (was := self._names.set_aside(snapshot.table_id, self.number)) is not None
@@ -290,6 +290,12 @@ class Walk:
                 snapshot.column_by_id(column.id) is None for column in healed.columns
             )
             self._resume(mapped, healed, since, difference, loses_rows=is_new)
+
+    def _fits(self, snapshot: Snapshot, mapped: TableMapped) -> bool:
+        try:
+            return mismatch(snapshot, mapped.columns, self.flavor) is None
+        except UnsupportedEvent:
+            return False
 
     def _was_not_renamed(self, mapped: TableMapped) -> None:
         """Stops the table that the history has renamed away from a name that still has rows.
@@ -358,8 +364,9 @@ class Walk:
 
     def _changed_unlogged(self, table: TableName, place: Place, reason: str, *, repairable: bool = True) -> None:
         """Stops a table whose rows changed without row events, unless nobody keeps its rows."""
+        self.unread.add(table)
         if (changed := self.catalog.tables.get(table)) is not None:
-            self._with_rows.add(changed.table_id)
+            self.with_rows.add(changed.table_id)
         if self.on_unlogged is None:
             self._stop(table, place, reason, self.reached, repairable=repairable)
         elif self.captured(table):

@@ -14,7 +14,8 @@ from historian.history.stored_timeline import EditRow, StoredTimeline
 from historian.history.timeline import Horizon, TimelineEntry
 from historian.history.versions import Version, step, touched_names
 from historian.names import TableName
-from historian.schema.edits import DropDatabase, Edit, SetDatabase, apply, apply_all
+from historian.schema.applying import apply, apply_all
+from historian.schema.edits import DropDatabase, Edit, SetDatabase
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Snapshot
 

@@ -21,9 +21,10 @@ from historian.ddl.resolving.table_edits import edits_between
 from historian.ddl.types.defaults import implied_value
 from historian.errors import EditConflict
 from historian.names import TableName
-from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import CreateTable, DropTable, Edit, ForgetTable, RenameTable
 from historian.schema.generated_columns import under_ids
-from historian.schema.snapshots import Catalog, Column, Snapshot, UniqueKey
+from historian.schema.snapshots import Catalog, Column, ForeignKey, Snapshot, UniqueKey
 from historian.schema.type_compatibility import retyped
 
 __all__ = ["NO_TOOLS", "TOOLS", "OnlineChanges", "Swap", "Tool"]
@@ -362,6 +363,7 @@ def _renumbered(shadow: Snapshot, same: dict[int, int], created: Snapshot | None
         primary_key=_ids(shadow.primary_key, same),
         unique_keys=_keys(shadow.unique_keys, same),
         other_keys=_keys(shadow.other_keys, same),
+        foreign_keys=_foreign_keys(shadow.foreign_keys, same),
     )
 
 
@@ -390,6 +392,7 @@ def _copy(snapshot: Snapshot, name: TableName, catalog: Catalog) -> Snapshot:
         primary_key=_ids(snapshot.primary_key, same),
         unique_keys=_keys(snapshot.unique_keys, same),
         other_keys=_keys(snapshot.other_keys, same),
+        foreign_keys=_foreign_keys(snapshot.foreign_keys, same),
     )
 
 
@@ -398,4 +401,8 @@ def _ids(columns: Iterable[int], same: dict[int, int]) -> tuple[int, ...]:
 
 
 def _keys(keys: tuple[UniqueKey, ...], same: dict[int, int]) -> tuple[UniqueKey, ...]:
+    return tuple(replace(key, columns=_ids(key.columns, same)) for key in keys)
+
+
+def _foreign_keys(keys: tuple[ForeignKey, ...], same: dict[int, int]) -> tuple[ForeignKey, ...]:
     return tuple(replace(key, columns=_ids(key.columns, same)) for key in keys)

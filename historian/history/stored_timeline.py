@@ -21,16 +21,8 @@ from historian.history.versions import touched_names
 from historian.names import TableName
 from historian.positions import LogPosition
 from historian.positions.places import Place
-from historian.schema.edits import (
-    AddColumn,
-    CreateTable,
-    DropDatabase,
-    DropTable,
-    Edit,
-    ForgetTable,
-    SetDatabase,
-    apply,
-)
+from historian.schema.applying import apply
+from historian.schema.edits import AddColumn, CreateTable, DropDatabase, DropTable, Edit, ForgetTable, SetDatabase
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.snapshots import Catalog, Snapshot
 

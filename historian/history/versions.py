@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition
-from historian.schema.edits import CreateTable, DropDatabase, Edit, ForgetTable, RenameTable, SetDatabase, apply
+from historian.schema.applying import apply
+from historian.schema.edits import CreateTable, DropDatabase, Edit, ForgetTable, RenameTable, SetDatabase
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.snapshots import Catalog, Snapshot
 

@@ -3,6 +3,7 @@
 When a schema was in force does not belong here (:mod:`historian.history`), nor do rows and values.
 """
 
+from historian.schema.applying import apply, apply_all
 from historian.schema.comparison import differences
 from historian.schema.diff import Difference
 from historian.schema.edits import (
@@ -26,8 +27,6 @@ from historian.schema.edits import (
     SetSystemVersioning,
     SetTableCharset,
     TruncateTable,
-    apply,
-    apply_all,
 )
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.generated_columns import under_ids, with_sources

@@ -30,6 +30,7 @@ __all__ = [
     "Column",
     "ColumnType",
     "Database",
+    "ForeignKey",
     "Snapshot",
     "UniqueKey",
     "set_text",
@@ -209,6 +210,25 @@ class UniqueKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """A foreign key with an action: rows of its table change when those of another do, which not every server logs.
+
+    Attributes:
+        name: of the constraint; "" where the server made it up.
+        parent: the table that it references, as that was called when the key was made.
+        columns: ids of its columns; ``referenced``: names of the parent's, in the same order.
+        on_delete, on_update: what becomes of its rows: "cascade", "set null", "set default"; "": nothing.
+    """
+
+    name: str
+    parent: TableName
+    columns: tuple[int, ...]
+    referenced: tuple[str, ...]
+    on_delete: str = ""
+    on_update: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The schema of one table between two edits.
 
@@ -222,6 +242,7 @@ class Snapshot:
         charset, collation: the table's defaults, inherited by columns added later.
         system_versioned: MariaDB keeps the rows from before each change in the table, and logs them
             (:mod:`historian.schema.system_versioning`).
+        foreign_keys: those with an action. One whose name the server made up stays when it is dropped.
     """
 
     table_id: int
@@ -233,6 +254,7 @@ class Snapshot:
     charset: str
     collation: str
     system_versioned: bool = False
+    foreign_keys: tuple[ForeignKey, ...] = ()
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared as the server does, without regard to letter case."""

@@ -19,7 +19,8 @@ from databases.servers import Server
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.resolving.statement import resolve
 from historian.errors import ValueUnrepresentable
-from historian.schema.edits import AddColumn, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import AddColumn
 from historian.schema.snapshots import Catalog, Column
 from historian.values.arrow_types import arrow_type
 from historian.values.texts import initial_value

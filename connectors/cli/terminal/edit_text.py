@@ -81,5 +81,8 @@ _TEXT: dict[type, Callable[[Any, Catalog, ServerForm], str]] = {
     edits.SetSystemVersioning: lambda e, _c, _s: (
         f"system versioning of {e.table}: {'on' if e.system_versioned else 'off'}"
     ),
+    edits.SetForeignKeys: lambda e, _c, _s: (
+        f"foreign keys of {e.table} with an action: {', '.join(f'to {key.parent}' for key in e.keys) or 'none'}"
+    ),
     edits.SetTableCharset: lambda e, _c, _s: f"defaults of {e.table}: {e.charset} {e.collation}",
 }

@@ -17,6 +17,7 @@ __all__ = [
     "ChangesRows",
     "ConvertCharset",
     "DropColumn",
+    "DropForeignKey",
     "DropKey",
     "MergeEngine",
     "MergedTables",
@@ -100,6 +101,13 @@ class AddKey:
     """ADD PRIMARY KEY, UNIQUE, INDEX, FOREIGN KEY."""
 
     key: KeySpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropForeignKey:
+    """DROP FOREIGN KEY."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +210,7 @@ Action = (
     | AlterColumn
     | AddKey
     | AddPeriod
+    | DropForeignKey
     | DropKey
     | RenameKey
     | RenameTo

@@ -14,6 +14,7 @@ from historian.ddl.parsing.actions import (
     ChangesRows,
     ConvertCharset,
     DropColumn,
+    DropForeignKey,
     DropKey,
     Position,
     RenameColumn,
@@ -232,7 +233,10 @@ def _drop(cursor: Cursor, actions: list[Action]) -> None:
     elif cursor.accept("CONSTRAINT"):
         if_exists = cursor.accept("IF", "EXISTS")
         actions.append(DropKey(name=cursor.name(), if_exists=if_exists, constraint=True))
-    elif cursor.accept("FOREIGN", "KEY") or cursor.accept("CHECK"):
+    elif cursor.accept("FOREIGN", "KEY"):
+        cursor.accept("IF", "EXISTS")
+        actions.append(DropForeignKey(name=cursor.name()))
+    elif cursor.accept("CHECK"):
         cursor.accept("IF", "EXISTS")
         cursor.name()
     elif cursor.accept("SYSTEM", "VERSIONING"):

@@ -10,6 +10,7 @@ from historian.ddl.parsing.charsets import decoded, literal_bytes, normal_charse
 from historian.ddl.parsing.cursor import Cursor
 from historian.ddl.parsing.definitions import ColumnSpec, DefaultSpec, TypeSpec
 from historian.ddl.parsing.lexer import BYTES, NAME, NUMBER, STRING
+from historian.ddl.parsing.references import parse_reference
 from historian.ddl.parsing.types import parse_type
 from historian.schema.system_versioning import ROW_END, ROW_START
 
@@ -17,7 +18,6 @@ __all__ = ["parse_column", "parse_default"]
 
 _NOW = frozenset(("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"))
 _SIGNS = frozenset("+-")
-_REFERENCE_ACTIONS = frozenset(("CASCADE", "RESTRICT"))
 _ONE_WORD_OPTIONS = frozenset(("COLUMN_FORMAT", "STORAGE"))
 _STRING_OPTIONS = frozenset(("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"))
 
@@ -135,26 +135,7 @@ def _check(cursor: Cursor, _: dict[str, Any]) -> None:
 
 
 def _references(cursor: Cursor, attributes: dict[str, Any]) -> None:
-    attributes["references"] = True
-    cursor.table_name()
-    if cursor.key == "(":
-        cursor.skip_parentheses()
-    while True:
-        if cursor.accept("MATCH"):
-            cursor.name()
-        elif cursor.key == "ON" and cursor.following() in ("DELETE", "UPDATE") and cursor.following(2) not in _NOW:
-            cursor.at += 2
-            if cursor.key in ("SET", "CASCADE"):
-                attributes["cascades"] = True
-            if not (
-                cursor.accept("SET", "NULL")
-                or cursor.accept("SET", "DEFAULT")
-                or cursor.accept("NO", "ACTION")
-                or cursor.accept_any(_REFERENCE_ACTIONS)
-            ):
-                raise cursor.fail("an action of a foreign key")
-        else:
-            return
+    attributes["references"] = parse_reference(cursor)
 
 
 def _generated(cursor: Cursor, attributes: dict[str, Any]) -> None:

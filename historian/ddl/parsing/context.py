@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from historian.names import TableName
 
-__all__ = ["StatementContext"]
+__all__ = ["StatementContext", "version_number"]
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +61,13 @@ class StatementContext:
     def strict(self) -> bool:
         """Whether a statement fails that would have to make another value of one that does not fit."""
         return not self.sql_mode.isdisjoint(("STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"))
+
+
+def version_number(text: str) -> int:
+    """A server's version as a number.
+
+    >>> version_number("10.11.19-MariaDB-log")
+    101119
+    """
+    major, minor, patch = (int(part) for part in _VERSION.match(text).groups())  # type: ignore[union-attr]  # every server's begins so
+    return major * 10000 + minor * 100 + patch

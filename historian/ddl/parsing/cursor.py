@@ -109,15 +109,19 @@ class Cursor:
 
     def table_name(self) -> TableName:
         """Takes a table name; unqualified: of the session's default database."""
-        database, table = self.context.database, ""
+        name = self.table_name_in(self.context.database)
+        if not name.database:
+            raise ParseError(f"no default database for the table {name.table!r}")
+        return name
+
+    def table_name_in(self, database: str) -> TableName:
+        """Takes a table name; unqualified: of *database*."""
         if self.accept("."):
             table = self._behind_dot()
         else:
             table = self.name()
             if self.accept("."):
                 database, table = table, self._behind_dot()
-        if not database:
-            raise ParseError(f"no default database for the table {table!r}")
         if self.context.lower_case_table_names == 1:
             return TableName(lowered(database), lowered(table))
         return TableName(database, table)

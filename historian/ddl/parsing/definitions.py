@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from historian.names import TableName
+
 __all__ = [
     "CharsetClause",
     "ColumnSpec",
     "DefaultSpec",
     "KeyKind",
     "KeySpec",
+    "ReferenceSpec",
     "TypeSpec",
 ]
 
@@ -73,6 +76,23 @@ class DefaultSpec:
     is_time: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSpec:
+    """What a foreign key references, and what becomes of its rows: see :class:`historian.schema.snapshots.ForeignKey`.
+
+    Attributes:
+        parent: without a database where it is that of the key's own table.
+        columns: of the parent; () where they are not said, for its primary key.
+        constraint: the name that the key was given; "" where the server makes one up.
+    """
+
+    parent: TableName
+    columns: tuple[str, ...] = ()
+    on_delete: str = ""
+    on_update: str = ""
+    constraint: str = ""
+
+
 KeyKind = Literal["primary", "unique", "index", "foreign"]
 
 
@@ -81,7 +101,7 @@ class KeySpec:
     """A key of a table; a column is None where the key part is an expression. ``inline``: said in a column definition.
 
     ``prefixes``: see :class:`historian.schema.snapshots.UniqueKey`, as written. ``without_overlaps``: the period whose end and start are the
-    key's last columns. ``cascades``: of a foreign key, whether it changes rows of its table when others change.
+    key's last columns. ``references``: of a foreign key; None where it names nothing.
     """
 
     kind: KeyKind
@@ -91,7 +111,7 @@ class KeySpec:
     if_not_exists: bool = False
     inline: bool = False
     without_overlaps: str = ""
-    cascades: bool = False
+    references: ReferenceSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +132,7 @@ class ColumnSpec:
     invisible: bool = False
     primary: bool = False
     unique: bool = False
-    references: bool = False
-    cascades: bool = False
+    references: ReferenceSpec | None = None
     system_versioned: bool | None = None
     compressed: bool = False
 
@@ -124,10 +143,15 @@ class ColumnSpec:
         flags: tuple[tuple[KeyKind, bool], ...] = (
             ("primary", self.primary),
             ("unique", self.unique),
-            ("foreign", self.references),
+            ("foreign", self.references is not None),
         )
         return tuple(
-            KeySpec(kind=kind, columns=(self.name,), inline=True, cascades=self.cascades and kind == "foreign")
+            KeySpec(
+                kind=kind,
+                columns=(self.name,),
+                inline=True,
+                references=self.references if kind == "foreign" else None,
+            )
             for kind, is_so in flags
             if is_so
         )

@@ -20,6 +20,7 @@ from historian.ddl.parsing.columns import parse_column
 from historian.ddl.parsing.cursor import Cursor
 from historian.ddl.parsing.definitions import CharsetClause, ColumnSpec, KeyKind, KeySpec
 from historian.ddl.parsing.lexer import END, NUMBER, STRING
+from historian.ddl.parsing.references import parse_reference
 from historian.ddl.parsing.statements import CreateTable
 from historian.names import TableName
 from historian.schema.snapshots import NO_ROWS
@@ -161,6 +162,7 @@ def parse_key(cursor: Cursor) -> KeySpec | None:
     if cursor.key in ("CHECK", "PERIOD"):
         cursor.skip_item()
         return None
+    constraint = name or ""
     kind = _key_kind(cursor)
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     if cursor.key not in ("(", "USING", "TYPE"):
@@ -169,7 +171,9 @@ def parse_key(cursor: Cursor) -> KeySpec | None:
     if cursor.accept("USING") or cursor.accept("TYPE"):
         cursor.name()
     columns, prefixes, period = key_parts(cursor)
-    begin = cursor.at
+    references = None
+    if kind == "foreign" and cursor.accept("REFERENCES"):
+        references = replace(parse_reference(cursor), constraint=constraint)
     cursor.skip_item()
     if kind == "primary":
         name = None
@@ -180,14 +184,8 @@ def parse_key(cursor: Cursor) -> KeySpec | None:
         prefixes=prefixes,
         if_not_exists=if_not_exists,
         without_overlaps=period,
-        cascades=kind == "foreign" and _cascades(cursor.keys[begin : cursor.at]),
+        references=references,
     )
-
-
-def _cascades(keys: list[str]) -> bool:
-    """Whether a foreign key has an action by which its rows change."""
-    actions = (keys[at + 2] for at in range(len(keys) - 2) if keys[at] == "ON" and keys[at + 1] in ("DELETE", "UPDATE"))
-    return not {"CASCADE", "SET"}.isdisjoint(actions)
 
 
 def parse_period(cursor: Cursor) -> AddPeriod:

@@ -25,6 +25,7 @@ from historian.ddl.resolving.columns import (
     with_promoted_timestamp,
 )
 from historian.ddl.resolving.create import follows_inline_references
+from historian.ddl.resolving.foreign_keys import added_foreign_keys, kept_foreign_keys
 from historian.ddl.resolving.keys import Key, added_keys, as_snapshot_keys, keys_of, primary_columns, takes_part
 from historian.ddl.resolving.refused import Refused
 from historian.ddl.types.column_types import converted_type, resized_type
@@ -88,6 +89,10 @@ def altered_table(
         primary=primary_key,
         inline_references=follows_inline_references(context),
     )
+    foreign_keys = (
+        *kept_foreign_keys(old.foreign_keys, plan.dropped_foreign_keys),
+        *added_foreign_keys(old.name, plan.keys, column_of, inline_references=follows_inline_references(context)),
+    )
     versioned = old.system_versioned if plan.system_versioned is None else plan.system_versioned
     if versioned and _hides_columns(old, columns):
         raise Refused("the log keeps the dropped columns of a row's start and end at their place, between others")
@@ -104,6 +109,7 @@ def altered_table(
         charset=charset,
         collation=collation,
         system_versioned=versioned,
+        foreign_keys=foreign_keys,
     )
     return snapshot, moved
 

@@ -15,6 +15,7 @@ from historian.ddl.parsing.actions import (
     ChangeColumn,
     ConvertCharset,
     DropColumn,
+    DropForeignKey,
     DropKey,
     MergedTables,
     RenameColumn,
@@ -67,6 +68,7 @@ class AlterPlan:
     dropped_keys: set[str] = field(default_factory=set)
     drops_primary: bool = False
     renamed_keys: dict[str, str] = field(default_factory=dict)
+    dropped_foreign_keys: set[str] = field(default_factory=set)
     convert: Charset | None = None
     option: Charset | None = None
     name: TableName | None = None
@@ -214,6 +216,8 @@ def _add_period(facts: _Facts, action: AddPeriod) -> None:
 
 def _drop_key(facts: _Facts, action: DropKey) -> None:
     name = action.name.lower()
+    if action.constraint:
+        facts.plan.dropped_foreign_keys.add(name)
     if name == _PRIMARY:
         facts.plan.drops_primary = True
     elif name in facts.keys and (name in facts.unique_keys or not action.constraint):
@@ -222,6 +226,10 @@ def _drop_key(facts: _Facts, action: DropKey) -> None:
         facts.plan.dropped_keys.add(name)
     # A name that is no key: a check or foreign key, or a key that a foreign key made and the server took away. A key that is
     # not unique is no constraint.
+
+
+def _drop_foreign_key(facts: _Facts, action: DropForeignKey) -> None:
+    facts.plan.dropped_foreign_keys.add(action.name.lower())
 
 
 def _rename_key(facts: _Facts, action: RenameKey) -> None:
@@ -272,6 +280,7 @@ _TAKE: dict[type, Callable[[_Facts, Any], None]] = {
     AlterColumn: _alter,
     AddKey: _add_key,
     AddPeriod: _add_period,
+    DropForeignKey: _drop_foreign_key,
     DropKey: _drop_key,
     RenameKey: _rename_key,
     RenameTo: _rename_to,

@@ -9,6 +9,7 @@ from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.definitions import CharsetClause
 from historian.ddl.parsing.statements import CreateTable
 from historian.ddl.resolving.columns import built_column, completed_spec, with_promoted_timestamp
+from historian.ddl.resolving.foreign_keys import added_foreign_keys
 from historian.ddl.resolving.keys import added_keys, as_snapshot_keys, primary_columns
 from historian.ddl.resolving.refused import Refused
 from historian.ddl.types.column_types import Charset, charset_clause, resolves_default_charset
@@ -95,6 +96,7 @@ def created_table(statement: CreateTable, catalog: Catalog, context: StatementCo
         charset=charset,
         collation=collation,
         system_versioned=statement.system_versioned,
+        foreign_keys=added_foreign_keys(statement.table, statement.keys, column_of, inline_references=inline),
     )
 
 
@@ -111,6 +113,7 @@ def copied_table(name: TableName, source: Snapshot, catalog: Catalog) -> Snapsho
         primary_key=tuple(ids[column] for column in source.primary_key),
         unique_keys=tuple(_copied_key(key, ids) for key in source.unique_keys),
         other_keys=tuple(_copied_key(key, ids) for key in source.other_keys),
+        foreign_keys=(),
     )
 
 

@@ -41,7 +41,6 @@ class Resolution:
             proves that the table begins here only where the catalog is known to hold every table.
         reason: of "dml", "rows" and "not_understood", a clause for people.
         filled: of "rows", whether all that may have happened is that NULLs became values.
-        cascades: tables that get a foreign key by which their rows change when others do, on a server that does not log that.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -50,7 +49,6 @@ class Resolution:
     conditional: tuple[TableName, ...] = ()
     reason: str = ""
     filled: bool = False
-    cascades: tuple[TableName, ...] = ()
 
 
 IRRELEVANT = Resolution(kind="irrelevant")

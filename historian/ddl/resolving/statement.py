@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from historian.ddl.parsing.actions import AddColumn, AddKey, ChangeColumn
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.cursor import ParseError
 from historian.ddl.parsing.lexer import LexError, tokenize
@@ -28,7 +27,6 @@ from historian.ddl.parsing.statements import (
 from historian.ddl.parsing.touched_tables import ddl_tables, dml_tables
 from historian.ddl.parsing.triage import FIRST_TOKENS, triage
 from historian.ddl.parsing.wrappers import unwrapped, without_comments
-from historian.ddl.resolving.create import follows_inline_references
 from historian.ddl.resolving.databases import (
     alter_database,
     create_database,
@@ -46,16 +44,14 @@ from historian.ddl.resolving.resolution import (
 from historian.ddl.resolving.tables import alter_table, create_table, drop_tables, rename_tables, truncate
 from historian.ddl.resolving.unnamed_tables import changes_unnamed
 from historian.names import TableName
+from historian.schema.applying import apply_all
 from historian.schema.edits import TruncateTable as TruncateTableEdit
-from historian.schema.edits import apply_all
 from historian.schema.merge_tables import merged_tables
 from historian.schema.snapshots import Catalog
 
 __all__ = ["resolve"]
 
 _DML_TOKENS = 2000
-_LOGS_CASCADES = 90600
-"""MySQL from which on cascades are logged as row events; MariaDB logs none."""
 _REFERENCED = (1217, 1451)
 """Errors of a DROP that leaves those of its tables that a foreign key refers to, and does not say which."""
 _GLANCE_TOKENS = 2
@@ -149,25 +145,7 @@ def _ddl(sql: str, context: StatementContext, catalog: Catalog, verb: tuple[str,
         return IRRELEVANT
     if context.error_code:
         return _failed(statement, catalog, context)
-    found = _RESOLVE[type(statement)](statement, catalog, context)
-    if not (isinstance(statement, (CreateTable, AlterTable)) and _gets_cascade(statement, context)):
-        return found
-    return replace(found, cascades=named(tracked((statement.table,)), catalog, context))
-
-
-def _gets_cascade(statement: CreateTable | AlterTable, context: StatementContext) -> bool:
-    """Whether a statement brings a foreign key with an action to its table, on a server that does not log the rows that it changes."""
-    if context.flavor == "mysql" and context.version >= _LOGS_CASCADES:
-        return False
-    if isinstance(statement, CreateTable):
-        keys = list(statement.keys)
-    else:
-        keys = [action.key for action in statement.actions if isinstance(action, AddKey)]
-        for action in statement.actions:
-            if isinstance(action, (AddColumn, ChangeColumn)):
-                keys += action.column.keys()
-    inline = follows_inline_references(context)
-    return any(key.cascades and (inline or not key.inline) for key in keys)
+    return _RESOLVE[type(statement)](statement, catalog, context)
 
 
 def _failed(statement: Statement, catalog: Catalog, context: StatementContext) -> Resolution:

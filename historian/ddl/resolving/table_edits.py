@@ -18,6 +18,7 @@ from historian.schema.edits import (
     MoveColumn,
     RenameColumn,
     RenameTable,
+    SetForeignKeys,
     SetOtherKeys,
     SetPrimaryKey,
     SetSystemVersioning,
@@ -48,6 +49,8 @@ def edits_between(old: Snapshot, new: Snapshot, moved: Iterable[int] = ()) -> tu
     edits += _keys(table, old, new, frozenset(after))
     if old.system_versioned != new.system_versioned:
         edits.append(SetSystemVersioning(table=table, system_versioned=new.system_versioned))
+    if set(old.foreign_keys) != set(new.foreign_keys):
+        edits.append(SetForeignKeys(table=table, keys=new.foreign_keys))
     if new.name != table:
         edits.append(RenameTable(table=table, table_id=old.table_id, new=new.name))
     return tuple(edits)

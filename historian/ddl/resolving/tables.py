@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from historian.ddl.parsing.actions import ChangesRows, RenameTo
+from historian.ddl.parsing.actions import ChangesRows, DropForeignKey, RenameTo
 from historian.ddl.parsing.context import StatementContext
 from historian.ddl.parsing.statements import AlterTable, CreateTable, DropTables, RenameTables, TruncateTable
 from historian.ddl.resolving.alter import altered_table
@@ -91,7 +91,8 @@ def alter_table(statement: AlterTable, catalog: Catalog, context: StatementConte
     if of_no_table is not None:
         return of_no_table
     old = catalog.tables.get(table)
-    if not statement.actions or (old is None and statement.if_exists and table not in catalog.unknown):
+    is_plain = all(isinstance(action, DropForeignKey) for action in statement.actions)
+    if not statement.actions or (old is None and (is_plain or _may_lack(statement, table, catalog))):
         return NOTHING
     if old is None:
         return refused(table, unknown_reason(table, catalog), *others)
@@ -112,6 +113,10 @@ def alter_table(statement: AlterTable, catalog: Catalog, context: StatementConte
         reason = f"NULL in {filled} becomes a value of the server's without row events"
         return Resolution(kind="rows", edits=edits, tables=(new.name,), reason=reason, filled=True)
     return Resolution(kind="ddl", edits=edits)
+
+
+def _may_lack(statement: AlterTable, table: TableName, catalog: Catalog) -> bool:
+    return statement.if_exists and table not in catalog.unknown
 
 
 def _renamed_no_table(table: TableName, names: list[TableName], catalog: Catalog) -> Resolution | None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from historian.changelog.operations import CHUNK_COLUMNS, physical_name
 from historian.changelog.projection import project
 from historian.errors import ValueUnrepresentable
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from historian.values.arrow_types import arrow_type
 from models.changes import WHEN, appended

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from historian.ddl import StatementContext, resolve
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from models.ddl_text import MARIADB, MYSQL, after
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "ddl.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from historian.ddl import StatementContext, parse_column_type, parse_default_text, parse_display_width, resolve
 from historian.errors import HistorianError
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from models.ddl_text import MARIADB, MYSQL, after
 
 BEFORE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(9) DEFAULT 'x', c TIMESTAMP, d ENUM('x','y'), UNIQUE u (b))"

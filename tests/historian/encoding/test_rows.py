@@ -18,7 +18,7 @@ from historian.changelog.operations import physical_name
 from historian.changelog.projection import project
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, read_rows, row_schema, with_id
 from historian.errors import HistorianError, RowCorrupt, ValueUnrepresentable
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from models.plain_rows import row_writer
 from models.random_rows import tables

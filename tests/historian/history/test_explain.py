@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from historian.errors import HistorianError, UnknownTable
 from historian.history.explain import explain, explained
 from historian.history.history import History
+from historian.schema.applying import apply_all
 from historian.schema.diff import Difference, diff
-from historian.schema.edits import AddColumn, DropTable, ForgetTable, RenameTable, TruncateTable, apply_all
+from historian.schema.edits import AddColumn, DropTable, ForgetTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Catalog, Column
 from models.timelines import INT, A, capture, create, position, random_log, statement, table
 

@@ -23,7 +23,7 @@ from historian.history.timeline import Gap, Horizon, TimelineEntry
 from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.edits import AddColumn, DropTable, Edit, TruncateTable
-from historian.schema.snapshots import Column, ColumnType, Database, Snapshot, UniqueKey
+from historian.schema.snapshots import Column, ColumnType, Database, ForeignKey, Snapshot, UniqueKey
 from historian.store import Store
 from models.timelines import INT, A, B, capture, create, position, random_log, statement, table
 
@@ -225,7 +225,7 @@ def test_a_history_whose_beginning_was_forgotten_travels_too(seed: int, transact
 
 
 KINDS: dict[str, Any] = {kind.__dataclass_fields__["kind"].default: kind for kind in get_args(get_args(Edit)[0])}
-PARTS = (TimelineEntry, Gap, Horizon, Place, LogPosition, Snapshot, Column, ColumnType, UniqueKey, Database)
+PARTS = (TimelineEntry, Gap, Horizon, Place, LogPosition, Snapshot, Column, ColumnType, UniqueKey, ForeignKey, Database)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,15 +23,8 @@ from historian.history.timeline import Gap, TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition
 from historian.positions.places import Place
-from historian.schema.edits import (
-    DropDatabase,
-    DropTable,
-    ForgetTable,
-    RenameTable,
-    SetDatabase,
-    TruncateTable,
-    apply_all,
-)
+from historian.schema.applying import apply_all
+from historian.schema.edits import DropDatabase, DropTable, ForgetTable, RenameTable, SetDatabase, TruncateTable
 from historian.schema.gaps import ResumeTable, SkipLog
 from historian.schema.snapshots import Catalog, Database
 from models.questions import found_at

@@ -12,6 +12,7 @@ from historian.errors import PositionAhead, UnknownTable
 from historian.history.history import History
 from historian.history.lineage import column_named, lineage
 from historian.names import TableName
+from historian.schema.applying import apply_all
 from historian.schema.edits import (
     AddColumn,
     ChangeType,
@@ -22,7 +23,6 @@ from historian.schema.edits import (
     RenameColumn,
     RenameTable,
     SetPrimaryKey,
-    apply_all,
 )
 from historian.schema.snapshots import Catalog, Column
 from models.timelines import BIGINT, INT, A, capture, create, position, random_log, statement, table

@@ -9,7 +9,8 @@ import pytest
 from historian.ddl import StatementContext, resolve
 from historian.history.online_schema_changes import NO_TOOLS, TOOLS, OnlineChanges, Swap
 from historian.names import TableName
-from historian.schema.edits import Edit, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import Edit
 from historian.schema.snapshots import TRIGGER, Catalog, Snapshot
 
 CHANGES = OnlineChanges()

@@ -21,7 +21,7 @@ from historian.plans.type_options import (
     type_options_of,
 )
 from historian.positions import LogPosition
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Column, ColumnType
 from historian.schema.type_compatibility import is_compatible
 from historian.values.policies import REASONS, holds_all, is_possible, may_be_dead_letter, policy_of

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from historian.schema.applying import apply_all
 from historian.schema.diff import Difference, diff
-from historian.schema.edits import apply_all
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot, UniqueKey
 from models.timelines import BIGINT, INT, random_log, snapshot, table
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from historian import codec
 from historian.errors import EditConflict
+from historian.schema.applying import apply, apply_all
 from historian.schema.edits import (
     AddColumn,
     AddUniqueKey,
@@ -29,16 +30,15 @@ from historian.schema.edits import (
     RenameColumn,
     RenameTable,
     SetDatabase,
+    SetForeignKeys,
     SetOtherKeys,
     SetPrimaryKey,
     SetSystemVersioning,
     SetTableCharset,
     TruncateTable,
-    apply,
-    apply_all,
 )
 from historian.schema.gaps import ResumeTable, SkipLog
-from historian.schema.snapshots import Catalog, Column, Database, Snapshot, UniqueKey
+from historian.schema.snapshots import Catalog, Column, Database, ForeignKey, Snapshot, UniqueKey
 from models.timelines import BIGINT, INT, create, position, random_edits, snapshot, table
 
 T = table("t")
@@ -69,6 +69,10 @@ ENTIRE: tuple[Edit, ...] = (
     DropUniqueKey(table=T, name="u"),
     SetOtherKeys(table=T, keys=(UniqueKey(name="i", columns=(1,)),)),
     SetSystemVersioning(table=T, system_versioned=True),
+    SetForeignKeys(
+        table=T,
+        keys=(ForeignKey(name="f", parent=table("other"), columns=(2,), referenced=("x",), on_delete="cascade"),),
+    ),
     SetTableCharset(table=T, charset="latin1", collation="latin1_bin"),
 )
 

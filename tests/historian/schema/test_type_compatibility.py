@@ -14,7 +14,8 @@ import pytest
 from historian.changelog.operations import CHUNK_COLUMNS, physical_name
 from historian.changelog.projection import project
 from historian.errors import ValueUnrepresentable
-from historian.schema.edits import ChangeType, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import ChangeType
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 from historian.schema.type_compatibility import is_compatible, resembles, retyped
 from historian.values.arrow_types import arrow_type

@@ -18,6 +18,7 @@ from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, TableCopy
 from historian.positions import LogPosition
 from historian.positions.places import Place
+from historian.schema.applying import apply_all
 from historian.schema.edits import (
     AddColumn,
     ChangeAttributes,
@@ -31,7 +32,6 @@ from historian.schema.edits import (
     RenameTable,
     SetPrimaryKey,
     TruncateTable,
-    apply_all,
 )
 from historian.schema.gaps import ResumeTable
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot

@@ -14,7 +14,8 @@ from databases.servers import Server
 from databases.statement_log import StatementLog
 from historian.ddl import StatementContext, resolve
 from historian.names import TableName
-from historian.schema.edits import Edit, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import Edit
 from historian.schema.snapshots import Catalog
 from models.ddl_comparison import Comparison, is_lost
 from models.ddl_grammar import DATABASES, DdlGrammar, is_ours

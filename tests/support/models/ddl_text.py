@@ -7,7 +7,7 @@ from typing import Any
 
 from historian.ddl import Resolution, StatementContext, resolve
 from historian.names import TableName
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog, Column, Database, Snapshot, UniqueKey
 
 __all__ = ["MARIADB", "MYSQL", "MYSQL57", "after", "described", "edits_of", "resolved", "shop", "table"]

@@ -10,7 +10,7 @@ from historian.history.timeline import Gap, TimelineEntry
 from historian.names import TableName
 from historian.positions import GtidSet, LogPosition, MariadbGtids
 from historian.positions.places import Place
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog
 from models.questions import touched_ids
 from models.timelines import A, B, create, random_edits

@@ -81,6 +81,8 @@ class PlainMirror:
     def _apply_table(self, table: PlannedTable, by_version: dict[tuple[int, int], list[Chunk]]) -> None:
         for version in table.versions:
             self._move(table.table_id, version)
+            if table.repairs and version.snapshot is not None:
+                self._tables[table.table_id].rows.clear()
             for chunk in by_version.pop((table.table_id, version.version), ()):
                 self._tables[table.table_id].take(chunk)
 

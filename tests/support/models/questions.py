@@ -12,7 +12,8 @@ from historian.history.prefix import covers
 from historian.history.timeline import Gap, TimelineEntry
 from historian.names import TableName
 from historian.positions import GtidSet, LogPosition
-from historian.schema.edits import CreateTable, DropDatabase, SetDatabase, apply_all
+from historian.schema.applying import apply_all
+from historian.schema.edits import CreateTable, DropDatabase, SetDatabase
 from historian.schema.snapshots import Catalog
 from models.timelines import Log, Transaction, position, table
 

@@ -9,6 +9,7 @@ from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import GtidSet, LogPosition
 from historian.positions.places import Place
+from historian.schema.applying import apply_all
 from historian.schema.edits import (
     AddColumn,
     ChangeType,
@@ -22,7 +23,6 @@ from historian.schema.edits import (
     RenameTable,
     SetPrimaryKey,
     TruncateTable,
-    apply_all,
 )
 from historian.schema.snapshots import Catalog, Column, ColumnType, Snapshot
 

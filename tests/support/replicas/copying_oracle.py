@@ -33,6 +33,7 @@ class CopyingOracle(SourceOracle):
         self.limits = limits
         self.database = database
         self.copied_rows = 0
+        self.repaired = 0
         self.end = ""
         self.begun: set[TableName] = set()
 
@@ -63,6 +64,7 @@ class CopyingOracle(SourceOracle):
                 chunks += forwarded_chunks(read, plan.tables, tracker.reader.flavor, ask)
         copied = [chunk_of(body) for body in tracker.store.copied_chunks(plan.number)]
         self.copied_rows += sum(chunk.rows.num_rows for chunk in copied)
+        self.repaired += sum(bool(table.repairs) for table in plan.tables)
         self.number = plan.number
         self.end = str(plan.end)
         self.begun |= {

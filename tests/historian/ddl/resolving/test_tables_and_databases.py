@@ -4,7 +4,7 @@ import pytest
 
 from historian.ddl import StatementContext, resolve
 from historian.names import TableName
-from historian.schema.edits import apply_all
+from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog
 from models.ddl_text import MARIADB, MYSQL, MYSQL57, after, edits_of, resolved, table
 
