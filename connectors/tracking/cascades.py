@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from connectors.tracking.copier import CascadingKey
+from connectors.tracking.copier import NO_CASCADES, CascadingKey, ParentLog
 from historian.history.versions import touched_names
 from historian.names import TableName
+from historian.plans.segments import planned_tables
 from historian.schema.snapshots import Catalog
 
 if TYPE_CHECKING:
     from historian.history.history import History
+    from historian.plans.plans import LogRange
     from historian.schema.edits import Edit
 
-__all__ = ["cascading_keys", "gets_foreign_key", "logs_cascades"]
+__all__ = ["gets_foreign_key", "logs_cascades", "parent_log"]
 
 _LOGS_CASCADES = 90600
 """MySQL from which on cascades are logged as row events; MariaDB logs none."""
@@ -40,7 +42,37 @@ def gets_foreign_key(
             yield name
 
 
-def cascading_keys(history: History, *catalogs: Catalog) -> tuple[CascadingKey, ...]:
+def parent_log(
+    history: History,
+    base: int,
+    last: int,
+    with_rows: Collection[int] | None,
+    unread: Collection[TableName],
+    ranges: Callable[[], tuple[LogRange, ...]],
+) -> ParentLog:
+    """What a log holds of the tables that others reference by foreign keys with an action.
+
+    Args:
+        base, last: numbers of the last entries before its begin and its end.
+        with_rows: ids of tables with rows in it; None: any may have some.
+        unread: tables whose rows in it cannot be read.
+        ranges: gives its ranges.
+    """
+    keys = _cascading_keys(history, history.catalog_at(base), history.catalog_at(last))
+    parents = frozenset().union(*(key.parents for key in keys))
+    touched = parents if with_rows is None else parents.intersection(with_rows)
+    if not touched and not unread:
+        return NO_CASCADES
+    tables = planned_tables(history, base=base, last=last, captured=lambda _: True, touched=touched, quarantines={})
+    return ParentLog(
+        keys=keys,
+        tables=tuple(table for table in tables if table.table_id in touched),
+        ranges=ranges(),
+        unread=frozenset(unread),
+    )
+
+
+def _cascading_keys(history: History, *catalogs: Catalog) -> tuple[CascadingKey, ...]:
     """The foreign keys with an action in *catalogs*, with all tables that may be the parent by now.
 
     A key follows a table that is renamed, or stays with the name, as the session of the RENAME says. Both are taken.

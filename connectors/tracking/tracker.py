@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.tracking.capture import Capture
-from connectors.tracking.cascades import cascading_keys
+from connectors.tracking.cascades import parent_log
 from connectors.tracking.continuity import Continuity
 from connectors.tracking.copied_rows import find_copied
-from connectors.tracking.copier import NO_CASCADES, ParentLog
 from connectors.tracking.first_schema import begins_with_copies, first_entry
 from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
@@ -287,7 +287,6 @@ class Tracker:
             stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items() if stop is not None
         )
         tables = tuple(sorted((*tables, *stopped), key=lambda table: table.table_id))
-        parents = self._parents(walk, base, start, bounds)
         plan = self.plan_behind(
             self.stored(number) if number else None,
             start=start,
@@ -299,28 +298,12 @@ class Tracker:
         plan = replace(plan, captured=filter_text(self.captured))
         if self.copier is None:
             return self._stored(plan)
+        # Rows of prepared transactions are not told by table.
+        with_rows = None if walk.commits else walk.with_rows
+        ranges = partial(self.ranges_of, walk, start, bounds)
+        parents = parent_log(history, base, walk.number, with_rows, walk.unread, ranges)
         with closing(self.copier.with_copies(plan, begun, parents)) as copying:
             return self._stored(copying.plan, copying.copied)
-
-    def _parents(self, walk: Walk, base: int, start: LogPosition, bounds: Sequence[Bound]) -> ParentLog:
-        """What was walked of the tables that captured ones reference by foreign keys with an action."""
-        if self.copier is None:
-            return NO_CASCADES
-        keys = cascading_keys(self.history, self.history.catalog_at(base), walk.catalog)
-        known = frozenset().union(*(key.parents for key in keys))
-        # Rows of prepared transactions are not told by table.
-        with_rows = known if walk.commits else known & walk.with_rows
-        if not with_rows and not walk.unread:
-            return NO_CASCADES
-        tables = planned_tables(
-            self.history, base=base, last=walk.number, captured=lambda _: True, touched=with_rows, quarantines={}
-        )
-        return ParentLog(
-            keys=keys,
-            tables=tuple(table for table in tables if table.table_id in with_rows),
-            ranges=self.ranges_of(walk, start, bounds),
-            unread=frozenset(walk.unread),
-        )
 
     def _copying_plan(self, number: int, start: LogPosition) -> Plan | None:
         """A plan without any log, which copies rows as of *start*; None where there is nothing to copy, or not now."""
