@@ -58,7 +58,7 @@ def parent_log(
         unread: tables whose rows in it cannot be read.
         ranges: gives its ranges.
     """
-    keys = _cascading_keys(history, history.catalog_at(base), history.catalog_at(last))
+    keys = _cascading_keys(history, base, last)
     parents = frozenset().union(*(key.parents for key in keys))
     touched = parents if with_rows is None else parents.intersection(with_rows)
     if not touched and not unread:
@@ -72,17 +72,18 @@ def parent_log(
     )
 
 
-def _cascading_keys(history: History, *catalogs: Catalog) -> tuple[CascadingKey, ...]:
-    """The foreign keys with an action in *catalogs*, with all tables that may be the parent by now.
+def _cascading_keys(history: History, base: int, last: int) -> tuple[CascadingKey, ...]:
+    """The foreign keys with an action from the entry *base* to *last*, with all tables that may be the parent by now.
 
     A key follows a table that is renamed, or stays with the name, as the session of the RENAME says. Both are taken.
     """
+    made = (version.snapshot for number in range(base + 1, last + 1) for version in history.versions_by(number))
+    snapshots = (*history.catalog_at(base).tables.values(), *(snapshot for snapshot in made if snapshot is not None))
     found: dict[CascadingKey, None] = {}
-    for catalog in catalogs:
-        for snapshot in catalog.tables.values():
-            for key in snapshot.foreign_keys:
-                parents, names = _all_called(key.parent, history)
-                found[CascadingKey(child=snapshot.table_id, key=key, parents=parents, names=names)] = None
+    for snapshot in snapshots:
+        for key in snapshot.foreign_keys:
+            parents, names = _all_called(key.parent, history)
+            found[CascadingKey(child=snapshot.table_id, key=key, parents=parents, names=names)] = None
     return tuple(found)
 
 

@@ -104,6 +104,24 @@ def test_children_are_followed_under_load(request: pytest.FixtureRequest, tmp_pa
         assert oracle.repaired > 3
 
 
+def test_a_foreign_key_that_comes_and_goes_within_a_plan_counts(mysql8: Server, tmp_path: Path) -> None:
+    mysql8.clear()
+    for statement in _TABLES:
+        mysql8.sql(statement)
+    mysql8.sql("INSERT INTO c.p VALUES (1, 'a', 1), (2, 'b', 2)")
+    mysql8.sql("INSERT INTO c.plain VALUES (1, 1), (2, 2)")
+    oracle = CopyingOracle(mysql8, tmp_path, CopyLimits(), "c")
+    oracle.run()
+    mysql8.sql("ALTER TABLE c.plain ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES c.p (id) ON DELETE CASCADE")
+    mysql8.sql("DELETE FROM c.p WHERE id = 1")
+    mysql8.sql("ALTER TABLE c.plain DROP FOREIGN KEY f")
+    mysql8.sql("DELETE FROM c.p WHERE id = 2")
+    oracle.run()
+
+    assert {} == oracle.differences("c")
+    assert oracle.repaired > 0
+
+
 def _change(server: Server, rng: random.Random, count: int) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         for _ in range(count):
