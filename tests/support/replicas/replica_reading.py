@@ -171,6 +171,12 @@ class Reading:
             return None
         return set(up_to(table.select(["offset", "_position"]), position).column("offset").to_pylist())
 
+    def microseconds(self, directory: str) -> list[int]:
+        """When each row of a changelog was written, by offset: its plan's ``system_time``, UTC."""
+        times = self.table(directory).sort_by("offset").column("system_time")
+        found: list[int] = times.cast(pa.int64()).to_pylist()
+        return found
+
     def table(self, directory: str) -> pa.Table:
         """All rows of a table of the lake."""
         if directory not in self._tables:
