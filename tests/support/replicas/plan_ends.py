@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectors.backfill.keys.literals import literal, prepare_session
 from databases.replication import apply_until, direct
 from databases.servers import Server
-from historian import codec
 from historian.names import TableName
 from historian.plans.plans import Plan, TableCopy
 from historian.positions import parse_gtids
 from historian.schema.snapshots import Snapshot
 from replicas.replica_checks import assert_same_rows, folded, row_bag
 from replicas.replica_reading import LakeRow, Reading
+from replicas.replica_validation import assert_changelogs_are_valid
 from workload.notes import Row
 from workload.session import Session
 from workload.shapes import quoted
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["Compared", "assert_plans_are_what_a_replica_holds", "recorded_plans"]
+__all__ = ["Compared", "assert_lake_is_what_a_server_holds", "assert_plans_are_what_a_replica_holds"]
 
 
 @dataclass(slots=True)
@@ -46,27 +42,44 @@ class Compared:
         return f"{self.positions} positions, {self.partly} of them in mid-copy, {self.rows} rows"
 
 
-def recorded_plans(lake: Path, spark: SparkSession) -> list[Plan]:
-    """The plans that a lake holds, in order."""
-    rows = spark.read.format("delta").load(str(lake / "historian_plans")).select("plan", "plan_json").collect()
-    return [codec.load(Plan, row.plan_json) for row in sorted(rows, key=lambda row: row.plan)]
+def assert_lake_is_what_a_server_holds(server: Server, reading: Reading, databases: str) -> int:
+    """Fails unless all is copied, the changelogs keep their rules, and they and the mirrors are what *server* holds.
+
+    Args:
+        server: nobody writes to it, and the lake has all of its log.
+        reading: of a lake whose connector began with a copy.
+        databases: the captured ones, as a regular expression.
+
+    Returns:
+        The number of the tables' rows.
+    """
+    reading.assert_no_table_stopped()
+    assert_changelogs_are_valid(reading)
+    copies: dict[int, TableCopy] = {}
+    last = None
+    for last in reading.plans():
+        copies |= {table.table_id: table.copy for table in last.tables if table.copy is not None}
+    assert last is not None
+    open_ids = {i for i, copy in copies.items() if not copy.is_done}
+    there = dict(_tables(reading, last))
+    assert not [there[i] for i in open_ids if there.get(i) is not None], "tables that are not copied"
+    return _compare(server, reading, last, {}, databases, with_mirrors=True)
 
 
 def assert_plans_are_what_a_replica_holds(
-    replica: Server, primary: Server, reading: Reading, plans: Sequence[Plan], databases: str
+    replica: Server, primary: Server, reading: Reading, databases: str
 ) -> Compared:
     """Fails unless at each plan's end the changelogs fold to what *replica* holds of the keys that are copied by then.
 
     Args:
         replica: a server that holds nothing; it applies the log of *primary* up to the end of each plan.
         reading: of a lake whose connector began with a copy.
-        plans: all of that lake.
         databases: the captured ones, as a regular expression.
     """
     direct(replica, primary)
     copies: dict[int, TableCopy] = {}
     compared, before = Compared(), ""
-    for plan in plans:
+    for plan in reading.plans():
         copies |= {table.table_id: table.copy for table in plan.tables if table.copy is not None}
         if plan.end.gtids != before:
             apply_until(replica, plan.end.gtids)
@@ -78,7 +91,15 @@ def assert_plans_are_what_a_replica_holds(
     return compared
 
 
-def _compare(replica: Server, reading: Reading, plan: Plan, copies: Mapping[int, TableCopy], databases: str) -> int:
+def _compare(
+    replica: Server,
+    reading: Reading,
+    plan: Plan,
+    copies: Mapping[int, TableCopy],
+    databases: str,
+    *,
+    with_mirrors: bool = False,
+) -> int:
     """Compares all tables at the end of *plan*; gives the number of their rows."""
     session = Session(replica)
     prepare_session(session.connection)
@@ -94,6 +115,8 @@ def _compare(replica: Server, reading: Reading, plan: Plan, copies: Mapping[int,
                 columns = [column.name for column in snapshot.columns]
                 assert all(list(row) == columns for row in held), f"{where}: {columns}"
             assert_same_rows(where, found, row_bag(held))
+            if with_mirrors and snapshot is not None and snapshot.primary_key and table_id in reading.locations:
+                assert_same_rows(f"{where}, the mirror", row_bag(reading.mirror(table_id, snapshot)), row_bag(held))
             rows += len(held)
         there = session.rows(
             "SELECT table_schema AS d, table_name AS t FROM information_schema.tables "
