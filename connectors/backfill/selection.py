@@ -19,12 +19,13 @@ from connectors.backfill.rewind import rewound, rewound_bag
 from connectors.backfill.snapshots import SourceSnapshot, snapshot_behind
 from connectors.backfill.splits import Piece, groups
 from connectors.backfill.spool import Spool
-from connectors.readers.binlog.selected.failures import TableChanged
+from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
 from connectors.readers.binlog.selected.reading import select_rows
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import Chunk, positions
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.row_images import Mask
+from historian.errors import SourceError
 from historian.plans.key_ranges import KeyRange
 from historian.positions import LogPosition
 
@@ -66,6 +67,7 @@ def read_as_of(
     """
     found = {piece.table_id: CopiedTable() for piece in pieces}
     versions = {piece.table_id: piece.version for piece in pieces}
+    failed: dict[int, SourceError] = {}
     numbered = {piece: len(plan.ranges) + number for number, piece in enumerate(pieces)}
     with closing(Spool()) as selected, closing(address.connect()) as connection:
         prepare_session(connection)
@@ -75,20 +77,20 @@ def read_as_of(
         with ThreadPoolExecutor(connections, "copies") as pool:
             keyed = [piece for piece in pieces if _identity(piece)]
             for voids in pool.map(work, groups(keyed, connections)):
-                for table_id, reason in voids.items():
-                    found[table_id].void = reason
+                failed |= voids
         for piece in pieces:
             if not _identity(piece):
                 try:
                     bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
-                except TableChanged as error:
-                    found[piece.table_id].void = _first_line(error)
+                except (TableChanged, SelectInterrupted) as error:
+                    failed[piece.table_id] = error
         wanted = {i: version for i, version in versions.items() if i not in bags}
         changes = {**bags, **changes_behind(tracker, plan.end, plan.version, wanted)} if wanted else bags
         for table_id, table in found.items():
             mine = [piece for piece in pieces if piece.table_id == table_id]
-            table.is_unexplained = bool(table.void) and not changes[table_id].void
-            table.void = table.void or changes[table_id].void
+            failure = failed.get(table_id)
+            table.is_unexplained = isinstance(failure, TableChanged) and not changes[table_id].void
+            table.void = changes[table_id].void if failure is None else str(failure).splitlines()[0]
             if not table.void:
                 _rewind(
                     selected.of_table(table_id), changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]]
@@ -103,9 +105,9 @@ def _select(
     numbered: Mapping[Piece, int],
     selected: Spool,
     pieces: Sequence[Piece],
-) -> dict[int, str]:
+) -> dict[int, SourceError]:
     """Reads some pieces over one connection; by table id why one could not be read."""
-    voids: dict[int, str] = {}
+    voids: dict[int, SourceError] = {}
     rest = list(pieces)
     while rest:
         with snapshot_behind(address, flavor, plan.end) as snapshot:
@@ -114,8 +116,8 @@ def _select(
                 piece = rest.pop(0)
                 try:
                     _read(snapshot, flavor, plan, piece, numbered[piece], selected)
-                except TableChanged as error:
-                    voids[piece.table_id] = _first_line(error)
+                except (TableChanged, SelectInterrupted) as error:
+                    voids[piece.table_id] = error
                     break  # its connection is closed
     return voids
 
@@ -142,6 +144,7 @@ def _bag(
 
     Raises:
         TableChanged: it is not as the schema says.
+        SelectInterrupted: the server broke the SELECT off.
     """
     flavor = tracker.reader.flavor
     with snapshot_behind(address, flavor, plan.end) as snapshot:
@@ -159,10 +162,6 @@ def _bag(
         if not all(seen):
             changes.void = "rows of a table without a key changed at the very moment of the SELECT"
     return changes
-
-
-def _first_line(error: TableChanged) -> str:
-    return str(error).splitlines()[0]
 
 
 def _rewind(

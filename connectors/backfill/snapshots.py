@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.selected.sessions import selecting_connection
-from connectors.readers.binlog.transport.connection import ServerAddress, answered
+from connectors.readers.binlog.transport.connection import ServerAddress, answered, server_identity
 from historian.errors import SourceError
 from historian.positions import FilePosition, Gtids, LogPosition, missing_from, parse_gtids
 
@@ -106,4 +106,18 @@ def _mariadb(connection: Connection[Any], position: LogPosition) -> SourceSnapsh
         cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
         status = {str(name).lower(): value for name, value in cursor.fetchall()}
     end = FilePosition(str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"]))
-    return SourceSnapshot(connection=connection, end=end, executed=None) if end.covers(position.at) else None
+    where = f"{connection.host}:{connection.port}"
+    if position.of_one_server(server_identity(connection, "mariadb", where)):
+        is_covered = end.covers(position.at)
+    else:
+        # Behind a failover: places in the log of one server say nothing of the other's.
+        is_covered = missing_from(position.gtid_set, _gtids_at(connection, end)) is None
+    return SourceSnapshot(connection=connection, end=end, executed=None) if is_covered else None
+
+
+def _gtids_at(connection: Connection[Any], place: FilePosition) -> Gtids:
+    """What stands in MariaDB's log up to a place of it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (place.file, place.offset))
+        (text,) = cursor.fetchone() or ("",)
+    return parse_gtids(str(text or ""), "mariadb")

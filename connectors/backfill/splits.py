@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.config import CopyLimits
-from connectors.readers.binlog.selected.failures import is_of_a_changed_table
+from connectors.readers.binlog.selected.failures import is_interrupted, is_of_a_changed_table
 from historian.errors import SourceError
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.plans import PlannedVersion
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Piece", "groups", "next_pieces", "whole_table"]
 
+_log = logging.getLogger(__name__)
 _LAST_PIECES = 100
 """So many tables at most end in one plan: each takes a SELECT and a commit or two."""
 
@@ -66,7 +68,8 @@ def next_pieces(
         chunk_rows: id to how many rows of it a piece takes, where that is known.
 
     Raises:
-        ConnectionLost, SourceError: the source cannot be asked. What is left of a table that is not what it was is one piece.
+        ConnectionLost, SourceError: the source cannot be asked. What is left of a table that is not what it was is one piece; one that
+            is locked has none now.
     """
     found: list[Piece] = []
     full = ended = 0
@@ -83,6 +86,9 @@ def next_pieces(
                 try:
                     bounds = boundaries(connection, key, after, rows=rows, count=limits.connections - full)
                 except SourceError as error:
+                    if is_interrupted(error):
+                        _log.info("table %s: its rows are read with a later plan: %s", key.table, error)
+                        continue
                     # One that is not as the schema says fails at its SELECT too, which says why.
                     if not is_of_a_changed_table(error):
                         raise

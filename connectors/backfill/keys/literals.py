@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["key_expression", "key_value", "literal", "prepare_session", "text_literal"]
 
+LOCK_WAIT_S = 5
+"""A table that is locked, or being altered, is for a later plan: the log goes on meanwhile."""
 SESSION = "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"
 
 _NUMBERS = frozenset((*INTEGER_TYPES, "bit", "year", "enum"))
@@ -29,9 +31,9 @@ _TYPED = {"date": "DATE", "datetime": "TIMESTAMP", "timestamp": "TIMESTAMP", "ti
 
 
 def prepare_session(connection: Connection[Any]) -> None:
-    """Sets time zone and SQL mode of a session as statements with keys need them."""
+    """Sets time zone and SQL mode of a session as statements with keys need them, and that it waits for no lock for long."""
     with connection.cursor() as cursor:
-        cursor.execute(SESSION)
+        cursor.execute(f"{SESSION}, lock_wait_timeout = {LOCK_WAIT_S}")
 
 
 def key_expression(column: Column) -> str:

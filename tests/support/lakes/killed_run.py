@@ -11,16 +11,29 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from connectors.backfill import selection
 from connectors.cli.terminal.sessions import session
 from connectors.config import load_config
 from connectors.pipeline.run import run
+from historian.store import Store
 from lakes.delta_uses import assert_usable
 from sinks.delta import faults
 
-__all__ = ["run_killed"]
+__all__ = ["COPYING", "run_killed"]
+
+COPYING: Mapping[str, tuple[object, str]] = {
+    "snapshot_due": (selection, "snapshot_behind"),
+    "rows_selected": (selection, "changes_behind"),
+    "copy_known": (Store, "append_plan"),
+    "copy_stored": (Store, "copied_chunks"),
+}
+"""Places of a copy, each right before a call of that function: rows are about to be read; they are read, and the log behind them is not;
+plan and rows are about to be stored; they are, and no sink has heard of them."""
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -36,7 +49,8 @@ def run_killed(config: Path, place: str, *uses: str, **environment: str) -> str:
 
     Args:
         config: the connector's.
-        place: by its name, or so many places behind the start; with ``-`` the run ends by itself.
+        place: by its name, or so many places behind the start, or a number of seconds as in ``1.5 s``, by when the run may have ended;
+            with ``-`` the run ends by itself. Places are those of :data:`sinks.delta.faults.PLACES` and :data:`COPYING`.
         uses: ``DIRECTORY=KEY``: what people do to Delta tables is done to that one of the lake at the end (:mod:`delta_uses`).
         environment: is set for this run alone.
     """
@@ -76,6 +90,11 @@ def _run(path: Path, wanted: str, uses: Sequence[str]) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     faults.arm(fault)
+    _mark_copies(fault)
+    if wanted.endswith(" s"):
+        ends = threading.Timer(float(wanted.removesuffix(" s")), fault, (wanted,))
+        ends.daemon = True
+        ends.start()
     lake = config.sink_paths[0]
     with session("killed run", config.sink_paths) as spark:
         run(config, once=True, spark=spark)
@@ -84,3 +103,17 @@ def _run(path: Path, wanted: str, uses: Sequence[str]) -> None:
             directory, _, key = use.partition("=")
             assert_usable(spark, f"{lake}/{directory}", key)
     print("ended", flush=True)
+
+
+def _mark_copies(fault: Callable[[str], None]) -> None:
+    """Has *fault* called with the name of every place of a copy that is reached."""
+
+    def marked(place: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        def reached(*arguments: Any, **named: Any) -> Any:
+            fault(place)
+            return step(*arguments, **named)
+
+        return reached
+
+    for place, (owner, name) in COPYING.items():
+        setattr(owner, name, marked(place, getattr(owner, name)))

@@ -33,6 +33,7 @@ class Replica:
         evolution: the preset that the lake's tables have.
         plain: whether the lake does without what delta-rs refuses to read.
         positions: whether changelogs say where in the source's log their rows come from.
+        start: where the connector begins; ``backfill``: how it copies rows, as YAML has it.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class Replica:
         *,
         plain: bool = False,
         positions: bool = False,
+        start: str = "earliest",
+        backfill: str = "{}",
     ) -> None:
         self.directory = directory
         self.evolution = evolution
@@ -66,7 +69,8 @@ source:
   password: {server.password}
   server_id: 900000-900099
   tables: [{tables}]
-  start: earliest
+  start: {start}
+  backfill: {backfill}
 history:
   store: sqlite:///{directory}/store.db
 sinks:
@@ -112,27 +116,28 @@ run:
 
     def assert_equals(self, recorded: Recorded, spark: SparkSession) -> None:
         """Fails unless changelogs, folded changelogs and mirrors are what the workload's notes and the server say."""
-        assert_lake_equals(recorded, self._reading(spark))
+        assert_lake_equals(recorded, self.reading(spark))
 
     def assert_spark_reads_the_same(self, spark: SparkSession) -> None:
         """Fails unless Spark reads in every target what its files hold."""
-        reading = self._reading(spark)
+        reading = self.reading(spark)
         for directory in reading.targets():
             reading.assert_spark_reads_the_same(directory)
 
     def assert_delta_rs_reads_the_same(self, spark: SparkSession) -> None:
         """Fails unless an engine that shares no code with Spark reads the same rows in all targets."""
-        reading = self._reading(spark)
+        reading = self.reading(spark)
         for directory in reading.targets():
             reading.assert_delta_rs_reads_the_same(directory)
 
     def folded(self, table_id: int, spark: SparkSession) -> list[Row]:
         """What a table's changelog amounts to, under its last schema."""
-        reading = self._reading(spark)
+        reading = self.reading(spark)
         last = reading.shown(reading.versions(table_id)[-1])
         return [dict(row) for row in folded(reading.changelog(table_id), last).elements()]
 
-    def _reading(self, spark: SparkSession) -> Reading:
+    def reading(self, spark: SparkSession) -> Reading:
+        """A look at the lake as it is now."""
         return Reading(self.lake, self.history(), spark)
 
     def raw_changelogs(self, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:

@@ -24,7 +24,7 @@ from replicas.replica_validation import assert_changelogs_are_valid
 from workload.checks import noted_values
 from workload.notes import ExpectedRow, Recorded, Row, expected_rows, walk_lineages
 
-__all__ = ["assert_lake_equals", "folded"]
+__all__ = ["assert_lake_equals", "assert_same_rows", "folded", "row_bag"]
 
 AS_OF = 25
 """Transactions of each table at which its history is compared with the notes."""
@@ -160,7 +160,7 @@ class _Table:
         assert all(list(row) == names for row in rows), f"{where}: {names}"
         state = _state(came)
         wanted = self._wanted(rows, snapshot, state)
-        _assert_same(f"{where}, the folded changelog", fold, wanted)
+        assert_same_rows(f"{where}, the folded changelog", fold, wanted)
         if not came:
             return
         offset, last = came[-1].offset, moment.last
@@ -171,10 +171,10 @@ class _Table:
                 f"{where}: rows up to {moment.position}"
             )
         if self._location.history:
-            found = _bag(self._reading.as_of(self._location.history, offset, snapshot))
-            _assert_same(f"{where}, the history as of {offset}", found, wanted)
-        projected = _bag(self._reading.projected(self._location.changelog, offset, snapshot)) if last else wanted
-        _assert_same(f"{where}, the projected changelog", projected, wanted)
+            found = row_bag(self._reading.as_of(self._location.history, offset, snapshot))
+            assert_same_rows(f"{where}, the history as of {offset}", found, wanted)
+        projected = row_bag(self._reading.projected(self._location.changelog, offset, snapshot)) if last else wanted
+        assert_same_rows(f"{where}, the projected changelog", projected, wanted)
         if last and self._location.mirror and snapshot.primary_key:
             self._check_mirror(self._reading.mirror(self._id, snapshot), wanted, snapshot, state)
 
@@ -186,7 +186,7 @@ class _Table:
         assert not kept or self._reading.keeps_rows(self._id), f"{self._where}: only in the mirror {kept[:2]}"
         assert {row.key for row in self._came}.issuperset(kept), f"{self._where}: {kept[:2]}"
         live = [row for row, key in zip(mirror, keys, strict=True) if key in state]
-        _assert_same(f"{self._where}, the mirror", _bag(live), wanted)
+        assert_same_rows(f"{self._where}, the mirror", row_bag(live), wanted)
 
     def _wanted(self, rows: Iterable[Row], snapshot: Snapshot, state: State) -> Counter[Any]:
         """*rows* of the server as the lake is to have them: what the log did not tell of a row is NULL."""
@@ -195,7 +195,7 @@ class _Table:
         for row in rows:
             held = state.get(tuple(row[name] for name in names)) if names else None
             found.append(self._known(row, snapshot, 0 if held is None else held.version))
-        return _bag(found)
+        return row_bag(found)
 
     def _known(self, row: Row, snapshot: Snapshot, written: int) -> Row:
         """*row*, which was last written under the version *written*."""
@@ -255,13 +255,15 @@ def _key_names(snapshot: Snapshot) -> list[str]:
     return [names[column_id] for column_id in snapshot.primary_key]
 
 
-def _assert_same(where: str, found: Counter[Any], wanted: Counter[Any]) -> None:
+def assert_same_rows(where: str, found: Counter[Any], wanted: Counter[Any]) -> None:
+    """Fails where one of two bags of rows has a row that the other one lacks."""
     more, less = found - wanted, wanted - found
     assert not more, f"{where}: {sum(more.values())} only there {list(more)[:2]}\nonly held {list(less)[:2]}"
     assert not less, f"{where}: {sum(less.values())} only held {list(less)[:2]}"
 
 
-def _bag(rows: Iterable[Row]) -> Counter[Any]:
+def row_bag(rows: Iterable[Row]) -> Counter[Any]:
+    """Rows as :func:`folded` gives them."""
     return Counter(_frozen(row) for row in rows)
 
 

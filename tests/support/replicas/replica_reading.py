@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from historian import codec
 from historian.changelog.operations import SYSTEM_COLUMNS, Op, position_column
 from historian.changelog.state import up_to
 from historian.history.history import History
 from historian.history.versions import Version
 from historian.names import TableName
+from historian.plans.plans import Plan
 from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 from lakes.held_rows import held_table, spark_table
@@ -170,6 +172,17 @@ class Reading:
         if position_column(table.column_names) is None:
             return None
         return set(up_to(table.select(["offset", "_position"]), position).column("offset").to_pylist())
+
+    def microseconds(self, directory: str) -> list[int]:
+        """When each row of a changelog was written, by offset: its plan's ``system_time``, UTC."""
+        times = self.table(directory).sort_by("offset").column("system_time")
+        found: list[int] = times.cast(pa.int64()).to_pylist()
+        return found
+
+    def plans(self) -> list[Plan]:
+        """The plans that the lake holds, in order."""
+        rows = self.table("historian_plans").select(["plan", "plan_json"]).sort_by("plan")
+        return [codec.load(Plan, text) for text in rows.column("plan_json").to_pylist()]
 
     def table(self, directory: str) -> pa.Table:
         """All rows of a table of the lake."""

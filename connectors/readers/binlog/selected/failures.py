@@ -5,7 +5,14 @@ from __future__ import annotations
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from historian.errors import SourceError
 
-__all__ = ["SelectInterrupted", "TableChanged", "is_of_a_changed_table", "refused", "refused_by_packet"]
+__all__ = [
+    "SelectInterrupted",
+    "TableChanged",
+    "is_interrupted",
+    "is_of_a_changed_table",
+    "refused",
+    "refused_by_packet",
+]
 
 _TABLE_CHANGED = frozenset((1049, 1051, 1054, 1109, 1146, 1305, 1356, 1412, 1615))
 """No such database, table, column or function; a view that does not hold any more; a definition that has changed."""
@@ -27,8 +34,18 @@ class SelectInterrupted(SourceError):
 
 def is_of_a_changed_table(error: SourceError) -> bool:
     """Whether the server refused a statement since a table is not there as the schema says."""
+    return isinstance(error, TableChanged) or _number(error) in _TABLE_CHANGED
+
+
+def is_interrupted(error: SourceError) -> bool:
+    """Whether the server broke a statement off, as at a table that is locked: another try may succeed."""
+    return isinstance(error, SelectInterrupted) or _number(error) in _INTERRUPTED
+
+
+def _number(error: SourceError) -> int | None:
+    """The server's number of an error that it gave to a statement."""
     cause = error.__cause__
-    return isinstance(error, TableChanged) or bool(cause is not None and cause.args and cause.args[0] in _TABLE_CHANGED)
+    return cause.args[0] if cause is not None and cause.args else None
 
 
 def refused(number: int, text: str, where: str) -> SourceError:

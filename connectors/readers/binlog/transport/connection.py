@@ -27,6 +27,8 @@ __all__ = [
 
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TRIES = 200
+_NO_TIME_LIMIT = "SET SESSION /*!50708 max_execution_time = 0 *//*M!100101 max_statement_time = 0 */"
+"""A server's default may end statements early. MySQL takes the first for code and the second for a comment, MariaDB the other way round."""
 _CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
 _GONE = frozenset((0, 1053, 1927, 2006, 2013, 2014, 4031))
@@ -136,6 +138,7 @@ class ServerAddress:
                 password=self.password,
                 charset="utf8mb4",
                 autocommit=True,
+                init_command=_NO_TIME_LIMIT,
                 connect_timeout=self.timeout_s,
                 read_timeout=self.timeout_s,
                 write_timeout=self.timeout_s,

@@ -1,0 +1,88 @@
+"""Runs that copy are killed, at their steps and at any moment, while others write: the last one ends with what the source holds."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from databases.servers import Server
+from lakes.killed_run import COPYING, run_killed
+from replicas.copied_tables import change, make_tables
+from replicas.plan_ends import assert_lake_is_what_a_server_holds
+from replicas.replica import Replica
+from workload.seeds import seeds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BACKFILL = "{chunk_rows: 60, connections: 2}"
+PAUSE_S = 0.2
+"""Between the writers' changes: the log is to hold some in each plan, and not more than a run can read."""
+MOMENTS = 10
+
+
+@pytest.mark.slow
+def test_a_copy_that_is_killed_at_its_steps_ends_with_what_the_source_holds(
+    fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    _kill(fresh_server("mysql9"), spark, tmp_path, ["rows_selected", "copy_stored", "changelog_committed"])
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds((1,)))
+@pytest.mark.parametrize("name", ["mysql8", "mariadb118"])
+def test_a_copy_that_is_killed_at_any_moment_ends_with_what_the_source_holds(
+    name: str, seed: int, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    random = Random(seed)
+    moments = [f"{random.uniform(0, 6):.2f} s" for _ in range(MOMENTS)]
+    steps = [*COPYING, *(str(random.randrange(3, 60)) for _ in range(MOMENTS))]
+    places = random.sample([*moments, *steps], len(moments) + len(steps))
+    _kill(fresh_server(name), spark, tmp_path, places)
+
+
+def _kill(server: Server, spark: SparkSession, directory: Path, places: list[str]) -> None:
+    make_tables(server)
+    lake = Replica(server, directory / "lake", ["c"], start="initial", backfill=BACKFILL)
+    killed = 0
+    with _writing(server):
+        for place in places:
+            told = run_killed(lake.path, place)
+            print(told)
+            killed += told.startswith("killed at")
+    assert {} == lake.run(spark)
+    assert assert_lake_is_what_a_server_holds(server, lake.reading(spark), "^c$")
+    assert killed > len(places) // 2
+
+
+@contextmanager
+def _writing(server: Server) -> Iterator[None]:
+    """Others write meanwhile."""
+    ended = threading.Event()
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            for turn in itertools.count():
+                change(server, turn)
+                if ended.wait(PAUSE_S):
+                    return
+        except BaseException as error:  # noqa: BLE001 raised below, in the test's thread
+            failures.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()
+    assert [] == failures
