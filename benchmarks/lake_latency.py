@@ -39,7 +39,7 @@ WAIT_S = 60
 COMMAND = [sys.executable, "-c", "from connectors.cli import main; main()", "run"]
 CONFIG = """
 name: bench
-source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"]}}
+source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"], start: earliest}}
 history: {{store: "sqlite:///{work}/store.db"}}
 sinks: [{{type: delta, path: "{work}/lake", changelog: "{{table}}_changes", mirror: null}}]
 run: {{trigger: {trigger}}}

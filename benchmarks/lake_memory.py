@@ -29,7 +29,7 @@ from databases.servers import Server, start_server
 COMMAND = [sys.executable, "-c", "from connectors.cli import main; main()", "run", "--once"]
 CONFIG = """
 name: bench
-source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"]}}
+source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"], start: earliest}}
 history: {{store: "sqlite:///{work}/store.db"}}
 sinks: [{{type: delta, path: "{work}/lake", changelog: "{{table}}_changes", mirror: {mirror}}}]
 """

@@ -252,7 +252,7 @@ def p99(spark: SparkSession, directory: Path, chosen: argparse.Namespace) -> dic
             f"""
 name: bench
 source: {{type: mysql, host: {server.host}, port: {server.port}, user: {server.user}, password: {server.password},
-  server_id: 4711, tables: ["shop.*"]}}
+  server_id: 4711, tables: ["shop.*"], start: earliest}}
 history: {{store: "sqlite:///{directory}/store.db"}}
 sinks: [{{type: delta, path: "{directory}/lake", changelog: null, mirror: "{{database}}_{{table}}"}}]
 run: {{trigger: "{chosen.trigger}"}}

@@ -8,11 +8,11 @@ Open to other rooms: ``rules``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from connectors.check.result import CheckResult, failed, ok
 from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, SourceConfig
-from historian.errors import SourceError
+from historian.errors import HistorianError, SourceError
 
 __all__ = ["CheckResult", "require", "run_checks"]
 
@@ -93,5 +93,19 @@ def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[Ch
             return
         yield from privilege_checks(server)
         yield from (result for check in SETTINGS_CHECKS if (result := check(server)) is not None)
-        yield from copy_checks(source, server)
-        yield from table_checks(server, config.sinks)
+        copies = _copies_rows(config)
+        if copies:
+            yield from copy_checks(source, server)
+        yield from table_checks(server, config.sinks, copies=copies)
+
+
+def _copies_rows(config: PipelineConfig) -> bool:
+    from connectors.tracking.copier import copies_rows
+    from connectors.tracking.recorded import recorded_store
+
+    try:
+        store = recorded_store(config)
+        with nullcontext() if store is None else closing(store):
+            return copies_rows(config.source, store)
+    except HistorianError:  # the check of the position tells of such a store
+        return copies_rows(config.source, None)

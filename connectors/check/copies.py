@@ -1,4 +1,4 @@
-"""What the first copy of rows needs of a server, where the configuration asks for one."""
+"""What copying rows needs of a server, where the connector does so."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ __all__ = ["copy_checks"]
 
 def copy_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResult]:
     """Whether rows can be read as of a position, and brought back to it by the log."""
-    if source.start not in ("initial", "initial_only"):
-        return
     mode = server.variable("gtid_mode") or "OFF"
     if source.flavor == "mysql" and mode != "ON":
         expected = "gtid_mode=ON: without GTIDs the server does not tell which transactions a SELECT sees"
-        yield failed("first copy", f"gtid_mode={mode}", expected, "switch GTIDs on, or choose another source.start")
+        yield failed(
+            "first copy",
+            f"gtid_mode={mode}",
+            expected,
+            "switch GTIDs on, or say source.start: earliest or changes_only",
+        )
     image = server.variable("binlog_row_image")
     if image is not None and image != "FULL":
         expected = "binlog_row_image=FULL: a row that changes while it is copied is brought back by its whole image before the change"

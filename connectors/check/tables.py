@@ -13,7 +13,6 @@ from connectors.check.shards import shard_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
 from connectors.tracking.capture import capture_catalog
-from connectors.tracking.first_schema import begins_with_copies
 from historian.names import TableName
 from historian.schema.merge_tables import is_merge
 from historian.schema.snapshots import Snapshot
@@ -31,8 +30,12 @@ _FOREIGN_KEYS = """
 """
 
 
-def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[CheckResult]:
-    """Checks of the tables that the filter takes in and the user can see, and of what *sinks* make of them."""
+def table_checks(server: ServerView, sinks: Sequence[SinkConfig], *, copies: bool) -> Iterator[CheckResult]:
+    """Checks of the tables that the filter takes in and the user can see, and of what *sinks* make of them.
+
+    Args:
+        copies: whether the connector reads rows from the server itself.
+    """
     wanted = server.source.tables
     catalog = capture_catalog(server.connection, 1, 1)
     tables = [snapshot for name, snapshot in sorted(catalog.tables.items()) if wanted(name)]
@@ -48,7 +51,7 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig]) -> Iterator[Ch
     yield from generated_checks(server, tables, sinks)
     yield from rule_checks(sinks, tables)
     yield from shard_checks(sinks, tables)
-    yield from _cascades(server)
+    yield from _cascades(server, copies=copies)
 
 
 def _left_out(server: ServerView, names: Sequence[TableName]) -> Iterator[CheckResult]:
@@ -79,7 +82,7 @@ def _untold(server: ServerView, unknown: Mapping[TableName, str]) -> Iterator[Ch
             yield warning(f"schema of {name}", reason, "a schema that the server tells whole", mend)
 
 
-def _cascades(server: ServerView) -> Iterator[CheckResult]:
+def _cascades(server: ServerView, *, copies: bool) -> Iterator[CheckResult]:
     """Rows that a foreign key changes in a child are changed by the storage engine, which older servers do not log."""
     native = server.variable("innodb_native_foreign_keys") == "ON"
     if server.is_mysql(*_LOGS_CASCADES) and not native:
@@ -96,7 +99,7 @@ def _cascades(server: ServerView) -> Iterator[CheckResult]:
         text = f"{row['name']} to {row['parent_database']}.{row['parent']} {' '.join(actions)}"
         if str(child) in accepted:
             yield ok(f"cascades into {child}", f"{text}, accepted in source.accept_cascades")
-        elif begins_with_copies(server.source.start):
+        elif copies:
             what = f"{text}: all of its rows are read again with each plan in which the parent's rows change"
             yield warning(f"cascades into {child}", what, _expected(server), _mend(child, str(row["name"])))
         else:

@@ -82,7 +82,8 @@ class _Progress:
         self._store = recorded_store(self._config)
         plan = None if self._store is None else self._store.last_plan()
         source = self._config.source
-        begin = f"begins at {source.start}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
+        began = (self._store and self._store.start()) or source.start
+        begin = f"begins at {began}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
         tell(f"{self._config.name}: replicates {source.place}; {begin}{f', up to {end}' if end else ''}; Spark starts")
 
     def report(self, plan: Plan, stopped: Mapping[str, str]) -> None:

@@ -50,6 +50,7 @@ class ServerSource:
         tables: whose rows are wanted.
         start: where a connector without history begins: "initial" or "initial_only" (at the log's end, with the rows that tables hold),
             "earliest", "latest", GTIDs, or file:offset.
+        names_start: whether the configuration says so itself.
         accept_cascades: tables, as ``database.table``, that may change by foreign-key cascades the log does not show.
         schema: SQL file with the tables at ``start``, for those whose CREATE is not in the log.
         backfill: how rows are copied from its tables.
@@ -63,10 +64,16 @@ class ServerSource:
     tls: TlsSettings = field(default_factory=TlsSettings)
     server_ids: ServerIds
     tables: TableFilter = EVERY_TABLE
-    start: str = "earliest"
+    start: str = "initial"
+    names_start: bool = False
     accept_cascades: tuple[str, ...] = ()
     schema: Path | None = None
     backfill: CopyLimits = CopyLimits()
+
+    @property
+    def log_start(self) -> str:
+        """Where those begin who read the log alone: the start, and at the log's beginning where none is named."""
+        return "earliest" if self.start == "initial" and not self.names_start else self.start
 
     @property
     def place(self) -> str:
@@ -88,6 +95,11 @@ class BinlogFilesSource:
     def paths(self) -> tuple[Path, ...]:
         """Where the files are: the directory, or the files one by one."""
         return self.files if self.directory is None else (self.directory,)
+
+    @property
+    def log_start(self) -> str:
+        """The start: files hold nothing but a log."""
+        return self.start
 
     @property
     def place(self) -> str:

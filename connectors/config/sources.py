@@ -81,7 +81,7 @@ def _filter(patterns: list[str], tools: list[_Tool]) -> TableFilter:
 
 _TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern with `!` takes tables out. Tables that a later change takes in or out stop."
 _START = "Where the first run begins: `earliest`, `changes_only` (or `latest`: the log's present end), GTIDs, or `FILE:OFFSET`."
-_SERVER_START = f"{_START} With `initial` it begins at the log's end and copies the rows that the tables hold; `initial_only` ends when they are copied."
+_SERVER_START = f"{_START} With `initial` it begins at the log's end and copies the rows that the tables hold; `initial_only` ends when they are copied. A connector that has begun goes on as it did."
 _TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
 _SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."
 
@@ -149,7 +149,7 @@ class ServerDocument(Model):
     )
     tables: _Patterns = Field(default=["*.*"], description=_TABLES)
     online_changes: list[_Tool] = Field(default=list(_TOOL_NAMES), description=_TOOLS)
-    start: _Start = Field(default="earliest", description=_SERVER_START)
+    start: _Start = Field(default="initial", description=_SERVER_START)
     schema_file: ExistingPath = Field(default=None, alias="schema", description=_SCHEMA)
     accept_cascades: _TableNames = Field(
         default=[],
@@ -172,6 +172,7 @@ class ServerDocument(Model):
             server_ids=self.server_id or values.server_ids_of(name),
             tables=_filter(self.tables, self.online_changes),
             start=self.start,
+            names_start="start" in self.model_fields_set,
             accept_cascades=tuple(self.accept_cascades),
             schema=self.schema_file,
             backfill=self.backfill.plain(),

@@ -31,7 +31,7 @@ from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import make_sink
-from connectors.tracking.first_schema import begins_with_copies
+from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.operations import column_id
 from historian.errors import HistorianError, SinkError
@@ -245,7 +245,7 @@ class Pipeline:
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
-                if isinstance(config.source, ServerSource) and begins_with_copies(config.source.start):
+                if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
                     tracker.copier = Copier(tracker, server_address(config.source), config.source.backfill)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 

@@ -117,7 +117,7 @@ class _SourceSettings:
 
         url = self.store if self.store is not None else "sqlite://" if ephemeral else None
         config = load_config(self.config)
-        begin = config.source.start if self.begin is None else self.begin
+        begin = config.source.log_start if self.begin is None else self.begin
         if begins_with_copies(begin):
             raise ConfigError(
                 "this source reads the log alone, and copies no rows that tables hold already",
@@ -126,7 +126,15 @@ class _SourceSettings:
                 ),
                 where=str(self.config),
             )
-        return make_tracker(config, store=None if url is None else Store.open(url), start=self.begin)
+        store = Store.open(config.history.store if url is None else url)
+        if any(not progress.is_done for progress in store.copies().values()):
+            store.close()
+            raise ConfigError(
+                "the store is a connector's that copies tables: this source would read their changes before their rows",
+                problems=("expected the option store with another one @ $.store",),
+                where=str(self.config),
+            )
+        return make_tracker(config, store=store, start=begin)
 
     def batch_bytes(self) -> int:
         """How much of the log one plan takes at most."""

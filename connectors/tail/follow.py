@@ -176,12 +176,11 @@ def _tracker(config: PipelineConfig, begin: LogPosition | None) -> Tracker:
                 store.restore(config.name, "tail", entries, (), horizon=horizon)
                 store.record((), resolved, recorded.gaps())
                 tracker = make_tracker(config, store=store)
-                is_anywhere = begin is not None or config.source.start == "earliest"
+                is_anywhere = begin is not None or config.source.log_start == "earliest"
                 if is_anywhere and tracker.reader.mark(origins[0].file) is None:
                     # The log from there was purged. What is recorded says what it led to.
                     first = tracker.reader.start() if begin is None else begin
                     store.forget(first if resolved.covers(first) else resolved)
                 return tracker
-    if begin is None or config.source.start == "earliest":
-        return make_tracker(config, store=store)
-    return make_tracker(config, store=store, start=str(begin))
+    start = config.source.log_start
+    return make_tracker(config, store=store, start=start if begin is None or start == "earliest" else str(begin))

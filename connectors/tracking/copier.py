@@ -1,16 +1,22 @@
-"""What a tracker knows of a copier: who gives plans the rows that they copy from the source."""
+"""What a tracker knows of a copier: who gives plans the rows that they copy from the source, and which connectors have one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from connectors.config import ServerSource
+from connectors.tracking.first_schema import begins_with_copies
 from historian.names import TableName
 from historian.plans.plans import LogRange, Plan, PlannedTable
 from historian.schema.snapshots import ForeignKey
 
-__all__ = ["NO_CASCADES", "CascadingKey", "Copier", "CopyingPlan", "ParentLog"]
+if TYPE_CHECKING:
+    from connectors.config import SourceConfig
+    from historian.store import Store
+
+__all__ = ["NO_CASCADES", "CascadingKey", "Copier", "CopyingPlan", "ParentLog", "copies_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +90,20 @@ class Copier(Protocol):
             SourceError: rows cannot be read as of a position.
             ConnectionLost: the server does not answer.
         """
+
+
+def copies_rows(source: SourceConfig, store: Store | None) -> bool:
+    """Whether runs of a connector copy rows: it began with that, or its configuration names such a start.
+
+    One that has begun goes on as it did, whatever the start is where none is named.
+
+    Args:
+        source: as it is configured.
+        store: of the connector; None: it has not begun.
+    """
+    if not isinstance(source, ServerSource):
+        return False
+    is_wanted = begins_with_copies(source.start)
+    if store is None or not store.last_number():
+        return is_wanted
+    return (is_wanted and source.names_start) or begins_with_copies(store.start()) or bool(store.copies())

@@ -114,6 +114,7 @@ class Tracker:
         if self._history is None:
             self._history = self.store.history()
             if not self._history.last_number:
+                self.store.note_start(self._start)
                 first = first_entry(self.reader, self._start, self.capture, self._schema)
                 if begins_with_copies(self._start):
                     self._stop_what_is_not_copied(first)
@@ -320,7 +321,7 @@ class Tracker:
 
     def _begun(self, number: int) -> tuple[int, ...]:
         """Ids of the tables whose rows are copied from the plan behind plan *number* on."""
-        if number or not begins_with_copies(self._start):
+        if number or self.copier is None:
             return ()
         tables = self.history.catalog_at(self.history.first_number).tables
         return tuple(snapshot.table_id for name, snapshot in tables.items() if self.captured(name))

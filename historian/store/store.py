@@ -95,6 +95,14 @@ class Store:
         """What :meth:`note_retry` keeps."""
         return self._transactions.read(lambda connection: fact(connection, "retry")) or ""
 
+    def note_start(self, text: str) -> None:
+        """Keeps where the connector begins, as its configuration says it; before its first entry is recorded."""
+        self._transactions.write(lambda connection: set_fact(connection, "start", text))
+
+    def start(self) -> str:
+        """What :meth:`note_start` keeps; "": not known."""
+        return self._transactions.read(lambda connection: fact(connection, "start")) or ""
+
     def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:
         """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
 

@@ -135,7 +135,7 @@ def test_a_run_has_one_dump_through_a_failover_and_back(
     file = tmp_path / "shop.yaml"
     file.write_text(
         f"name: shop\nsource: {{type: {primary.flavor}, host: 127.0.0.1, port: {address.port}, user: {USER}, "
-        f"password: x, tables: ['shop.*']}}\nhistory: {{store: 'sqlite:///{tmp_path}/store.db'}}\n"
+        f"password: x, tables: ['shop.*'], start: earliest}}\nhistory: {{store: 'sqlite:///{tmp_path}/store.db'}}\n"
         "sinks: [{type: delta, path: lake}]\nrun: {trigger: 200 ms, retry: forever}\n"
     )
     written, ended = threading.Event(), threading.Event()

@@ -61,7 +61,7 @@ def _config(source: Server, directory: Path, store: str, lake: str) -> Path:
     file = directory / "shop.yaml"
     file.write_text(
         f"name: shop\nsource: {{type: mysql, host: {source.host}, port: {source.port}, user: {source.user}, "
-        f"password: '{source.password}', tables: ['shop.*']}}\nhistory: {{store: '{store}'}}\n"
+        f"password: '{source.password}', tables: ['shop.*'], start: earliest}}\nhistory: {{store: '{store}'}}\n"
         f"sinks: [{{type: delta, path: '{lake}'}}]\nrun: {{trigger: 200 ms, checkpoint: {directory}/checkpoint}}\n"
     )
     return file

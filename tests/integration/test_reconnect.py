@@ -33,7 +33,7 @@ def _config(server: Server, path: Path, retry: str) -> Path:
     file = path / "shop.yaml"
     file.write_text(
         f"name: shop\nsource: {{type: {server.flavor}, host: {server.host}, port: {server.port}, user: {server.user}, "
-        f"password: '{server.password}', tables: ['shop.*']}}\nhistory: {{store: 'sqlite:///{path}/store.db'}}\n"
+        f"password: '{server.password}', tables: ['shop.*'], start: earliest}}\nhistory: {{store: 'sqlite:///{path}/store.db'}}\n"
         f"sinks: [{{type: delta, path: lake}}]\nrun: {{trigger: 200 ms, retry: {retry}}}\n"
     )
     return file

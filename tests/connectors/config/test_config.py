@@ -56,7 +56,7 @@ SKETCH = """
       tls: {mode: verify_identity, ca: ca.pem}
       server_id: 5400-5499           # one per connection; equal ids cut each other off
       tables: ["shop.*", "!shop.audit_*"]
-      start: earliest                # earliest | latest | a GTID set | file:offset
+      start: initial                 # initial | earliest | changes_only | a GTID set | file:offset
     history:
       store: sqlite:///state/shop.db
     sinks:
@@ -120,7 +120,7 @@ def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
     assert (source.flavor, source.host, source.port, source.password) == ("mysql", "db.internal", 3306, "s3cret")
     assert (source.tls.mode, source.tls.ca) == ("verify_identity", str(tmp_path / "ca.pem"))
     assert source.server_ids == ServerIds(first=5400, last=5499)
-    assert source.start == "earliest"
+    assert source.start == "initial"
     assert config.history.store == f"sqlite:///{tmp_path}/state/shop.db"
     (sink,) = config.sinks
     assert (sink.type, sink.path) == ("delta", str(tmp_path / "lake"))
@@ -132,7 +132,7 @@ def test_a_file_with_every_key_of_the_plan_is_understood(tmp_path: Path) -> None
     config = _load(tmp_path, SKETCH, SHOP_DB_PASSWORD="s3cret")
     usual = _load(tmp_path, SHOP, SHOP_DB_PASSWORD="s3cret")
 
-    assert config == usual
+    assert config == replace(usual, source=replace(usual.source, names_start=True))  # type: ignore[call-arg]
 
 
 def test_what_is_left_out_has_a_default_beside_the_file(tmp_path: Path) -> None:
@@ -163,6 +163,22 @@ def test_binlog_files_need_no_server(tmp_path: Path) -> None:
 
     assert isinstance(source, BinlogFilesSource)
     assert (source.paths(), source.flavor, source.start) == ((tmp_path / "logs",), "mariadb", "0-5-812")
+
+
+def test_a_server_without_a_named_start_is_copied_and_those_who_copy_nothing_read_its_whole_log(tmp_path: Path) -> None:
+    unnamed = _source(tmp_path, SOURCE)
+    named = _source(tmp_path, "{type: mysql, host: db, user: cdc, start: initial}")
+    earliest = _source(tmp_path, "{type: mysql, host: db, user: cdc, start: earliest}")
+    (tmp_path / "logs").mkdir()
+    files = _source(tmp_path, "{type: binlog-files, directory: logs}")
+
+    found = [(source.start, source.log_start) for source in (unnamed, named, earliest, files)]
+    assert [
+        ("initial", "earliest"),
+        ("initial", "initial"),
+        ("earliest", "earliest"),
+        ("earliest", "earliest"),
+    ] == found
 
 
 @pytest.mark.parametrize(
