@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.cascades import changed_by_foreign_keys
+from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, whole_table
@@ -86,6 +87,7 @@ class Copier:
         for table_id, copy in copies.items():
             if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
                 known[table_id] = replace(known[table_id], quarantine=_stop_at_end(plan, _KEY_CHANGED))
+        copies |= self._estimated({i: copies[i] for i in begun if i in copies}, known)
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         repairs = {i: why for i, why in changed_rows.items() if i in known and _is_repaired(known[i], copies.get(i))}
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
@@ -140,6 +142,12 @@ class Copier:
                 cursor.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
                 self._has_native_keys = [value for _, value in cursor.fetchall()] == ["ON"]
         return not self._has_native_keys
+
+    def _estimated(self, copies: Mapping[int, TableCopy], tables: Mapping[int, PlannedTable]) -> dict[int, TableCopy]:
+        """*copies* that begin, with how many rows there are to copy."""
+        names = {i: s.name for i in copies if (s := tables[i].versions[-1].snapshot) is not None}
+        rows = estimated_rows(self._address, names.values())
+        return {i: replace(copies[i], estimate=rows[name]) for i, name in names.items() if name in rows}
 
     def _pieces(self, tables: Mapping[int, PlannedTable], copies: Mapping[int, TableCopy]) -> list[Piece]:
         """What is copied of *tables* now."""

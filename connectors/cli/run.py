@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,9 +96,15 @@ class _Progress:
             changes = f", {statements} schema changes" if statements else ""
             copies = [table.copy for table in plan.tables if table.copy is not None]
             rows, done = sum(copy.rows for copy in copies), sum(copy.is_done for copy in copies)
-            copied = f", {rows} rows copied, {done} of {len(copies)} tables whole" if copies else ""
+            copied = f", {rows} rows copied, {done} of {len(copies)} tables whole{self._left()}" if copies else ""
             tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}{copied}, up to {plan.end}")
         self.look_for_stopped(stopped)
+
+    def _left(self) -> str:
+        from historian.store import left_s
+
+        seconds = None if self._store is None else left_s(self._store.copies().values())
+        return f", about {timedelta(seconds=seconds)} left" if seconds else ""
 
     def look_for_stopped(self, stopped_by_sinks: Mapping[str, str]) -> None:
         """Tells of tables that stopped since the last look; one whose schema was never known is in no plan."""

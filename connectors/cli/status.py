@@ -161,8 +161,18 @@ def _copies(store: Store, history: History) -> list[dict[str, Any]]:
         versions = history.versions_of(table_id)
         table = str(versions[-1].name) if versions else f"table {table_id}"
         state = "done" if progress.is_done else "waiting" if progress.upto is None else "copying"
-        begun = _time(progress.begun_us)
-        found.append({"table": table, "state": state, "rows": progress.rows, "begun": begun, "upto": progress.upto})
+        found.append(
+            {
+                "table": table,
+                "state": state,
+                "rows": progress.rows,
+                "estimate": progress.estimate or None,
+                "rows_per_s": round(progress.rows_per_s),
+                "left_s": progress.left_s,
+                "begun": _time(progress.begun_us),
+                "upto": progress.upto,
+            }
+        )
     return found
 
 
@@ -243,8 +253,9 @@ def _print(found: dict[str, Any]) -> None:
     open_copies = [row for row in found["copies"] if row["state"] != "done"]
     if open_copies:
         console.print()
-        cells = ([row[name] for name in ("table", "state", "rows", "begun")] for row in open_copies)
-        print_table(("table", "copied", "rows", "begun"), cells)
+        names = ("table", "state", "rows", "estimate", "rows_per_s", "left_s", "begun")
+        cells = ([row[name] for name in names] for row in open_copies)
+        print_table(("table", "copied", "rows", "of about", "rows/s", "seconds left", "begun"), cells)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for row in found["nulled"]:

@@ -138,6 +138,7 @@ class TableCopy:
         rows: how many are copied with the plan.
         repairs: why targets are compared with all rows of the table as of the plan's end, and given what differs. "": they hold
             none of what is copied. With a repair all rows are copied with the plan, and none of its log goes on.
+        estimate: how many rows the table holds, about, as its server says where the copy begins; 0: not said.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
     """
 
@@ -147,6 +148,7 @@ class TableCopy:
     is_done: bool = False
     rows: int = 0
     repairs: str = ""
+    estimate: int = 0
     clears: int | None = None
 
 

@@ -5,8 +5,8 @@ What a lake keeps of itself does not belong here (:mod:`sinks.delta.lake`).
 Open to other rooms: ``forgetting``.
 """
 
-from historian.store.copies import CopyProgress
+from historian.store.copies import CopyProgress, left_s
 from historian.store.lease import Lease, Owner
 from historian.store.store import Store
 
-__all__ = ["CopyProgress", "Lease", "Owner", "Store"]
+__all__ = ["CopyProgress", "Lease", "Owner", "Store", "left_s"]

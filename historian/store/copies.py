@@ -5,7 +5,7 @@ The rows stand beside their plan until the next one is made, since the source ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -15,7 +15,7 @@ from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan
 from historian.store.tables import copied_rows, copies
 
-__all__ = ["CopyProgress", "copied_chunk", "copy_progress", "record_copies"]
+__all__ = ["CopyProgress", "copied_chunk", "copy_progress", "left_s", "record_copies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,9 @@ class CopyProgress:
         upto: rows with keys up to here are copied; None: none are.
         is_done: all of them are.
         rows: copied so far.
-        begun_us: when its first plan was made, UTC microseconds.
+        begun_us: when its first plan was made, UTC microseconds; ``since_us``: the first one that copied rows; ``noted_us``: its last.
+        noted_rows: copied before its last plan.
+        estimate: how many rows the table held where the copy began, about; 0: not known.
     """
 
     plan: int
@@ -37,6 +39,34 @@ class CopyProgress:
     is_done: bool = False
     rows: int = 0
     begun_us: int = 0
+    since_us: int = 0
+    noted_us: int = 0
+    noted_rows: int = 0
+    estimate: int = 0
+
+    @property
+    def rows_per_s(self) -> float:
+        """How fast rows came so far; 0: not known yet."""
+        passed_us = self.noted_us - self.since_us
+        return self.noted_rows * 1e6 / passed_us if passed_us > 0 else 0.0
+
+    @property
+    def left_s(self) -> int | None:
+        """In about how many seconds the rest is copied, at that rate; None: not known."""
+        if self.is_done or not self.estimate or not self.rows_per_s:
+            return None
+        return round(max(self.estimate - self.rows, 0) / self.rows_per_s)
+
+
+def left_s(progress: Collection[CopyProgress]) -> int | None:
+    """In about how many seconds all is copied that *progress* tells of, at the rate of all together; None: not known."""
+    begun = [each.since_us for each in progress if each.since_us]
+    passed_us = max((each.noted_us for each in progress), default=0) - min(begun, default=0)
+    copied = sum(each.noted_rows for each in progress)
+    if not begun or passed_us <= 0 or not copied:
+        return None
+    left = sum(max(each.estimate - each.rows, 0) for each in progress if not each.is_done)
+    return round(left * passed_us / copied / 1e6)
 
 
 def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -> None:
@@ -59,6 +89,10 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             upto=copy.upto,
             is_done=copy.is_done,
             rows=before.rows + copy.rows,
+            since_us=before.since_us or (plan.system_time_us if copy.rows else 0),
+            noted_us=plan.system_time_us,
+            noted_rows=before.rows,
+            estimate=copy.estimate or before.estimate,
         )
         values = {"table_id": table.table_id, "body": codec.dump(CopyProgress, now)}
         if held is None:

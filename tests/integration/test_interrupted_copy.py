@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.readers.binlog.selected import reading
 from connectors.readers.binlog.selected.columns import select_statement
 from databases.servers import Server
+from historian.errors import SinkError
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
 from replicas.first_copies import copying_config
@@ -139,3 +143,27 @@ def test_a_table_whose_schema_the_server_does_not_tell_stops_and_is_not_left_out
         ((_, name, stop),) = store.stopped()
     assert str(name) == "c.t"
     assert stop.reason.startswith("the server does not tell a label of column e")
+
+
+def test_status_tells_how_far_a_copy_is(mysql8: Server, spark: SparkSession, tmp_path: Path) -> None:
+    mysql8.clear()
+    mysql8.sql("CREATE DATABASE c")
+    mysql8.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    with mysql8.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
+        connection.commit()
+    mysql8.sql("ANALYZE TABLE c.t")
+    path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
+    plans = iter(("", "", "ends"))
+
+    def report(*_: object) -> None:
+        if next(plans):
+            raise _Ended
+
+    with pytest.raises(SinkError):
+        run(load_config(path), once=True, spark=spark, report=report)
+    (copy,) = json.loads(CliRunner().invoke(app, ["status", str(path), "--json"]).stdout)["copies"]
+
+    assert ("c.t", "copying", 30, _ROWS) == (copy["table"], copy["state"], copy["rows"], copy["estimate"])
+    assert copy["rows_per_s"] > 0
+    assert copy["left_s"] >= 0
