@@ -26,12 +26,13 @@ from historian.plans.segments import retracts
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
-    from historian.store.copies import CopyProgress
+    from historian.store import CopyOrders, CopyProgress
 
 __all__ = ["Copier", "copy_again"]
 
 _log = logging.getLogger(__name__)
 _KEY_CHANGED = "the key in whose order its rows are copied has changed before all of them were"
+_PAUSED = "copies are paused: `historian backfill CONFIG --resume` lets them go on"
 
 
 class Copier:
@@ -41,12 +42,15 @@ class Copier:
         tracker: that makes the plans.
         address: of the server, or of a replica with the same log.
         limits: how much is copied at a time.
+        reads: whether rows are copied at all; else plans only keep to what was copied before.
     """
 
-    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits) -> None:
+    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits, *, reads: bool = True) -> None:
         self._tracker = tracker
         self._address = address
         self._limits = limits
+        self._reads = reads
+        self._was_paused = False
         self._free_s = 0.0
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
@@ -71,6 +75,8 @@ class Copier:
         self._is_done = not waiting
         if not waiting:
             return CopyingPlan(plan=plan, copied=spool, is_news=False, close=spool.close)
+        orders = self._orders()
+        reads = self._reads and not orders.paused
         planned = {table.table_id: table for table in plan.tables}
         # Tables that have nothing in the plan are as it would have them.
         others = self._tracker.planned(plan.version, plan.version, set(waiting) - set(planned), plan.end)
@@ -79,9 +85,12 @@ class Copier:
         for table_id, copy in copies.items():
             if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
                 known[table_id] = _stopped(known[table_id], plan, _KEY_CHANGED)
+        for table_id in copies.keys() & set(orders.cancelled):
+            if not copies[table_id].is_done and _goes_on(known[table_id]):
+                known[table_id] = _cancelled(known[table_id], plan, waiting[table_id])
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
-        if self.is_free and open_tables:
+        if reads and self.is_free and open_tables:
             try:
                 done, refused = self._copied(plan, open_tables, copies, spool)
             except BaseException:
@@ -90,13 +99,23 @@ class Copier:
             copies.update(done)
             known |= {table_id: _stopped(known[table_id], plan, reason) for table_id, reason in refused.items()}
             changed.update(done, refused)
-        self._waits = any(not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id]))
+        self._waits = reads and any(
+            not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id])
+        )
         tables = {
             **planned,
             **{i: replace(known[i], copy=copy) for i, copy in copies.items() if i in planned or i in changed},
         }
         with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
         return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed), close=spool.close)
+
+    def _orders(self) -> CopyOrders:
+        """What people have said of copies by now; a pause is told once."""
+        orders = self._tracker.store.copy_orders()
+        if orders.paused and not self._was_paused:
+            _log.warning(_PAUSED)
+        self._was_paused = orders.paused
+        return orders
 
     def _copied(
         self,
@@ -182,8 +201,20 @@ def _keeps_key(table: PlannedTable, copy: TableCopy, flavor: str) -> bool:
     return is_same and before is not None and after is not None and after.keeps_order(before)
 
 
-def _stopped(table: PlannedTable, plan: Plan, reason: str) -> PlannedTable:
-    return replace(table, quarantine=Quarantine(place=place_at_end(plan.end), reason=reason, since=plan.end))
+def _stopped(table: PlannedTable, plan: Plan, reason: str, *, is_cancelled: bool = False) -> PlannedTable:
+    place = place_at_end(plan.end)
+    stop = Quarantine(place=place, reason=reason, since=plan.end, repairable=is_cancelled, is_cancelled=is_cancelled)
+    return replace(table, quarantine=stop)
+
+
+def _cancelled(table: PlannedTable, plan: Plan, progress: CopyProgress | None) -> PlannedTable:
+    snapshot = table.versions[-1].snapshot
+    assert snapshot is not None  # noqa: S101 - a table that goes on exists
+    reason = (
+        f"its copy was cancelled with {0 if progress is None else progress.rows} rows copied\n"
+        f"  `historian backfill CONFIG --table {snapshot.name}` copies it from the beginning, and lets it go on"
+    )
+    return _stopped(table, plan, reason, is_cancelled=True)
 
 
 def _goes_on(table: PlannedTable) -> bool:
