@@ -31,12 +31,13 @@ from historian.plans.segments import retracts
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
-    from historian.store.copies import CopyProgress
+    from historian.store import CopyOrders, CopyProgress
 
 __all__ = ["Copier", "copy_again"]
 
 _log = logging.getLogger(__name__)
 _KEY_CHANGED = "the key in whose order its rows are copied has changed before all of them were"
+_PAUSED = "copies are paused: `historian backfill CONFIG --resume` lets them go on"
 
 
 class Copier:
@@ -46,12 +47,15 @@ class Copier:
         tracker: that makes the plans.
         address: of the server, or of a replica with the same log.
         limits: how much is copied at a time.
+        reads: whether rows are copied at all; else plans only keep to what was copied before.
     """
 
-    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits) -> None:
+    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits, *, reads: bool = True) -> None:
         self._tracker = tracker
         self._address = address
         self._limits = limits
+        self._reads = reads
+        self._was_paused = False
         self._free_s = 0.0
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
@@ -78,46 +82,73 @@ class Copier:
         changed_rows = self._changed_by_foreign_keys(plan, parents)
         if not waiting and not changed_rows:
             return CopyingPlan(plan=plan, copied=spool, is_news=False, close=spool.close)
+        orders = self._orders()
+        reads = self._reads and not orders.paused
         planned = {table.table_id: table for table in plan.tables}
         # Tables that have nothing in the plan are as it would have them.
         wanted = {*waiting, *changed_rows} - set(planned)
         others = self._tracker.planned(plan.version, plan.version, wanted, plan.end)
         known = {**{table.table_id: table for table in others}, **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
+        flavor = self._tracker.reader.flavor
         for table_id, copy in copies.items():
-            if copy.upto is not None and not _keeps_key(known[table_id], copy, self._tracker.reader.flavor):
-                known[table_id] = replace(known[table_id], quarantine=_stop_at_end(plan, _KEY_CHANGED))
+            stop = _stop(known[table_id], copy, plan, waiting[table_id], orders, flavor)
+            if stop is not None:
+                known[table_id] = replace(known[table_id], quarantine=stop)
         copies |= self._estimated({i: copies[i] for i in begun if i in copies}, known)
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         repairs = {i: why for i, why in changed_rows.items() if i in known and _is_repaired(known[i], copies.get(i))}
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
-        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in repairs}, copies)
-        pieces += [whole_table(i, known[i].versions[-1], self._tracker.reader.flavor) for i in repairs]
-        if pieces:
-            try:
-                read = read_as_of(self._address, self._tracker, plan, pieces, self._limits.connections, spool)
-            except BaseException:
-                spool.close()
-                raise
-            for table_id, table in read.items():
-                mine = [piece for piece in pieces if piece.table_id == table_id]
-                if table_id in repairs:
-                    done, stop = _repaired(mine[0], table, plan, repairs[table_id])
-                else:
-                    done, stop = self._copied(mine, table, copies[table_id], plan)
-                if done is not None:
-                    copies[table_id] = done
-                if stop is not None:
-                    known[table_id] = replace(known[table_id], quarantine=stop)
-                if done is not None or stop is not None:
-                    changed.add(table_id)
-        self._waits = any(not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id]))
+        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in repairs}, copies) if reads else []
+        pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]
+        for table_id, (done, stop) in self._read(plan, pieces, copies, repairs, spool).items():
+            if done is not None:
+                copies[table_id] = done
+            if stop is not None:
+                known[table_id] = replace(known[table_id], quarantine=stop)
+            if done is not None or stop is not None:
+                changed.add(table_id)
+        self._waits = reads and any(
+            not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id])
+        )
         tables = {
             **planned,
             **{i: replace(known[i], copy=copies.get(i)) for i in {*copies, *repairs} if i in planned or i in changed},
         }
         with_copies = replace(plan, tables=tuple(tables[i] for i in sorted(tables)))
         return CopyingPlan(plan=with_copies, copied=spool, is_news=bool(changed), close=spool.close)
+
+    def _read(
+        self,
+        plan: Plan,
+        pieces: Sequence[Piece],
+        copies: Mapping[int, TableCopy],
+        repairs: Mapping[int, str],
+        spool: Spool,
+    ) -> dict[int, tuple[TableCopy | None, Quarantine | None]]:
+        """Reads *pieces* into *spool*; what comes of each table's copy, or why it stops, by id."""
+        if not pieces:
+            return {}
+        try:
+            read = read_as_of(self._address, self._tracker, plan, pieces, self._limits.connections, spool)
+        except BaseException:
+            spool.close()
+            raise
+        mine = {table_id: [piece for piece in pieces if piece.table_id == table_id] for table_id in read}
+        return {
+            table_id: _repaired(mine[table_id][0], table, plan, repairs[table_id])
+            if table_id in repairs
+            else self._copied(mine[table_id], table, copies[table_id], plan)
+            for table_id, table in read.items()
+        }
+
+    def _orders(self) -> CopyOrders:
+        """What people have said of copies by now; a pause is told once."""
+        orders = self._tracker.store.copy_orders()
+        if orders.paused and not self._was_paused:
+            _log.warning(_PAUSED)
+        self._was_paused = orders.paused
+        return orders
 
     def _changed_by_foreign_keys(self, plan: Plan, parents: ParentLog) -> dict[int, str]:
         """Tables whose rows the plan's log does not tell whole, by id, and why."""
@@ -241,6 +272,32 @@ def _is_repaired(table: PlannedTable, copy: TableCopy | None) -> bool:
 
 def _stop_at_end(plan: Plan, reason: str) -> Quarantine:
     return Quarantine(place=place_at_end(plan.end), reason=reason, since=plan.end)
+
+
+def _stop(
+    table: PlannedTable,
+    copy: TableCopy,
+    plan: Plan,
+    progress: CopyProgress | None,
+    orders: CopyOrders,
+    flavor: str,
+) -> Quarantine | None:
+    """Why a table that is copied stops with *plan*, before anything of it is read; None: it goes on."""
+    if copy.upto is not None and not _keeps_key(table, copy, flavor):
+        return _stop_at_end(plan, _KEY_CHANGED)
+    if table.table_id in orders.cancelled and not copy.is_done and _goes_on(table):
+        return _cancelled(table, plan, progress)
+    return None
+
+
+def _cancelled(table: PlannedTable, plan: Plan, progress: CopyProgress | None) -> Quarantine:
+    snapshot = table.versions[-1].snapshot
+    assert snapshot is not None  # noqa: S101 - a table that goes on exists
+    reason = (
+        f"its copy was cancelled with {0 if progress is None else progress.rows} rows copied\n"
+        f"  `historian backfill CONFIG --table {snapshot.name}` copies it from the beginning, and lets it go on"
+    )
+    return replace(_stop_at_end(plan, reason), repairable=True, is_cancelled=True)
 
 
 def _goes_on(table: PlannedTable) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from connectors.cli.backfill import backfill
 from connectors.cli.changelogs.commands import changelog
 from connectors.cli.check import check
 from connectors.cli.cut import cut
@@ -59,6 +60,7 @@ def _options(
 
 
 app.command()(run)
+app.command()(backfill)
 app.command()(verify)
 app.command()(check)
 app.command()(ddl)

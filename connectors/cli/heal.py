@@ -116,10 +116,15 @@ def ddl_override(
 
 @contextmanager
 def held_tracker(path: Path) -> Iterator[tuple[PipelineConfig, Tracker]]:
-    """The connector's tracker, its lease held."""
-    from connectors.tracking.sources import make_tracker
+    """The connector's tracker, its lease held. Its plans copy nothing, and keep to what is copied already."""
+    from connectors.backfill.copying import Copier
+    from connectors.config import ServerSource
+    from connectors.tracking.copier import copies_rows
+    from connectors.tracking.sources import make_tracker, server_address
 
     settings = configured(path)
-    store = open_recorded(settings)
+    store, source = open_recorded(settings), settings.source
     with closing(make_tracker(settings, store=store)) as tracker, store.lease(settings.name):
+        if isinstance(source, ServerSource) and copies_rows(source, store):
+            tracker.copier = Copier(tracker, server_address(source), source.backfill, reads=False)
         yield settings, tracker

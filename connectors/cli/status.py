@@ -82,6 +82,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
         "lag": None,
         "schema_versions": 0,
         "copies": [],
+        "copies_paused": False,
         "stopped": [],
         "nulled": [],
         "nulled_defaults": [],
@@ -95,6 +96,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
             "retry": store.retry() or None,
             "schema_versions": history.last_number,
             "copies": _copies(store, history),
+            "copies_paused": store.copy_orders().paused,
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
         }
@@ -157,10 +159,13 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
 def _copies(store: Store, history: History) -> list[dict[str, Any]]:
     """Tables whose rows are being copied from the source, or were, and how many came so far."""
     found = []
+    stopped, orders = store.quarantines(), store.copy_orders()
     for table_id, progress in sorted(store.copies().items()):
         versions = history.versions_of(table_id)
         table = str(versions[-1].name) if versions else f"table {table_id}"
         state = "done" if progress.is_done else "waiting" if progress.upto is None else "copying"
+        if state != "done" and (table_id in stopped or table_id in orders.cancelled):
+            state = "stopped" if table_id in stopped else "ends with the next plan"
         found.append(
             {
                 "table": table,
@@ -280,6 +285,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if found["retry"]:
         facts.append(("run", found["retry"]))
+    if found["copies_paused"]:
+        facts.append(("copies", "paused; `historian backfill CONFIG --resume` lets them go on"))
     if isinstance(found["targets"], dict):
         facts.append(("targets", found["targets"]["unknown"]))
     return facts

@@ -48,10 +48,12 @@ class SourceRows:
     def repaired(self) -> Plan | None:
         """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made.
 
-        Each stop is tried once in a run: what stops a table in its repair would stop it again.
+        Each stop is tried once in a run: what stops a table in its repair would stop it again. None while copies are paused.
         """
         tracker = self._tracker
         if tracker.copier is None or not isinstance(self._source, ServerSource):
+            return None
+        if tracker.store.copy_orders().paused:
             return None
         quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
         stopped = {i: ("", behind) for i, behind in self._stopped_by_sink().items()}

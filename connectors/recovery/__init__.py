@@ -1,8 +1,8 @@
-"""Stopped tables go on, and tables are read again: heal, override, replay.
+"""Stopped tables go on, and tables are read again: heal, override, replay, copy again.
 
 What a sink does for it does not belong here (:mod:`sinks.delta.reseeding`).
 
-Open to other rooms: ``healing``, ``repairing``.
+Open to other rooms: ``copying_again``, ``healing``, ``repairing``.
 """
 
 from connectors.recovery.overriding import override

@@ -30,7 +30,11 @@ def repairable(tracker: Tracker) -> dict[int, Quarantine]:
     """The stopped tables that a look at the source brings back, by id: their schema is known, and rows alone are not."""
     tables = {snapshot.table_id: name for name, snapshot in tracker.history.catalog.tables.items()}
     stops = tracker.store.quarantines()
-    return {i: stop for i, stop in stops.items() if stop.repairable and i in tables and tracker.captured(tables[i])}
+    return {
+        i: stop
+        for i, stop in stops.items()
+        if stop.repairable and not stop.is_cancelled and i in tables and tracker.captured(tables[i])
+    }
 
 
 def repair(

@@ -118,12 +118,14 @@ class Quarantine:
     Attributes:
         since: up to where its schema is known to be the history's; None: up to ``place``.
         repairable: its schema is known behind it too: rows alone changed that the log does not tell.
+        is_cancelled: someone ended its copy, so that it is not repaired unless someone asks for it.
     """
 
     place: Place
     reason: str
     since: LogPosition | None = None
     repairable: bool = False
+    is_cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ Open to other rooms: ``forgetting``.
 """
 
 from historian.store.copies import CopyProgress, left_s
+from historian.store.copy_orders import CopyOrders
 from historian.store.lease import Lease, Owner
 from historian.store.store import Store
 
-__all__ = ["CopyProgress", "Lease", "Owner", "Store", "left_s"]
+__all__ = ["CopyOrders", "CopyProgress", "Lease", "Owner", "Store", "left_s"]

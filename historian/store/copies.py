@@ -1,6 +1,6 @@
-"""How far tables are copied from the source, and the rows that the last plan copies.
+"""How far tables are copied from the source, and the rows that the last plans copy.
 
-The rows stand beside their plan until the next one is made, since the source may not be able to give them again.
+The rows stand beside their plan until it is written and the next one is made, since the source may not be able to give them again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from historian import codec
 from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan
-from historian.store.tables import copied_rows, copies
+from historian.store.tables import copied_rows, copies, progress
 
 __all__ = ["CopyProgress", "copied_chunk", "copy_progress", "left_s", "record_copies"]
 
@@ -70,8 +70,9 @@ def left_s(progress: Collection[CopyProgress]) -> int | None:
 
 
 def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -> None:
-    """Notes what *plan* copies, with its rows in place of those of the plan before. Once a plan."""
-    connection.execute(delete(copied_rows))
+    """Notes what *plan* copies, with its rows in place of those of plans that are written. Once a plan."""
+    written = connection.execute(select(progress.c.plan).where(progress.c.name == "")).scalar()
+    connection.execute(delete(copied_rows).where(copied_rows.c.plan <= (written or 0)))
     for number, body in enumerate(chunks):
         connection.execute(insert(copied_rows).values(plan=plan.number, number=number, body=body))
     for table in plan.tables:

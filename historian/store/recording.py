@@ -17,6 +17,7 @@ from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
 from historian.store.contents import loosened, pack, references, squeezed
 from historian.store.copies import record_copies
+from historian.store.copy_orders import carry_out
 from historian.store.facts import fact, set_fact
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import put_snapshots
@@ -85,6 +86,7 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
     record_copies(connection, plan, copied)
     for table in plan.tables:
+        carry_out(connection, table)
         if restoring:  # what is in a plan was not stopped then, whatever an earlier plan says
             forget_quarantine(connection, table.table_id, _last_name(table))
         if table.quarantine is not None:

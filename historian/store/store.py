@@ -21,6 +21,7 @@ from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
 from historian.store.contents import loosened, references, unpack
 from historian.store.copies import CopyProgress, copied_chunk, copy_progress
+from historian.store.copy_orders import CopyOrders, cancel_copy, copy_orders, pause_copies
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
@@ -238,7 +239,8 @@ class Store:
         """Stores *plan* under its number, once and for all, and which tables stop in it.
 
         Args:
-            copied: the rows that it copies from the source, chunk by chunk, in place of those of the plan before. May be gone through again.
+            copied: the rows that it copies from the source, chunk by chunk, in place of those of plans that the pipeline has behind it. May
+                be gone through again.
 
         Raises:
             StoreError: the number is taken by another plan, or leaves a hole.
@@ -250,11 +252,23 @@ class Store:
         return self._transactions.read(copy_progress)
 
     def copied_chunks(self, plan: int) -> Iterator[bytes]:
-        """What :meth:`append_plan` stored with plan *plan*, one after the other; nothing where the next one is there."""
+        """What :meth:`append_plan` stored with plan *plan*, one after the other; nothing where a later one came behind its end."""
         number = 0
         while (body := self._transactions.read(partial(copied_chunk, plan=plan, number=number))) is not None:
             yield body
             number += 1
+
+    def pause_copies(self, *, paused: bool) -> None:
+        """Lets the copies of all tables rest from the next plan on, or go on."""
+        self._transactions.write(partial(pause_copies, paused=paused))
+
+    def cancel_copy(self, table_id: int) -> bool:
+        """Lets the copy of a table end where it is, with the next plan. False: it is not under way."""
+        return self._transactions.write(partial(cancel_copy, table_id=table_id))
+
+    def copy_orders(self) -> CopyOrders:
+        """What :meth:`pause_copies` and :meth:`cancel_copy` said, as far as it is not carried out."""
+        return self._transactions.read(copy_orders)
 
     def type_options(self) -> dict[str, str]:
         """How values are carried in the plans that were stored, see :func:`historian.plans.type_options.planned_type_options`."""

@@ -47,7 +47,7 @@ facts = Table(
     Column("name", name_type, primary_key=True),
     Column("body", body_type, nullable=False),
 )
-"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry."""
+"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders."""
 
 entries = Table(
     "historian_entries",
@@ -149,7 +149,7 @@ copied_rows = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("body", LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb"), nullable=False),
 )
-"""The rows that the last plan copies: a chunk each, as Arrow IPC."""
+"""The rows that plans copy which are not written yet: a chunk each, as Arrow IPC."""
 
 leases = Table(
     "historian_leases",

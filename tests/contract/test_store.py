@@ -20,10 +20,10 @@ from databases.servers import Server
 from databases.stores import DDL, END, START, STOP, T, a_plan
 from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
 from historian.history.timeline import Gap, TimelineEntry
-from historian.plans.plans import Plan, Quarantine
+from historian.plans.plans import Plan, Quarantine, TableCopy
 from historian.schema.edits import AddColumn, DropTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Column
-from historian.store import Store
+from historian.store import CopyOrders, Store
 from historian.store.engine import Transactions, _with_driver
 from historian.store.facts import set_fact
 from models.timelines import BIGINT, INT, A, B, capture, create, position, statement, table
@@ -166,6 +166,33 @@ def test_a_table_that_stops_in_a_plan_has_stopped_for_the_plans_behind_it(store:
     store.append_plan(a_plan(tables=2))
 
     assert {1: STOP, 2: earlier} == store.quarantines()
+
+
+def test_copied_rows_stay_until_their_plan_is_written(store: Store) -> None:
+    for number in (1, 2):
+        store.append_plan(a_plan(number), [b"rows", bytes([number])])
+
+    assert [b"rows", b"\x01"] == list(store.copied_chunks(1))
+    store.note_progress("", 1)
+    store.append_plan(a_plan(3))
+    assert ([], [b"rows", b"\x02"]) == (list(store.copied_chunks(1)), list(store.copied_chunks(2)))
+
+
+def test_what_is_said_of_copies_holds_until_it_is_carried_out(store: Store) -> None:
+    assert CopyOrders() == store.copy_orders()
+    first = a_plan()
+    (table,) = first.tables
+    copying = replace(table, quarantine=None, copy=TableCopy(key=(1,), upto=("7",), rows=7))
+    store.append_plan(replace(first, tables=(copying, replace(copying, table_id=2))))
+
+    store.pause_copies(paused=True)
+    assert (True, True, False) == tuple(store.cancel_copy(number) for number in (1, 2, 3))
+    assert CopyOrders(paused=True, cancelled=(1, 2)) == store.copy_orders()
+    done = replace(copying, table_id=2, copy=TableCopy(key=(1,), is_done=True))
+    store.append_plan(replace(a_plan(2), tables=(replace(copying, quarantine=STOP), done)))
+    store.pause_copies(paused=False)
+    assert CopyOrders() == store.copy_orders()
+    assert not store.cancel_copy(2)
 
 
 def test_plans_begin_with_1(store: Store) -> None:
@@ -499,7 +526,7 @@ import sys
 from models.timelines import A, B, position, statement, table
 from historian.schema.edits import TruncateTable
 from historian.errors import HistoryMoved
-from historian.store import Store
+from historian.store import CopyOrders, Store
 
 store = Store.open(sys.argv[1])
 server = {"one": A, "other": B}[sys.argv[2]]

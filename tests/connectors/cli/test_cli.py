@@ -56,6 +56,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
     shown |= {f"changelog {name}" for name in ("check", "convert", "merge", "project")}
     plain = {
         "run",
+        "backfill",
         "check",
         "cut",
         "ddl",

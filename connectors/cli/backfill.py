@@ -1,0 +1,96 @@
+"""``historian backfill``: tables are copied again; copies are paused, go on, or end."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from connectors.cli.heal import held_tracker
+from connectors.cli.terminal.arguments import Config, configured
+from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.recorded_history import open_recorded, table_named
+from connectors.config import ServerSource
+from historian.errors import ConfigError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from historian.names import TableName
+
+__all__ = ["backfill"]
+
+
+@ending
+def backfill(
+    config: Config,
+    *,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", metavar="TABLE", help="A table, as database.table; may be given again."),
+    ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="End the tables' copies where they are; the tables stop.")
+    ] = False,
+    pause: Annotated[bool, typer.Option("--pause", help="Let the copies of all tables rest.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Let them go on.")] = False,
+) -> None:
+    """Copy tables again: the next run compares their targets with all rows that the source holds now, and writes what differs.
+
+    The connector must not run meanwhile, as with `verify --repair`. That one prints the differences first, mends only tables that have some, and starts Spark.
+    This one starts none, and lets a table go on whose copy was cancelled.
+
+    With --cancel, --pause or --resume nothing is copied again: they may be given while the connector runs, take effect with its next plan, and last
+    until the next word. Changes are followed all the same.
+    """
+    if sum((cancel, pause, resume)) > 1 or (table is None) != (pause or resume):
+        raise typer.BadParameter("give --table TABLE, alone or with --cancel; or --pause; or --resume")
+    wanted = [table_named(name) for name in table or ()]
+    if cancel:
+        _cancel(config, wanted)
+    elif wanted:
+        _copy(config, wanted)
+    else:
+        with closing(open_recorded(configured(config))) as store:
+            store.pause_copies(paused=pause)
+        typer.echo("copies rest from the next plan on" if pause else "copies go on with the next plan")
+
+
+def _copy(config: Path, wanted: Sequence[TableName]) -> None:
+    from connectors.recovery.copying_again import repeatable
+    from connectors.recovery.repairing import repair
+    from connectors.tracking.sources import server_address
+
+    with held_tracker(config) as (settings, tracker):
+        source = settings.source
+        if not isinstance(source, ServerSource):
+            raise ConfigError("binlog files hold no tables to copy", problems=("expected a server @ $.source",))
+        table_ids = {repeatable(tracker.store, source.tables, name): name for name in wanted}
+        for table_id, name in table_ids.items():
+            plan = repair(tracker, server_address(source), table_id, "copied again by historian backfill")
+            if plan is None:
+                raise SourceError(
+                    "a statement is on the table behind what the connector has read",
+                    where=str(name),
+                    next_step="`historian run --once`, then this again",
+                )
+            (planned,) = plan.tables
+            rows = 0 if planned.copy is None else planned.copy.rows
+            typer.echo(f"{name}: {rows} rows read at {plan.end}; the next run gives its targets what differs")
+
+
+def _cancel(config: Path, wanted: Sequence[TableName]) -> None:
+    from connectors.recovery.copying_again import table_id_of
+
+    settings = configured(config)
+    with closing(open_recorded(settings)) as store:
+        for table_id, name in {table_id_of(store, settings.source.tables, name): name for name in wanted}.items():
+            if table_id in store.quarantines() or not store.cancel_copy(table_id):
+                raise SourceError(
+                    "no copy of the table is under way",
+                    where=str(name),
+                    next_step="`historian status` lists those that are",
+                )
+            typer.echo(f"{name}: its copy ends with the next plan, and the table stops")

@@ -1,0 +1,212 @@
+"""``historian backfill``: tables are copied again, copies rest, go on and end, and what cannot be is told with a next step."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from connectors.cli import app
+from connectors.config import load_config
+from connectors.pipeline.run import Pipeline, run
+from databases.servers import Server
+from historian.store import Store
+from replicas.first_copies import copying_config
+from replicas.tracked import unlogged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = 60
+_SLOW = "{chunk_rows: 10, rows_per_second: 10}"
+
+
+@pytest.fixture
+def filled(mysql9: Server) -> Server:
+    mysql9.clear()
+    mysql9.sql("CREATE DATABASE c")
+    for table in ("t", "u"):
+        mysql9.sql(f"CREATE TABLE c.{table} (id INT PRIMARY KEY, v VARCHAR(20))")
+        with mysql9.connect() as connection, connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO c.{table} VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
+            connection.commit()
+    return mysql9
+
+
+def test_targets_get_what_differs_of_each_table_that_is_copied_again(
+    filled: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = copying_config(filled, tmp_path)
+    assert {} == run(load_config(path), once=True, spark=spark)
+    for table in ("t", "u"):
+        unlogged(filled, f"UPDATE c.{table} SET v = 'unseen' WHERE id = 5", f"DELETE FROM c.{table} WHERE id = 6")
+
+    code, said = _backfill(path, "--table", "c.t", "--table", "c.u")
+    assert (0, 2) == (code, said.count("59 rows read at")), said
+    # What the first of the two reads is not asked for again, when the table is another one.
+    filled.sql("ALTER TABLE c.t ADD COLUMN later INT DEFAULT 7")
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    assert _differing(filled, spark, tmp_path) == []
+    repairs = spark.read.format("delta").load(f"{tmp_path}/lake/historian_repairs").collect()
+    assert [("c.t", 2), ("c.u", 2)] == sorted((row.table, row.rows_changed) for row in repairs)
+
+
+def test_a_cancelled_copy_stops_its_table_alone_until_it_is_copied_again(
+    filled: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = copying_config(filled, tmp_path, backfill=_SLOW)
+    run(load_config(path), once=True, spark=spark)
+    code, said = _backfill(path, "--table", "c.t")
+    assert (True, True) == (code != 0, "the table's copy is under way" in said and "--cancel --table c.t" in said)
+
+    assert 0 == _backfill(path, "--cancel", "--table", "c.t")[0]
+    assert {"c.t": "ends with the next plan"}.items() <= _copies(path).items()
+    _quicken(path)
+    filled.sql("UPDATE c.t SET v = 'behind' WHERE id = 1")
+    filled.sql("UPDATE c.u SET v = 'behind' WHERE id = 59")
+    run(load_config(path), once=True, spark=spark)
+    assert {"c.t": "stopped", "c.u": "done"} == _copies(path)
+    assert ["c.t"] == _differing(filled, spark, tmp_path)
+    (stop,) = _stops(path)
+    assert stop.startswith("its copy was cancelled with 20 rows copied\n")
+    run(load_config(path), once=True, spark=spark)
+    assert [stop] == _stops(path), "it came back by itself"
+    code, said = _backfill(path, "--cancel", "--table", "c.t")
+    assert (True, True) == (code != 0, "no copy of the table is under way" in said)
+
+    assert 0 == _backfill(path, "--table", "c.t")[0]
+    filled.sql("INSERT INTO c.t VALUES (1000, 'later')")
+    assert {} == run(load_config(path), once=True, spark=spark)
+    assert _differing(filled, spark, tmp_path) == []
+    assert {"c.t": "done", "c.u": "done"} == _copies(path)
+
+
+def test_copies_rest_and_go_on_while_a_run_follows_changes(filled: Server, spark: SparkSession, tmp_path: Path) -> None:
+    path = copying_config(filled, tmp_path, backfill=_SLOW)
+    run(load_config(path), once=True, spark=spark)
+    assert 0 == _backfill(path, "--pause")[0]
+    _quicken(path)
+    path.write_text(path.read_text() + "run: {trigger: 200 ms}\n")
+    filled.sql("UPDATE c.t SET v = 'meanwhile' WHERE id = 1")
+
+    with closing(_Running(path, spark)) as running:
+        running.wait(lambda: _value(filled, spark, tmp_path, 1) == "meanwhile")
+        assert {"c.t": "copying", "c.u": "waiting"} == _copies(path)
+        status = CliRunner().invoke(app, ["status", str(path), "--no-targets"]).output
+        assert "paused; `historian backfill CONFIG --resume`" in status
+        assert 0 == _backfill(path, "--resume")[0]
+        running.wait(lambda: set(_copies(path).values()) == {"done"})
+
+    assert _differing(filled, spark, tmp_path) == []
+
+
+def test_a_table_that_is_healed_meanwhile_leaves_copies_of_others_whole(
+    filled: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = copying_config(filled, tmp_path, backfill=_SLOW)
+    filled.sql("CREATE TABLE c.w (id INT PRIMARY KEY)")
+    run(load_config(path), once=True, spark=spark)
+    unlogged(filled, "ALTER TABLE c.w ADD COLUMN x INT FIRST")
+    filled.sql("INSERT INTO c.w VALUES (1, 2)")
+    run(load_config(path), once=True, spark=spark)
+    filled.sql("UPDATE c.t SET v = 'beyond' WHERE id = 55")
+    filled.sql("DELETE FROM c.u WHERE id = 56")
+
+    healed = CliRunner().invoke(app, ["heal", str(path), "--table", "c.w", "--repair"])
+    assert 0 == healed.exit_code, healed.output
+    _quicken(path)
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    assert _differing(filled, spark, tmp_path) == []
+    changes = spark.read.format("delta").load(f"{tmp_path}/lake/c_t_changes").where("id = 55").orderBy("offset")
+    assert [(0, "beyond")] == [(row.op, row.v) for row in changes.collect()]
+
+
+def test_tables_that_cannot_be_copied_again_are_told_with_a_next_step(
+    filled: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = copying_config(filled, tmp_path)
+    code, said = _backfill(path, "--table", "c.t")
+    assert (True, True) == (code != 0, "there is no history yet" in said)
+    run(load_config(path), once=True, spark=spark)
+    unlogged(filled, "ALTER TABLE c.u ADD COLUMN x INT FIRST")
+    filled.sql("INSERT INTO c.u VALUES (1, 2000, 'x')")
+    run(load_config(path), once=True, spark=spark)
+
+    for table, reason in {
+        "d.t": "expected a pattern that matches d.t @ $.source.tables",
+        "c.none": "check the name; a table that is new at the source comes with `historian run --once`",
+        "c.u": "`historian heal CONFIG --table c.u --repair` captures it again and copies it",
+    }.items():
+        code, said = _backfill(path, "--table", table)
+        assert (True, True) == (code != 0, reason in " ".join(said.split())), said
+    for wrong in ((), ("--pause", "--resume"), ("--pause", "--table", "c.t"), ("--cancel",)):
+        assert 2 == _backfill(path, *wrong)[0]
+
+
+class _Running:
+    """A run in a thread, which ends with :meth:`close`."""
+
+    def __init__(self, path: Path, spark: SparkSession) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(path, spark))
+        self._thread.start()
+
+    def _run(self, path: Path, spark: SparkSession) -> None:
+        with Pipeline.opened(load_config(path), spark, lambda *_: None) as pipeline:
+            pipeline.run(once=False, until=None, stopping=self._stopping)
+
+    def wait(self, is_so: Callable[[], bool]) -> None:
+        end_s = time.monotonic() + 60
+        while not is_so():
+            assert self._thread.is_alive()
+            assert time.monotonic() < end_s
+            time.sleep(0.3)
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def _backfill(path: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["backfill", str(path), *arguments])
+    return done.exit_code, done.output
+
+
+def _quicken(path: Path) -> None:
+    path.write_text(path.read_text().replace(", rows_per_second: 10", ""))
+
+
+def _copies(path: Path) -> dict[str, str]:
+    found = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"]).stdout)
+    return {copy["table"]: copy["state"] for copy in found["copies"]}
+
+
+def _stops(path: Path) -> list[str]:
+    with closing(Store.open(load_config(path).history.store)) as store:
+        return [stop.reason for _, _, stop in store.stopped()]
+
+
+def _value(server: Server, spark: SparkSession, directory: Path, key: int) -> str:
+    row = spark.read.format("delta").load(f"{directory}/lake/c_t").where(f"id = {key}").first()
+    return "" if row is None else str(row.v)
+
+
+def _differing(server: Server, spark: SparkSession, directory: Path) -> list[str]:
+    """The tables whose mirror is not what the server holds."""
+    found = []
+    for table in ("t", "u"):
+        columns = [name for name, *_ in server.sql(f"SHOW COLUMNS FROM c.{table}")]
+        rows = spark.read.format("delta").load(f"{directory}/lake/c_{table}").collect()
+        ours = sorted(tuple(row[name] for name in columns) for row in rows)
+        if sorted(server.sql(f"SELECT {', '.join(columns)} FROM c.{table}")) != ours:
+            found.append(f"c.{table}")
+    return found
