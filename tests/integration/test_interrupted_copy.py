@@ -162,7 +162,7 @@ def test_status_tells_how_far_a_copy_is(mysql8: Server, spark: SparkSession, tmp
 
     with pytest.raises(SinkError):
         run(load_config(path), once=True, spark=spark, report=report)
-    (copy,) = json.loads(CliRunner().invoke(app, ["status", str(path), "--json"]).stdout)["copies"]
+    (copy,) = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"]).stdout)["copies"]
 
     assert ("c.t", "copying", 30, _ROWS) == (copy["table"], copy["state"], copy["rows"], copy["estimate"])
     assert copy["rows_per_s"] > 0
