@@ -48,7 +48,7 @@ $(classes): uv.lock tests/support/lakes/java_classes.py | jvm
 ##@ See it work
 
 .PHONY: demo
-demo: jvm  ## Replay a recorded MySQL binlog into Delta tables under ./lake and compare them with the source
+demo: jvm  ## Replay a recorded MySQL binlog into Delta tables under ./lake, copy a table of a live MariaDB, compare both with the source
 	@$(python) examples/shop/demo.py
 
 .PHONY: record

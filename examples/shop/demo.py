@@ -1,6 +1,6 @@
-"""Replays the recorded shop into Delta tables and shows what came of it; `make demo` runs it.
+"""Replays the recorded shop into Delta tables and shows what came of it, then copies a table of a live server; `make demo` runs it.
 
-Ends with exit code 1 where a replicated value is not the one that the recorded server held.
+Ends with exit code 1 where a replicated value is not the one that a server held.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
+sys.path[:0] = [str(HERE.parent.parent), str(HERE), str(HERE.parent.parent / "tests" / "support")]
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from comparison import FinalTable, Verdict, compare, final_tables
+from first_copy import show_first_copy
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -99,6 +100,7 @@ def main() -> int:
         show_edges(console, lake, history)
         show_rows(console, lake, history)
         equal = show_verdicts(console, lake, history)
+        equal = show_first_copy(console, spark) and equal
     finally:
         spark.stop()
     console.print(f"\n{time.perf_counter() - begin:.0f} s; the tables are in {path}")

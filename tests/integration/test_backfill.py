@@ -64,42 +64,44 @@ def test_a_cancelled_copy_stops_its_table_alone_until_it_is_copied_again(
 ) -> None:
     path = copying_config(filled, tmp_path, backfill=_SLOW)
     run(load_config(path), once=True, spark=spark)
-    code, said = _backfill(path, "--table", "c.t")
-    assert (True, True) == (code != 0, "the table's copy is under way" in said and "--cancel --table c.t" in said)
+    begun, other = _by_progress(path)
+    code, said = _backfill(path, "--table", begun)
+    assert (True, True) == (code != 0, "the table's copy is under way" in said and f"--cancel --table {begun}" in said)
 
-    assert 0 == _backfill(path, "--cancel", "--table", "c.t")[0]
-    assert {"c.t": "ends with the next plan"}.items() <= _copies(path).items()
+    assert 0 == _backfill(path, "--cancel", "--table", begun)[0]
+    assert {begun: "ends with the next plan"}.items() <= _copies(path).items()
     _quicken(path)
-    filled.sql("UPDATE c.t SET v = 'behind' WHERE id = 1")
-    filled.sql("UPDATE c.u SET v = 'behind' WHERE id = 59")
+    filled.sql(f"UPDATE {begun} SET v = 'behind' WHERE id = 1")
+    filled.sql(f"UPDATE {other} SET v = 'behind' WHERE id = 59")
     run(load_config(path), once=True, spark=spark)
-    assert {"c.t": "stopped", "c.u": "done"} == _copies(path)
-    assert ["c.t"] == _differing(filled, spark, tmp_path)
+    assert {begun: "stopped", other: "done"} == _copies(path)
+    assert [begun] == _differing(filled, spark, tmp_path)
     (stop,) = _stops(path)
     assert stop.startswith("its copy was cancelled with 20 rows copied\n")
     run(load_config(path), once=True, spark=spark)
     assert [stop] == _stops(path), "it came back by itself"
-    code, said = _backfill(path, "--cancel", "--table", "c.t")
+    code, said = _backfill(path, "--cancel", "--table", begun)
     assert (True, True) == (code != 0, "no copy of the table is under way" in said)
 
-    assert 0 == _backfill(path, "--table", "c.t")[0]
-    filled.sql("INSERT INTO c.t VALUES (1000, 'later')")
+    assert 0 == _backfill(path, "--table", begun)[0]
+    filled.sql(f"INSERT INTO {begun} VALUES (1000, 'later')")
     assert {} == run(load_config(path), once=True, spark=spark)
     assert _differing(filled, spark, tmp_path) == []
-    assert {"c.t": "done", "c.u": "done"} == _copies(path)
+    assert {begun: "done", other: "done"} == _copies(path)
 
 
 def test_copies_rest_and_go_on_while_a_run_follows_changes(filled: Server, spark: SparkSession, tmp_path: Path) -> None:
     path = copying_config(filled, tmp_path, backfill=_SLOW)
     run(load_config(path), once=True, spark=spark)
+    begun, other = _by_progress(path)
     assert 0 == _backfill(path, "--pause")[0]
     _quicken(path)
     path.write_text(path.read_text() + "run: {trigger: 200 ms}\n")
-    filled.sql("UPDATE c.t SET v = 'meanwhile' WHERE id = 1")
+    filled.sql(f"UPDATE {begun} SET v = 'meanwhile' WHERE id = 1")
 
     with closing(_Running(path, spark)) as running:
-        running.wait(lambda: _value(filled, spark, tmp_path, 1) == "meanwhile")
-        assert {"c.t": "copying", "c.u": "waiting"} == _copies(path)
+        running.wait(lambda: _value(spark, tmp_path, begun) == "meanwhile")
+        assert {begun: "copying", other: "waiting"} == _copies(path)
         status = CliRunner().invoke(app, ["status", str(path), "--no-targets"]).output
         assert "paused; `historian backfill CONFIG --resume`" in status
         assert 0 == _backfill(path, "--resume")[0]
@@ -195,8 +197,14 @@ def _stops(path: Path) -> list[str]:
         return [stop.reason for _, _, stop in store.stopped()]
 
 
-def _value(server: Server, spark: SparkSession, directory: Path, key: int) -> str:
-    row = spark.read.format("delta").load(f"{directory}/lake/c_t").where(f"id = {key}").first()
+def _by_progress(path: Path) -> list[str]:
+    """The table of which some rows are copied, and the one of which none are."""
+    return sorted(copies := _copies(path), key=lambda table: ["copying", "waiting"].index(copies[table]))
+
+
+def _value(spark: SparkSession, directory: Path, table: str) -> str:
+    """What the mirror holds in the first row."""
+    row = spark.read.format("delta").load(f"{directory}/lake/{table.replace('.', '_')}").where("id = 1").first()
     return "" if row is None else str(row.v)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.types import StructType
 
+from connectors.check import run_checks
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.spark.data_source import HistorianSource
@@ -39,7 +40,13 @@ def test_one_that_began_with_the_log_goes_on_without_a_copy(
 ) -> None:
     server = fresh_server("mysql8", "gtid_mode=OFF")  # of which no row could be copied
     _filled(server)
-    path = _named(copying_config(server, tmp_path), "  start: earliest\n")
+    path = _named(copying_config(server, tmp_path), "")
+    (refused,) = (result for result in run_checks(load_config(path)) if result.status == "failed")
+    assert ("first copy", "switch GTIDs on, or say source.start: earliest or changes_only") == (
+        refused.name,
+        refused.mend,
+    )
+    _named(path, "  start: earliest\n")
     assert {} == run(load_config(path), once=True, spark=spark)
     for statement in ("INSERT INTO c.t VALUES (3, 30)", "UPDATE c.t SET v = 11 WHERE id = 1"):
         server.sql(statement)
