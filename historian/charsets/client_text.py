@@ -29,6 +29,10 @@ _NOT_ASCII = "swe7"
 """The one set of a client in which bytes below 128 are other characters; quotes and backslashes are where they are in ASCII."""
 
 _Range = tuple[int, int]
+_CUTS = ((0xC2, 0xDF, 2), (0xE0, 0xEF, 3), (0xF0, 0xFF, 4))
+"""MySQL cuts text off at a byte from the first to the second, behind which fewer stand than a character of it takes."""
+_CUTS_BEFORE_8 = (*_CUTS[:2], (0xF0, 0xF7, 4))
+"""The same of MySQL 5.7."""
 _HIGH, _GBK_TRAIL = (0xA1, 0xFE), ((0x40, 0x7E), (0x80, 0xFE))
 _SJIS_LEAD, _SJIS_TRAIL = ((0x81, 0x9F), (0xE0, 0xFC)), ((0x40, 0x7E), (0x80, 0xFC))
 _PAIRS: dict[str, tuple[tuple[_Range, ...], tuple[_Range, ...]]] = {
@@ -84,15 +88,20 @@ def raw_bytes(text: str, charset: str) -> bytes:
     return b"".join((*parts, encoded(text[at:], charset)))
 
 
-def converted(raw: bytes, charset: str, flavor: str) -> str:
-    """The text that a server of that *flavor* makes of a literal's bytes: a question mark, or U+FFFD, for what is no character."""
+def converted(raw: bytes, charset: str, flavor: str, version: int = 0) -> str:
+    """The text that a server of that *flavor* makes of a literal's bytes: a question mark, or U+FFFD, for what is no character.
+
+    Args:
+        version: of the server; 0: a present one.
+    """
     try:
         return decoded(raw, charset)
     except UnicodeError:
         pass
     if charset in _UTF8:
         most = 3 if charset in _THREE_BYTES else 4
-        return _converted_utf8(raw, most, cuts=flavor == "mysql")
+        cuts = () if flavor != "mysql" else _CUTS_BEFORE_8 if 0 < version < 80000 else _CUTS
+        return _converted_utf8(raw, most, cuts)
     if charset in MULTI_BYTE:
         return _converted_units(raw, charset, is_mysql=flavor == "mysql")
     if charset in SINGLE_BYTE:
@@ -101,9 +110,9 @@ def converted(raw: bytes, charset: str, flavor: str) -> str:
     return raw.decode("ascii", "replace").replace("\ufffd", _REPLACED)
 
 
-def stored_label(raw: bytes, charset: str, flavor: str) -> str:
+def stored_label(raw: bytes, charset: str, flavor: str, version: int = 0) -> str:
     """The text of an ENUM or SET label that a column in that set holds as *raw*; of ``binary`` as UTF-8 with backslashes for other bytes."""
-    return raw.decode("utf-8", "backslashreplace") if charset == "binary" else converted(raw, charset, flavor)
+    return raw.decode("utf-8", "backslashreplace") if charset == "binary" else converted(raw, charset, flavor, version)
 
 
 def read_as_one(labels: Sequence[str]) -> str:
@@ -113,16 +122,16 @@ def read_as_one(labels: Sequence[str]) -> str:
     return next((label for label in labels if _NO_UTF8.search(label) and labels.count(label) > 1), "")
 
 
-def declared_label(label: str | bytes, client: str, charset: str, flavor: str) -> str:
+def declared_label(label: str | bytes, client: str, charset: str, flavor: str, version: int = 0) -> str:
     """What a column in the set *charset* makes of a label, as :func:`lexed` gave it or of the bytes of a binary literal."""
     if isinstance(label, bytes):
-        text = stored_label(label, charset, flavor)
+        text = stored_label(label, charset, flavor, version)
     elif not client and not label.isascii() and _SURROGATES.search(label):
         return label
     elif "binary" in (client, charset):
-        text = stored_label(raw_bytes(label, client), charset, flavor)
+        text = stored_label(raw_bytes(label, client), charset, flavor, version)
     else:
-        text = label if unchanged(label, client) else converted(raw_bytes(label, client), client, flavor)
+        text = label if unchanged(label, client) else converted(raw_bytes(label, client), client, flavor, version)
         text = text if client == charset else fitted(text, charset)
     # Trailing blanks are cut off, those of bytes are not.
     return text if charset == "binary" else text.rstrip(" ")
@@ -198,14 +207,14 @@ def _character(unit: bytes, charset: str) -> str | None:
         return None
 
 
-def _converted_utf8(raw: bytes, most: int, *, cuts: bool) -> str:
-    """Characters of at most *most* bytes. MySQL cuts text off where its last character is not complete."""
+def _converted_utf8(raw: bytes, most: int, cuts: Sequence[tuple[int, int, int]]) -> str:
+    """Characters of at most *most* bytes; *cuts*: as :data:`_CUTS`."""
     found = ""
     while raw:
+        if any(first <= raw[0] <= last and len(raw) < needed <= most for first, last, needed in cuts):
+            return found
         width = 1 if raw[0] < 0xC2 else 2 if raw[0] < 0xE0 else 3 if raw[0] < 0xF0 else 4 if raw[0] < 0xF5 else 1
         width = width if width <= most else 1
-        if len(raw) < width and cuts:
-            return found
         char = _character(raw[:width], "utf8mb4")
         found += _REPLACED if char is None else char
         raw = raw[1 if char is None else width :]

@@ -153,7 +153,7 @@ class Cursor:
         charset = self.context.client_charset
         if not self.converts or unchanged(value, charset):
             return value
-        return converted(raw_bytes(value, charset), charset, self.context.flavor)
+        return converted(raw_bytes(value, charset), charset, self.context.flavor, self.context.version)
 
     def string(self) -> str:
         """Takes a string literal, and those adjacent to it."""

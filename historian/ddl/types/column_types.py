@@ -151,7 +151,9 @@ def _character_type(spec: TypeSpec, charset: str, collation: str, context: State
         if name == "text" and _is_sized(length, context):
             name = sized_text(length or 0, "text", maximum_bytes(charset))
         length = None
-    labels = tuple(declared_label(label, context.client_charset, charset, context.flavor) for label in spec.labels)
+    labels = tuple(
+        declared_label(label, context.client_charset, charset, context.flavor, context.version) for label in spec.labels
+    )
     return _in_charset(ColumnType(name=name, length=length, labels=labels), charset, collation)
 
 

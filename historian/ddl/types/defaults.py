@@ -183,10 +183,14 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
         return default
     raw = raw_bytes(default.text, client)
     if connection != client:
-        raw = encoded(fitted(converted(raw, client, context.flavor), connection), connection)
+        raw = encoded(fitted(converted(raw, client, context.flavor, context.version), connection), connection)
     if kind.name in BYTE_TYPES or kind.name == "bit":
         return replace(default, kind="bytes", text=f"0x{raw.hex()}")
-    text = stored_label(raw, "binary", "") if kind.charset == "binary" else converted(raw, connection, context.flavor)
+    text = (
+        stored_label(raw, "binary", "")
+        if kind.charset == "binary"
+        else converted(raw, connection, context.flavor, context.version)
+    )
     return replace(default, text=text)
 
 

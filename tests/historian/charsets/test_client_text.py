@@ -38,6 +38,10 @@ def test_the_second_byte_of_a_pair_is_no_quote_and_no_backslash(charset: str) ->
         (b"a\x81b", "cp1250", "a?b", "a?b"),
         (b"a\xe2\x82b", "utf8mb4", "a??b", "a??b"),
         (b"a\xe2\x82", "utf8mb4", "a", "a??"),
+        (b"a\xffb", "utf8mb4", "a", "a?b"),
+        (b"a\xffbcd", "utf8mb4", "a?bcd", "a?bcd"),
+        (b"a\xf5b", "utf8mb4", "a", "a?b"),
+        (b"a\xffb", "utf8mb3", "a?b", "a?b"),
         (b"\x9d", "sjis", "", "?"),
         (b"\xfdA", "sjis", "?A", "?A"),
         (b"a\x90b", "big5", "a?", "a?b"),
@@ -52,6 +56,11 @@ def test_what_is_no_character_is_replaced_as_each_server_does_it(
     raw: bytes, charset: str, mysql: str, mariadb: str
 ) -> None:
     assert (mysql, mariadb) == (converted(raw, charset, "mysql"), converted(raw, charset, "mariadb"))
+
+
+def test_mysql_5_7_cuts_text_off_before_bytes_that_may_begin_a_character_alone() -> None:
+    assert "a?b" == converted(b"a\xffb", "utf8mb4", "mysql", 50722)
+    assert "a" == converted(b"a\xf5b", "utf8mb4", "mysql", 50722)
 
 
 def test_a_printed_statement_has_no_surrogates() -> None:
