@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["Capture", "capture_catalog"]
+__all__ = ["UNTOLD_LABEL", "Capture", "capture_catalog"]
 
 _HIDDEN = ", ".join(f"'{name}'" for name in sorted(SYSTEM_DATABASES))
 _ACTIONS = "'CASCADE', 'SET NULL', 'SET DEFAULT'"
@@ -84,6 +84,8 @@ _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
 _CANNOT_MERGE = (1146, 1168, 1194, 1195, 1472)
 """Errors of a MERGE table one of whose tables is gone, of another kind, damaged, or is itself; and of one that is gone by now."""
 _TRIES = 10
+UNTOLD_LABEL = "the server does not tell a label"
+"""How the reason of :attr:`Catalog.unknown` begins, where ``information_schema`` prints no whole list of labels."""
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
 
 _Rows = tuple[tuple[Any, ...], ...]
@@ -232,7 +234,7 @@ class _Builder:
                 kind = parse_column_type(_text(type_text) or "", charset, collation, self.flavor)
             except UnknownColumnType as error:
                 is_label = str(_text(type_text)).startswith(("enum(", "set("))
-                where = f"the server does not tell a label of column {name}" if is_label else f"column {name}"
+                where = f"{UNTOLD_LABEL} of column {name}" if is_label else f"column {name}"
                 self.unknown[TableName(database, table)] = f"{where}: {error}"
                 continue
             text, is_expression = self._default(_text(default), kind, extra)

@@ -137,5 +137,29 @@ def test_texts_and_names_of_latin1_clients_have_every_byte(server: Server, datab
     assert found == expected
 
 
+def test_defaults_that_a_client_of_bytes_says_are_in_the_columns_charset(
+    server: Server, database: str, tracked: Tracked
+) -> None:
+    """In rows from before each column was added."""
+    charsets = ("latin1", "cp1251", "utf8mb4", "latin2")
+    raw = "éñ".encode()
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {database}.t VALUES (1)")
+        cursor.execute("SET NAMES binary")
+        for name in charsets:
+            cursor._query(
+                b"ALTER TABLE %s.t ADD %s VARCHAR(9) CHARACTER SET %s DEFAULT '%s'"
+                % (database.encode(), name.encode(), name.encode(), raw)
+            )
+    ((_, *values),) = server.sql(f"SELECT * FROM {database}.t")
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        assert tracked.stopped(tracker) == {}
+        columns = tracker.history.catalog.tables[TableName(database, "t")].columns[1:]
+    assert values == [column.initial for column in columns]
+
+
 def _text(value: object) -> object:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value

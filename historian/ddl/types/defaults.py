@@ -182,14 +182,16 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     if not client and kind.name not in BYTE_TYPES:
         return default
     raw = raw_bytes(default.text, client)
-    if connection != client:
+    if client not in (connection, "binary"):
         raw = encoded(fitted(converted(raw, client, context.flavor, context.version), connection), connection)
     if kind.name in BYTE_TYPES or kind.name == "bit":
         return replace(default, kind="bytes", text=f"0x{raw.hex()}")
+    # Bytes of no charset are those of the column's.
+    bytes_of = (kind.charset or connection) if connection == "binary" else connection
     text = (
         stored_label(raw, "binary", "")
         if kind.charset == "binary"
-        else converted(raw, connection, context.flavor, context.version)
+        else converted(raw, bytes_of, context.flavor, context.version)
     )
     return replace(default, text=text)
 

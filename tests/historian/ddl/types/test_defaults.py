@@ -208,6 +208,12 @@ def test_the_default_of_a_column_of_bytes_is_what_the_client_sent(client: str, i
     assert (column.initial, column.default, column.initial_known) == (initial, initial, True)
 
 
+@pytest.mark.parametrize("charset,initial", [("latin1", "Ã©"), ("cp1251", "Г©"), ("utf8mb4", "é")])
+def test_the_default_that_a_client_of_bytes_says_is_in_the_columns_charset(charset: str, initial: str) -> None:
+    column = added(f"VARCHAR(9) CHARACTER SET {charset} DEFAULT 'é'", replace(NOW, client_charset="binary"))
+    assert (column.initial, column.initial_known) == (initial, True)
+
+
 def test_a_literal_in_parentheses_is_an_expression_to_mysql_with_a_known_value() -> None:
     column = added("TEXT DEFAULT ('abc')")
     assert (column.default, column.default_is_expression, column.initial, column.initial_known) == (
