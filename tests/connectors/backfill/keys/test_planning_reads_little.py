@@ -115,7 +115,8 @@ def test_bounds_and_chunks_are_found_without_a_scan(
                 or None in far
             ):
                 wrong.append((table, steps, steps_far, chunk_reads, far))
-            if not ROWS * 0.9 <= held <= ROWS * 2 or not TABLE_ROWS / 2 <= estimate <= TABLE_ROWS * 2:
+            # A server looks at a few pages by chance for its estimate of a whole table.
+            if not ROWS * 0.9 <= held <= ROWS * 2 or not TABLE_ROWS / 5 <= estimate <= TABLE_ROWS * 5:
                 wrong.append((table, held, estimate))
 
     assert [] == wrong
