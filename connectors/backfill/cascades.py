@@ -55,10 +55,9 @@ def _fires(key: CascadingKey, changes: Mapping[int, _Changes], log: ParentLog, f
     referenced = {name.lower() for name in key.key.referenced}
     for parent in key.parents & changes.keys():
         of_parent = changes[parent]
-        is_key_changed = not referenced or not referenced.isdisjoint(of_parent.columns) or of_parent.has_deletes
-        if of_parent.is_unread or (key.key.on_delete and of_parent.has_deletes):
-            return True
-        if key.key.on_update and is_key_changed and (of_parent.columns or of_parent.has_deletes):
+        # Without names the key references the parent's primary one; any of its columns may be of that.
+        changed = of_parent.columns & referenced if referenced else of_parent.columns
+        if of_parent.is_unread or of_parent.has_deletes or (key.key.on_update and changed):
             return True
     return False
 

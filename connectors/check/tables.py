@@ -13,6 +13,8 @@ from connectors.check.shards import shard_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
 from connectors.tracking.capture import capture_catalog
+from connectors.tracking.cascades import logs_cascades
+from historian.ddl.parsing.context import version_number
 from historian.names import TableName
 from historian.schema.merge_tables import is_merge
 from historian.schema.snapshots import Snapshot
@@ -20,7 +22,6 @@ from historian.values.arrow_types import is_readable
 
 __all__ = ["table_checks"]
 
-_LOGS_CASCADES = (9, 6, 0)
 _ACTIONS = ("CASCADE", "SET NULL", "SET DEFAULT")
 _FOREIGN_KEYS = """
     SELECT constraint_schema AS child_database, table_name AS child, constraint_name AS name,
@@ -85,7 +86,7 @@ def _untold(server: ServerView, unknown: Mapping[TableName, str]) -> Iterator[Ch
 def _cascades(server: ServerView, *, copies: bool) -> Iterator[CheckResult]:
     """Rows that a foreign key changes in a child are changed by the storage engine, which older servers do not log."""
     native = server.variable("innodb_native_foreign_keys") == "ON"
-    if server.is_mysql(*_LOGS_CASCADES) and not native:
+    if _may_log_cascades(server) and not native:
         yield ok("cascades", "are logged as row events by this server")
         return
     accepted = server.source.accept_cascades
@@ -108,8 +109,12 @@ def _cascades(server: ServerView, *, copies: bool) -> Iterator[CheckResult]:
     yield found
 
 
+def _may_log_cascades(server: ServerView) -> bool:
+    return logs_cascades(server.flavor, version_number(server.version_text))
+
+
 def _expected(server: ServerView) -> str:
-    if server.is_mysql(*_LOGS_CASCADES):
+    if _may_log_cascades(server):
         return "innodb_native_foreign_keys=OFF: with ON the rows that it changes are not in the log"
     return "no action of that kind: the rows that it changes are not in the log"
 

@@ -59,6 +59,8 @@ def parent_log(
         ranges: gives its ranges.
     """
     keys = _cascading_keys(history, base, last)
+    if not keys:
+        return NO_CASCADES
     parents = frozenset().union(*(key.parents for key in keys))
     touched = parents if with_rows is None else parents.intersection(with_rows)
     if not touched and not unread:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from historian.ddl.resolving.analyzed_tables import analyzed_name
 from historian.ddl.resolving.table_edits import edits_between
@@ -29,6 +29,7 @@ from historian.schema.type_compatibility import retyped
 
 __all__ = ["NO_TOOLS", "TOOLS", "OnlineChanges", "Swap", "Tool"]
 
+_Key = TypeVar("_Key", UniqueKey, ForeignKey)
 _NAME_CHARACTERS = 64
 _PRINTED_OTHERWISE = frozenset(
     ("timestamp", "float", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
@@ -363,7 +364,7 @@ def _renumbered(shadow: Snapshot, same: dict[int, int], created: Snapshot | None
         primary_key=_ids(shadow.primary_key, same),
         unique_keys=_keys(shadow.unique_keys, same),
         other_keys=_keys(shadow.other_keys, same),
-        foreign_keys=_foreign_keys(shadow.foreign_keys, same),
+        foreign_keys=_keys(shadow.foreign_keys, same),
     )
 
 
@@ -392,7 +393,7 @@ def _copy(snapshot: Snapshot, name: TableName, catalog: Catalog) -> Snapshot:
         primary_key=_ids(snapshot.primary_key, same),
         unique_keys=_keys(snapshot.unique_keys, same),
         other_keys=_keys(snapshot.other_keys, same),
-        foreign_keys=_foreign_keys(snapshot.foreign_keys, same),
+        foreign_keys=_keys(snapshot.foreign_keys, same),
     )
 
 
@@ -400,9 +401,5 @@ def _ids(columns: Iterable[int], same: dict[int, int]) -> tuple[int, ...]:
     return tuple(same.get(column, column) for column in columns)
 
 
-def _keys(keys: tuple[UniqueKey, ...], same: dict[int, int]) -> tuple[UniqueKey, ...]:
-    return tuple(replace(key, columns=_ids(key.columns, same)) for key in keys)
-
-
-def _foreign_keys(keys: tuple[ForeignKey, ...], same: dict[int, int]) -> tuple[ForeignKey, ...]:
+def _keys(keys: tuple[_Key, ...], same: dict[int, int]) -> tuple[_Key, ...]:
     return tuple(replace(key, columns=_ids(key.columns, same)) for key in keys)

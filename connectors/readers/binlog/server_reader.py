@@ -26,6 +26,7 @@ from connectors.readers.binlog.transport.failover import translate
 from connectors.readers.binlog.transport.membership import members
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.unpacking import unpacked
+from historian.ddl.parsing.context import version_number
 from historian.errors import LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, PreparedXa, missing_from, parse_gtids
@@ -201,7 +202,7 @@ class BinlogServerReader(BinlogReader):
     def _status(self) -> tuple[str, int]:
         """File and offset behind everything committed so far."""
         question = "SHOW MASTER STATUS"
-        if self.flavor == "mysql" and _version_number(self._known().version) >= (8, 2):
+        if self.flavor == "mysql" and version_number(self._known().version) >= 80200:
             question = "SHOW BINARY LOG STATUS"
         file, offset = self._ask(question)[0][:2]
         return str(file), int(offset)
@@ -453,8 +454,3 @@ def _diverged(position: LogPosition, gtid: Gtid, found: str) -> LogPurged:
         found=found,
         next_step="go back to the server that the position is of, or start anew: what it logged last is lost",
     )
-
-
-def _version_number(text: str) -> tuple[int, int]:
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)

@@ -8,7 +8,7 @@ from typing import Any
 from historian.charsets.client_text import raw_bytes
 from historian.ddl.parsing.charsets import decoded, literal_bytes, normal_charset
 from historian.ddl.parsing.cursor import Cursor
-from historian.ddl.parsing.definitions import ColumnSpec, DefaultSpec, TypeSpec
+from historian.ddl.parsing.definitions import NOW, ColumnSpec, DefaultSpec, TypeSpec
 from historian.ddl.parsing.lexer import BYTES, NAME, NUMBER, STRING
 from historian.ddl.parsing.references import parse_reference
 from historian.ddl.parsing.types import parse_type
@@ -16,7 +16,6 @@ from historian.schema.system_versioning import ROW_END, ROW_START
 
 __all__ = ["parse_column", "parse_default"]
 
-_NOW = frozenset(("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"))
 _SIGNS = frozenset("+-")
 _ONE_WORD_OPTIONS = frozenset(("COLUMN_FORMAT", "STORAGE"))
 _STRING_OPTIONS = frozenset(("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"))
@@ -232,7 +231,7 @@ def parse_default(cursor: Cursor) -> DefaultSpec:
 
 
 def _now(cursor: Cursor) -> DefaultSpec | None:
-    if not cursor.accept_any(_NOW):
+    if not cursor.accept_any(NOW):
         return None
     fraction = 0
     if cursor.accept("("):

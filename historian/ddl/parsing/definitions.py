@@ -8,6 +8,7 @@ from typing import Literal
 from historian.names import TableName
 
 __all__ = [
+    "NOW",
     "CharsetClause",
     "ColumnSpec",
     "DefaultSpec",
@@ -16,6 +17,9 @@ __all__ = [
     "ReferenceSpec",
     "TypeSpec",
 ]
+
+NOW = frozenset(("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"))
+"""Words for the moment of a statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

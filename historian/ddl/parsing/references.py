@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from historian.ddl.parsing.cursor import Cursor
-from historian.ddl.parsing.definitions import ReferenceSpec
+from historian.ddl.parsing.definitions import NOW, ReferenceSpec
 
 __all__ = ["parse_reference"]
 
-_NOW = frozenset(("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"))
 _ACTIONS = (
     (("SET", "NULL"), "set null"),
     (("SET", "DEFAULT"), "set default"),
@@ -30,7 +29,7 @@ def parse_reference(cursor: Cursor) -> ReferenceSpec:
     while True:
         if cursor.accept("MATCH"):
             cursor.name()
-        elif cursor.key == "ON" and cursor.following() in actions and cursor.following(2) not in _NOW:
+        elif cursor.key == "ON" and cursor.following() in actions and cursor.following(2) not in NOW:
             event = cursor.following()
             cursor.at += 2
             actions[event] = _action(cursor)
