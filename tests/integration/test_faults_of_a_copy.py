@@ -63,7 +63,7 @@ class Faults:
         self.happened = 0
 
     def amid_rows(self, fault: Fault, *, table: str = "t", chunk: int = 2) -> None:
-        """Behind the first rows of the SELECT number *chunk* of a table; gets the connection that reads them."""
+        """Behind the first rows of the SELECT of a table that begins as number *chunk*; gets the connection that reads them."""
         selects = 0
 
         def rows(connection: Any, version: Any, **named: Any) -> Iterator[Any]:
@@ -122,7 +122,7 @@ def _kill(server: Server, connection: Any) -> None:
 def test_a_connection_that_ends_amid_rows_is_made_again_with_the_next_run(
     fault: Fault, source: Server, lake: Replica, faults: Faults, spark: SparkSession
 ) -> None:
-    widen(source, 200, 600)
+    widen(source)
     faults.amid_rows(fault)
     with pytest.raises(ConnectionLost):
         lake.run(spark)
@@ -140,7 +140,7 @@ def test_a_select_that_the_server_breaks_off_is_made_again_with_a_later_plan(
         change(server, 1)
         server.sql(f"KILL QUERY {connection.thread_id()}")
 
-    widen(source, 200, 600)
+    widen(source)
     faults.amid_rows(kill_query)
     with caplog.at_level("INFO"):
         assert {} == lake.run(spark)
@@ -198,7 +198,7 @@ def test_a_copy_goes_on_at_the_server_that_took_over(
 def test_a_table_that_is_dropped_amid_its_rows_is_gone_and_others_are_copied(
     source: Server, lake: Replica, faults: Faults, spark: SparkSession
 ) -> None:
-    widen(source, 200, 600)
+    widen(source)
     dropping = threading.Thread(target=source.sql, args=("DROP TABLE c.t",))
 
     def drop(server: Server, _: Any) -> None:
@@ -256,7 +256,7 @@ def test_a_table_that_is_locked_is_copied_later_and_others_go_on(
 def test_a_time_limit_of_the_server_ends_no_statement_of_a_copy(
     source: Server, lake: Replica, spark: SparkSession
 ) -> None:
-    widen(source, 200, 600)
+    widen(source)
     setting, least = ("max_execution_time", "1") if source.flavor == "mysql" else ("max_statement_time", "0.001")
     with global_setting(source, setting, least):
         assert {} == lake.run(spark)
