@@ -9,6 +9,7 @@ from pymysql.err import OperationalError
 
 from databases.servers import Server
 from historian.names import TableName
+from historian.schema.snapshots import Column
 from replicas.tracked import Tracked
 
 CLIENTS = (
@@ -159,6 +160,42 @@ def test_defaults_that_a_client_of_bytes_says_are_in_the_columns_charset(
         assert tracked.stopped(tracker) == {}
         columns = tracker.history.catalog.tables[TableName(database, "t")].columns[1:]
     assert values == [column.initial for column in columns]
+
+
+@pytest.mark.parametrize("client", ["latin1", "sjis", "gbk", "cp1251", "swe7", "binary", "utf8mb4"])
+def test_national_literals_are_utf8_whatever_the_client_is(
+    server: Server, database: str, tracked: Tracked, client: str
+) -> None:
+    """In rows from before each column was added."""
+    kinds = (
+        *(f"VARCHAR(9) CHARACTER SET {name}" for name in ("latin1", "utf8mb4", "utf16", "utf32", "binary")),
+        "VARBINARY(9)",
+    )
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {database}.t VALUES (1)")
+        cursor.execute(f"SET NAMES {client}")
+        for number, kind in enumerate(kinds):
+            cursor._query(f"ALTER TABLE {database}.t ADD n{number} {kind} DEFAULT N'é'".encode())
+    names = ", ".join(f"HEX(n{number})" for number in range(len(kinds)))
+    (values,) = server.sql(f"SELECT {names} FROM {database}.t")
+
+    with tracked.tracker() as tracker:
+        tracker.catch_up()
+        assert tracked.stopped(tracker) == {}
+        table = tracker.history.catalog.tables[TableName(database, "t")]
+        columns = [table.column(f"n{number}") for number in range(len(kinds))]
+    assert list(values) == [_digits(column) for column in columns]
+
+
+def _digits(column: Column | None) -> str:
+    """The initial value's bytes in hexadecimal digits."""
+    assert column is not None
+    assert column.initial is not None
+    if column.initial.startswith("0x"):
+        return column.initial[2:].upper()
+    codec = {"utf16": "utf-16-be", "utf32": "utf-32-be", "latin1": "latin-1"}.get(column.type.charset or "", "utf-8")
+    return column.initial.encode(codec).hex().upper()
 
 
 def _text(value: object) -> object:

@@ -274,6 +274,8 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         literal = _literal(cursor)
         if literal is not None and key.startswith("_"):
             return _introduced(literal, key[1:].lower(), cursor)
+        if literal is not None and key == "N":
+            return replace(_introduced(literal, "utf8mb3", cursor), raw=b"")
         return replace(literal, is_time=True) if literal is not None and key == "TIME" else literal
     return None
 

@@ -214,6 +214,14 @@ def test_the_default_that_a_client_of_bytes_says_is_in_the_columns_charset(chars
     assert (column.initial, column.initial_known) == (initial, True)
 
 
+@pytest.mark.parametrize("client,read", [("latin1", "Ã©"), ("utf8mb4", "é"), ("sjis", "ﾃｩ"), ("binary", "é")])
+def test_a_national_literal_is_utf8_whatever_the_client_is(client: str, read: str) -> None:
+    context = replace(MARIADB, client_charset=client)
+    for kind in ("VARCHAR(9) CHARACTER SET latin1", "VARCHAR(9) CHARACTER SET utf16", "TEXT"):
+        assert added(f"{kind} DEFAULT N'{read}\\n'", context).initial == "é\n"
+    assert added(f"VARBINARY(9) DEFAULT N'{read}'", context).initial == "0xC3A9"
+
+
 def test_a_literal_in_parentheses_is_an_expression_to_mysql_with_a_known_value() -> None:
     column = added("TEXT DEFAULT ('abc')")
     assert (column.default, column.default_is_expression, column.initial, column.initial_known) == (
