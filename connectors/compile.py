@@ -1,4 +1,4 @@
-"""Compiles the kernels of the binlog reader and of encoded rows before they are needed: ``python -m connectors.compile``.
+"""Compiles the kernels of the binlog reader, of encoded rows and of comparisons before they are needed: ``python -m connectors.compile``.
 
 For a cluster whose executors start without compiled code. Run it once with NUMBA_CACHE_DIR set to an empty directory
 (and NUMBA_CPU_NAME=generic where processors differ), ship that directory, and set both variables for the executors:
@@ -23,6 +23,7 @@ from connectors.readers.binlog.kernels.machine import checksums, folding
 from connectors.readers.binlog.kernels.results import encoding
 from connectors.readers.binlog.kernels.rows import walk
 from connectors.readers.binlog.kernels.text import double_byte, json, single_byte
+from historian.changelog.fingerprints import Fingerprints
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
 
 __all__ = ["KERNELS", "compile_kernels"]
@@ -72,6 +73,13 @@ def compile_kernels() -> None:
     for kernel in KERNELS:
         kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
     _encode_rows()
+    _compare_rows()
+
+
+def _compare_rows() -> None:
+    """Adds rows to fingerprints, by which repairs and ``historian verify`` find those that differ."""
+    columns = {str(kind): pa.array([None, value], kind) for kind, value in _VALUES if not pa.types.is_nested(kind)}
+    Fingerprints(0).add(pa.table(columns))
 
 
 def _encode_rows() -> None:

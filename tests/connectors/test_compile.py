@@ -12,6 +12,7 @@ from typing import Any
 
 import connectors
 from connectors.compile import KERNELS, compile_kernels
+from historian.changelog.fingerprints import kernels as fingerprints
 from historian.encoding.kernels import containers, memory, plain
 
 READER = Path(connectors.__file__).parent / "readers" / "binlog"
@@ -63,7 +64,7 @@ def _kept(folder: Path) -> dict[str, tuple[int, int]]:
 def _ship(folder: Path) -> None:
     """Fills *folder* as NUMBA_CACHE_DIR is, with code that is compiled already, since that takes a minute."""
     compile_kernels()
-    of_rows = [found for module in (containers, memory, plain) for found in vars(module).values()]
+    of_rows = [found for module in (containers, fingerprints, memory, plain) for found in vars(module).values()]
     kernel: Any
     for kernel in (*KERNELS, *(found for found in of_rows if hasattr(found, "py_func"))):
         module = kernel.py_func.__module__

@@ -122,8 +122,8 @@ class TableView:
         """Whether the table tells which rows each of its commits changes."""
         return self.property("delta.enableChangeDataFeed") == "true"
 
-    def small_files(self, limit_bytes: int, *, null_in: str | None = None) -> list[str] | None:
-        """Paths of the files, where they have no more than that and every row of theirs is there; else None.
+    def small_files(self, limit_bytes: int | None, *, null_in: str | None = None) -> list[str] | None:
+        """Paths of the files, where they have no more than that, if it is given, and every row of theirs is there; else None.
 
         None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted. And where
         rows have an identity (row tracking), which a file of ours would not carry on.
@@ -137,7 +137,7 @@ class TableView:
         for row in self._files(None if null_in is None else self._null_in(null_in)):
             file = self._described(row)
             size += file.size_bytes
-            if size > limit_bytes or file.has_deletions:
+            if file.has_deletions or (limit_bytes is not None and size > limit_bytes):
                 return None
             paths.append(file.path)
         return paths

@@ -5,7 +5,7 @@ They are read from the versions that the targets had then, so that a plan that c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.target import Target
 from sinks.delta.log.time_travel import first_version
-from sinks.delta.rewrite.few_rows import few_rows
+from sinks.delta.rewrite.few_rows import present_tables
 from sinks.delta.rewrite.held_rows import widened
 from sinks.delta.rewrite.spark_rows import present_rows
 from sinks.delta.schema.decisions import EvolvedPart
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["as_before", "few_held", "held_frame", "telling"]
+__all__ = ["as_before", "held_frame", "held_tables", "telling"]
 
 
 def as_before(state: LakeState, target: Target, first: int) -> Target | None:
@@ -68,26 +68,31 @@ def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:
     return mirror or kinds.get("changelog") or kinds.get("history") or kinds.get("mirror")
 
 
-def few_held(target: Target, last: Snapshot, filled: Collection[int]) -> pa.Table | None:
-    """The rows under *last*; None where they are not few, or Spark must read them.
+def held_tables(target: Target, last: Snapshot, filled: Collection[int]) -> Callable[[], Iterator[pa.Table]] | None:
+    """The rows under *last*, some at a time, as often as it is called; None where Spark must read them.
 
     *filled*: ids of columns that the plan adds and that rows from before read a default in.
     """
     if target.kind == "changelog":
         return None
     schema = target.view.schema()
-    there = [column.id for column in last.columns if schema.by_id(column.id) is not None]
-    key = [column_id for column_id in last.primary_key if column_id in there] or there
-    rows = few_rows(target, there, key, ())
-    if rows is None:
+    there = {column.id for column in last.columns if schema.by_id(column.id) is not None}
+    tables = present_tables(target, there, None)
+    if tables is None:
         return None
-    arrays = [
-        widened(rows.column(physical_name(column.id)), arrow_type(column.type))
-        if column.id in there
-        else pa.chunked_array([_absent(column, filled, rows.num_rows)])
-        for column in last.columns
-    ]
-    return pa.table(arrays, names=[physical_name(column.id) for column in last.columns])
+    names = [physical_name(column.id) for column in last.columns]
+
+    def under_last() -> Iterator[pa.Table]:
+        for rows in tables():
+            arrays = [
+                widened(rows.column(physical_name(column.id)), arrow_type(column.type))
+                if column.id in there
+                else pa.chunked_array([_absent(column, filled, rows.num_rows)])
+                for column in last.columns
+            ]
+            yield pa.table(arrays, names=names)
+
+    return under_last
 
 
 def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot, filled: Collection[int]) -> DataFrame:
@@ -96,7 +101,7 @@ def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot,
     Args:
         target: that tells them.
         first: the part before which they are wanted, as its table's targets take it.
-        last, filled: as of :func:`few_held`.
+        last, filled: as of :func:`held_tables`.
     """
     if target.kind == "changelog":
         base = first.base

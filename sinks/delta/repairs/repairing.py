@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,10 @@ from historian.errors import ChainBroken, SinkError, TableStopped
 from historian.plans.plans import Plan
 from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import arrow_type
-from sinks.contract.chunks import SMALL_BYTES, ChunkHead, Chunks
+from sinks.contract.chunks import ChunkHead, Chunks
 from sinks.contract.local_chunks import LocalChunks
 from sinks.contract.parts import Part, Step
+from sinks.contract.storage import located
 from sinks.delta.lake.repair_records import RepairRecord
 from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import DeltaSchema, delta_type, mapped_field
@@ -27,7 +29,8 @@ from sinks.delta.log.target import Target
 from sinks.delta.repairs.by_spark import differing_files, rows_in
 from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
 from sinks.delta.repairs.differences import OP, differences
-from sinks.delta.repairs.held import as_before, few_held, held_frame, telling
+from sinks.delta.repairs.held import as_before, held_frame, held_tables, telling
+from sinks.delta.repairs.narrowing import may_differ
 from sinks.delta.repairs.returning import brought_back
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
@@ -179,12 +182,10 @@ class _TableRepair:
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
         target = self._telling()
-        few = None
-        if sum(head.size_bytes for head in mine) <= SMALL_BYTES:
-            few = _schema(last).empty_table() if target is None else few_held(target, last, self._filled)
         key = [physical_name(column_id) for column_id in last.primary_key]
+        few = self._few(target, chunks, last, key)
         if few is not None:
-            tables: Iterator[pa.Table] = iter([differences(few, self._rows(chunks, last), key)])
+            tables: Iterator[pa.Table] = iter([differences(*few, key)])
         else:
             tables = self._by_spark(target, chunks, last, key)
         operations = np.zeros(len(Op), np.int64)
@@ -224,18 +225,16 @@ class _TableRepair:
                 found=sorted({(head.version, head.segment) for head in heads}),
             )
 
-    def _rows(self, chunks: Chunks, last: Snapshot) -> pa.Table:
-        """The rows of the source."""
-        table_id, labels = self.part.location.table_id, self._labels
+    def _few(
+        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str]
+    ) -> tuple[pa.Table, pa.Table] | None:
+        """The rows that are there and those of the source, without many that both have; None where they are not few."""
         schema = _schema(last)
-
-        def taken(chunks: Iterator[Chunk]) -> Iterable[tuple[int, pa.Table]]:
-            for chunk in chunks:
-                if chunk.table_id == table_id:
-                    yield chunk.sequence, _typed(chunk, labels, schema)
-
-        found = sorted(chunks.map(taken), key=lambda one: one[0])
-        return pa.concat_tables([schema.empty_table(), *(rows for _, rows in found)])
+        held = tuple if target is None else held_tables(target, last, self._filled)
+        if held is None:
+            return None
+        typed = partial(_typed, self.part.location.table_id, self._labels, schema)
+        return may_differ(held, chunks, typed, schema, key)
 
     def _by_spark(
         self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str]
@@ -243,6 +242,9 @@ class _TableRepair:
         """What differs, by way of files that no table knows."""
         fields = tuple(mapped_field(c.name, delta_type(c), c.id, physical_name(c.id)) for c in last.columns)
         directory = self._targets[0].path
+        if target is None:
+            system, place = located(directory)
+            system.create_dir(place)
         files = self._staged(chunks, last, directory)
         rows = staged(self._spark, DeltaSchema(fields), files)
         held = (
@@ -257,14 +259,13 @@ class _TableRepair:
         self._state.kernel.delete_files([file.path for file in (*files, *differing)])
 
     def _staged(self, chunks: Chunks, last: Snapshot, directory: str) -> list[DataFile]:
-        table_id, labels = self.part.location.table_id, self._labels
         schema = _schema(last)
+        typed = partial(_typed, self.part.location.table_id, self._labels, schema)
 
         def staged_rows(chunks: Iterator[Chunk]) -> Iterable[DataFile]:
             writer = FileWriter(directory, schema)
-            for chunk in chunks:
-                if chunk.table_id == table_id:
-                    writer.write_table(_typed(chunk, labels, schema))
+            for rows in filter(None, map(typed, chunks)):
+                writer.write_table(rows)
             return writer.close()
 
         return chunks.map(staged_rows)
@@ -278,7 +279,10 @@ def _schema(last: Snapshot) -> pa.Schema:
     return pa.schema([(physical_name(column.id), arrow_type(column.type)) for column in last.columns])
 
 
-def _typed(chunk: Chunk, labels: Mapping[str, str], schema: pa.Schema) -> pa.Table:
+def _typed(table_id: int, labels: Mapping[str, str], schema: pa.Schema, chunk: Chunk) -> pa.Table | None:
+    """The rows of a chunk in *schema*; None where it is of another table."""
+    if chunk.table_id != table_id:
+        return None
     names = {labels.get(name, name): at for at, name in enumerate(chunk.rows.schema.names)}
     return pa.table([chunk.rows.column(names[field.name]).cast(field.type) for field in schema], schema=schema)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -13,11 +13,11 @@ from sinks.delta.log.commits import DataFile
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.copy_on_write import deleted
 from sinks.delta.rewrite.files import FileWriter
-from sinks.delta.rewrite.held_rows import SMALL_BYTES, groups, read
+from sinks.delta.rewrite.held_rows import SMALL_BYTES, groups
 from sinks.delta.schema.schema_evolution import DELETED
 from sinks.rows.variant import VARIANT
 
-__all__ = ["few_rows", "without_shard"]
+__all__ = ["few_rows", "present_tables", "without_shard"]
 
 
 def few_rows(
@@ -31,24 +31,46 @@ def few_rows(
         column_ids: of the columns wanted, which come under their physical names.
         shard: values that rows have in the columns of those ids.
     """
-    ends = "to_offset" if target.kind == "history" else None
-    files = None if target.by_spark else target.view.small_files(SMALL_BYTES, null_in=ends)
-    wanted = [physical_name(column_id) for column_id in column_ids]
     schema = target.view.schema().arrow()
-    if files is None or not order or any(schema.field(physical_name(column_id)).type == VARIANT for column_id in order):
+    if not order or any(schema.field(physical_name(column_id)).type == VARIANT for column_id in order):
         return None
-    names = {*wanted, *(physical_name(column_id) for column_id, _ in shard), ends, DELETED[0]}
-    read_as = pa.schema([field for field in schema if field.name in names])
-    rows = pa.concat_tables([read_as.empty_table(), *(read(path, read_as) for path in files)])
-    if ends is not None:
-        rows = rows.filter(rows.column(ends).is_null())
-    elif DELETED[0] in rows.schema.names:
-        rows = rows.filter(pc.invert(rows.column(DELETED[0])))
-    if shard:
-        rows = rows.filter(_theirs(rows, shard))
-    rows = rows.select(wanted)
+    tables = present_tables(target, {*column_ids, *(column_id for column_id, _ in shard)}, SMALL_BYTES)
+    if tables is None:
+        return None
+    wanted = [physical_name(column_id) for column_id in column_ids]
+    read_as = pa.schema([schema.field(name) for name in wanted])
+    parts = (rows.filter(_theirs(rows, shard)) if shard else rows for rows in tables())
+    rows = pa.concat_tables([read_as.empty_table(), *(rows.select(wanted) for rows in parts)])
     keys = [(physical_name(column_id), "ascending") for column_id in order]
     return rows.take(pc.sort_indices(rows, keys))
+
+
+def present_tables(
+    target: Target, column_ids: Collection[int], limit_bytes: int | None
+) -> Callable[[], Iterator[pa.Table]] | None:
+    """The rows that a mirror shows, or that are open in a history, as its files have them, one row group after the other.
+
+    None where the files have more than *limit_bytes*, if that is given, or Spark must read them. Columns come under their physical names.
+    """
+    ends = "to_offset" if target.kind == "history" else None
+    files = None if target.by_spark else target.view.small_files(limit_bytes, null_in=ends)
+    if files is None:
+        return None
+    wanted = {*map(physical_name, column_ids)}
+    read_as = pa.schema([f for f in target.view.schema().arrow() if f.name in {*wanted, ends, DELETED[0]}])
+    marks = DELETED[0] in read_as.names and ends is None
+    names = [name for name in read_as.names if name in wanted]
+
+    def tables() -> Iterator[pa.Table]:
+        for path in files:
+            for rows in groups(path, read_as, {}):
+                if ends is not None:
+                    rows = rows.filter(rows.column(ends).is_null())  # noqa: PLW2901
+                elif marks:
+                    rows = rows.filter(pc.invert(rows.column(DELETED[0])))  # noqa: PLW2901
+                yield rows.select(names)
+
+    return tables
 
 
 def without_shard(

@@ -13,6 +13,7 @@ from lakes.held_rows import HeldLake
 from lakes.repaired import RandomRepairs, check_repaired
 from lakes.sink_lab import INT, Lab
 from sinks.delta import faults
+from sinks.delta.repairs import narrowing
 from sinks.delta.rewrite import few_rows, held_rows
 from sinks.delta.targets import mirror
 
@@ -43,6 +44,7 @@ def _by_spark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(held_rows, "SMALL_BYTES", 0)
     patch.setattr(few_rows, "SMALL_BYTES", 0)
     patch.setattr(mirror, "taken_up", lambda *_: None)
+    patch.setattr(narrowing, "_FEW_ROWS", -1)
 
 
 def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> None:

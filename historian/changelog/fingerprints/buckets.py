@@ -1,0 +1,107 @@
+"""Sums of the hashes of rows, by buckets that a hash of their keys says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from historian.changelog.fingerprints.kernels import add_to_buckets, mix_bytes, mix_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Fingerprints"]
+
+_BUCKETS = 1 << 20
+_EVERY: NDArray[np.bool_] = np.empty(0, np.bool_)
+
+
+class Fingerprints:
+    """Of some rows, added in any order and in pieces.
+
+    Two sets of rows with equal sums are equal, each row as often as it is there, but for one chance in 2^64 a bucket. Values
+    are hashed as Arrow has them: rows in other buckets than the differing ones are equal byte by byte.
+
+    Args:
+        seed: the same for what is compared; chosen by chance, so that nobody can make rows that collide.
+        key: names of the columns by whose values rows come into buckets; (): all of them.
+    """
+
+    def __init__(self, seed: int, key: Sequence[str] = ()) -> None:
+        self._seed = seed
+        self._key = tuple(key)
+        self._sums = np.zeros(_BUCKETS, np.uint64)
+        self._counts = np.zeros(_BUCKETS, np.int64)
+
+    def add(self, rows: pa.Table) -> None:
+        """Counts *rows* in. Their columns come in the same order each time."""
+        keys = self._keys(rows)
+        hashes = _hashed(rows, [name for name in rows.schema.names if name not in self._key], keys.copy())
+        add_to_buckets(self._sums, self._counts, keys, hashes)
+
+    def merge(self, other: Fingerprints) -> None:
+        """Counts the rows of another one in, of the same seed and key."""
+        self._sums += other._sums
+        self._counts += other._counts
+
+    def differing(self, other: Fingerprints) -> NDArray[np.bool_]:
+        """Which buckets are not as *other* has them."""
+        found: NDArray[np.bool_] = (self._sums != other._sums) | (self._counts != other._counts)
+        return found
+
+    def count_in(self, buckets: NDArray[np.bool_]) -> int:
+        """How many rows lie in *buckets*."""
+        return int(self._counts[buckets].sum())
+
+    def among(self, rows: pa.Table, buckets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of *rows* lie in *buckets*."""
+        found: NDArray[np.bool_] = buckets[self._keys(rows) & np.uint64(_BUCKETS - 1)]
+        return found
+
+    def _keys(self, rows: pa.Table) -> NDArray[np.uint64]:
+        return _hashed(rows, self._key or rows.schema.names, np.full(rows.num_rows, self._seed, np.uint64))
+
+
+def _hashed(rows: pa.Table, names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """*hashes* with the values of those columns taken in."""
+    for name in names:
+        at = 0
+        for values in rows.column(name).chunks:
+            _take(values, hashes[at : at + len(values)])
+            at += len(values)
+    return hashes
+
+
+def _take(values: pa.Array, hashes: NDArray[np.uint64]) -> None:
+    valid = _EVERY if not values.null_count else np.array(values.is_valid())
+    if values.type in (pa.string(), pa.binary()):
+        _, bounds, body = values.buffers()
+        places = _read(bounds, np.int32)[values.offset : values.offset + len(values) + 1]
+        mix_bytes(hashes, places, _read(body or b"", np.uint8), valid)
+    else:
+        for words in _words(values):
+            mix_words(hashes, words, valid)
+
+
+def _words(values: pa.Array) -> Sequence[NDArray[np.uint64]]:
+    """The values as words of 64 bits, whatever NULL has."""
+    if pa.types.is_boolean(values.type):
+        values = pc.cast(values, pa.uint8())
+    width = values.type.bit_width // 8
+    _, body = values.buffers()
+    if width == 16:
+        both = _read(body, np.uint64)[2 * values.offset : 2 * (values.offset + len(values))]
+        return both[::2].copy(), both[1::2].copy()
+    found = _read(body, f"u{width}")[values.offset : values.offset + len(values)]
+    return (found.astype(np.uint64),)
+
+
+def _read(buffer: Any, kind: Any) -> NDArray[Any]:
+    """What is there, not to be written to, whoever else may: so a kernel is compiled once."""
+    found = np.frombuffer(buffer, kind)
+    found.flags.writeable = False
+    return found

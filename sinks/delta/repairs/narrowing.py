@@ -1,0 +1,59 @@
+"""The few rows in which two large sets of rows can differ, found by fingerprints: what is equal is never sorted, joined or kept."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from historian.changelog.chunks import Chunk
+from historian.changelog.fingerprints import Fingerprints
+from sinks.contract.chunks import Chunks
+
+__all__ = ["may_differ"]
+
+_FEW_ROWS = 1 << 18
+"""Rows that can differ are worked on where the sink runs up to this number, of each side."""
+
+_Typed = Callable[[Chunk], pa.Table | None]
+
+
+def may_differ(
+    held: Callable[[], Iterable[pa.Table]], chunks: Chunks, typed: _Typed, schema: pa.Schema, key: Sequence[str]
+) -> tuple[pa.Table, pa.Table] | None:
+    """Rows of *held* and rows of *chunks*; those that are left out are the same on both sides. None where they are not few.
+
+    Args:
+        held: the rows that are there, some at a time, as often as it is called.
+        chunks: of a plan; they are gone through twice.
+        typed: the rows of a chunk in *schema*; None where they are of another table. It pickles.
+        schema: of both.
+        key: names of the columns that tell rows apart; (): rows count as whole ones.
+    """
+    seed = secrets.randbits(64)
+    there, wanted = Fingerprints(seed, key), Fingerprints(seed, key)
+    for rows in held():
+        there.add(rows)
+
+    def counted(chunks: Iterator[Chunk]) -> Iterable[Fingerprints]:
+        found = Fingerprints(seed, key)
+        for rows in filter(None, map(typed, chunks)):
+            found.add(rows)
+        return [found]
+
+    for part in chunks.map(counted):
+        wanted.merge(part)
+    buckets = wanted.differing(there)
+    if max(there.count_in(buckets), wanted.count_in(buckets)) > _FEW_ROWS:
+        return None
+
+    def among(chunks: Iterator[Chunk]) -> Iterable[pa.Table]:
+        empty = Fingerprints(seed, key)
+        for rows in filter(None, map(typed, chunks)):
+            yield rows.filter(pa.array(empty.among(rows, buckets)))
+
+    if not buckets.any():
+        return schema.empty_table(), schema.empty_table()
+    few = (rows.filter(pa.array(there.among(rows, buckets))) for rows in held())
+    return pa.concat_tables([schema.empty_table(), *few]), pa.concat_tables([schema.empty_table(), *chunks.map(among)])
