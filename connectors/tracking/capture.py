@@ -336,7 +336,8 @@ class _Builder:
             return _hexadecimal(text), False
         if kind.charset == "binary" and text.startswith("0x"):
             return bytes.fromhex(text[2:]).decode("utf-8", "backslashreplace"), False
-        return text, False
+        # MySQL from 8.0 on fills it up where the column was made under PAD_CHAR_TO_FULL_LENGTH.
+        return text.rstrip(" ") if kind.name == "char" else text, False
 
 
 def _action(rule: str) -> str:

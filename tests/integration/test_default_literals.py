@@ -8,10 +8,12 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from connectors.tracking.capture import capture_catalog
 from databases.server_builds import BUILDS
 from databases.servers import Server
 from databases.zones import load_zones
 from historian.errors import ValueUnrepresentable
+from historian.names import TableName
 from logs.binlog_lab import run
 from models.source_oracle import SourceOracle
 
@@ -144,6 +146,21 @@ def test_moments_are_converted_in_utc_and_not_known_in_other_named_zones(
         cursor.execute(f"ALTER TABLE t ADD COLUMN unknown {moment if name.startswith('mysql') else now}")
         with pytest.raises(ValueUnrepresentable, match="only the server knows what old rows hold"):
             oracle.run()
+
+
+@pytest.mark.parametrize("name", list(BUILDS))
+def test_a_char_default_is_captured_without_the_spaces_that_fill_it_up(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    server.clear()
+    run(server, "CREATE DATABASE lit")
+    with contextlib.closing(server.connect(database="lit")) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'")
+        cursor.execute("CREATE TABLE p (id INT PRIMARY KEY, a CHAR(6) DEFAULT 'x,y', b VARCHAR(6) DEFAULT 'x ')")
+    with contextlib.closing(server.connect()) as connection:
+        found = capture_catalog(connection, 1, 1).tables[TableName("lit", "p")]
+    assert [column.default for column in found.columns] == [None, "x,y", "x "]
 
 
 @pytest.mark.parametrize("name", ["mysql57", "mysql9", "mariadb118"])
