@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import product
 
 import pytest
 from pymysql.err import OperationalError
 
 from databases.servers import Server
+from historian.charsets.conversion import encoded
 from historian.names import TableName
 from historian.schema.snapshots import Column
 from replicas.tracked import Tracked
@@ -163,28 +165,30 @@ def test_defaults_that_a_client_of_bytes_says_are_in_the_columns_charset(
 
 
 @pytest.mark.parametrize("client", ["latin1", "sjis", "gbk", "cp1251", "swe7", "binary", "utf8mb4"])
-def test_national_literals_are_utf8_whatever_the_client_is(
+def test_literals_and_national_literals_of_each_client_are_what_the_server_made_of_them(
     server: Server, database: str, tracked: Tracked, client: str
 ) -> None:
     """In rows from before each column was added."""
-    kinds = (
-        *(f"VARCHAR(9) CHARACTER SET {name}" for name in ("latin1", "utf8mb4", "utf16", "utf32", "binary")),
-        "VARBINARY(9)",
-    )
-    with closing(server.connect()) as connection, connection.cursor() as cursor:
+    kinds = [f"VARCHAR(9) CHARACTER SET {name}" for name in ("latin1", "utf8mb4", "utf16", "utf32", "binary")]
+    kinds += ["VARBINARY(9)", *(["BLOB", "TINYBLOB", "TEXT"] if server.flavor == "mariadb" else [])]
+    literals = ("N'é'", "'é'", "'🍵'")
+    names = []
+    with closing(server.connect(sql_mode="STRICT_ALL_TABLES")) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
         cursor.execute(f"INSERT INTO {database}.t VALUES (1)")
         cursor.execute(f"SET NAMES {client}")
-        for number, kind in enumerate(kinds):
-            cursor._query(f"ALTER TABLE {database}.t ADD n{number} {kind} DEFAULT N'é'".encode())
-    names = ", ".join(f"HEX(n{number})" for number in range(len(kinds)))
-    (values,) = server.sql(f"SELECT {names} FROM {database}.t")
+        for number, (kind, literal) in enumerate(product(kinds, literals)):
+            with suppress(OperationalError):
+                cursor._query(f"ALTER TABLE {database}.t ADD n{number} {kind} DEFAULT {literal}".encode())
+                names.append(f"n{number}")
+    (values,) = server.sql(f"SELECT {', '.join(map('HEX({})'.format, names))} FROM {database}.t")
 
     with tracked.tracker() as tracker:
         tracker.catch_up()
         assert tracked.stopped(tracker) == {}
         table = tracker.history.catalog.tables[TableName(database, "t")]
-        columns = [table.column(f"n{number}") for number in range(len(kinds))]
+        columns = [table.column(name) for name in names]
+    assert len(names) > 9
     assert list(values) == [_digits(column) for column in columns]
 
 
@@ -194,8 +198,7 @@ def _digits(column: Column | None) -> str:
     assert column.initial is not None
     if column.initial.startswith("0x"):
         return column.initial[2:].upper()
-    codec = {"utf16": "utf-16-be", "utf32": "utf-32-be", "latin1": "latin-1"}.get(column.type.charset or "", "utf-8")
-    return column.initial.encode(codec).hex().upper()
+    return encoded(column.initial, column.type.charset or "utf8mb4").hex().upper()
 
 
 def _text(value: object) -> object:

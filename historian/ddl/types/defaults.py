@@ -185,6 +185,9 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     if client not in (connection, "binary"):
         raw = encoded(fitted(converted(raw, client, context.flavor, context.version), connection), connection)
     if kind.name in BYTE_TYPES or kind.name == "bit":
+        if context.flavor == "mariadb" and kind.name in _WITHOUT_DEFAULT and connection != "binary":
+            # It keeps such a default as it prints it, in UTF-8.
+            raw = encoded(converted(raw, connection, context.flavor, context.version), "utf8mb4")
         return replace(default, kind="bytes", text=f"0x{raw.hex()}")
     # Bytes of no charset are those of the column's.
     bytes_of = (kind.charset or connection) if connection == "binary" else connection

@@ -29,6 +29,7 @@ _YEAR_DIGITS, _FIRST_YEAR, _LAST_YEAR = 4, 1901, 2155
 _WHOLE_MOMENTS = (12, 14)
 """Digits of a date and time without marks, behind which a point begins a fraction."""
 _LEAST_MOMENT = 10_000_000_000
+_LARGEST_CLOCK = 8_385_959
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -187,6 +188,10 @@ def _clock_text(text: str, fraction: int, is_mysql: bool, rounds: bool) -> str |
         whole = int(first)
         if whole >= _LEAST_MOMENT:
             return _time_of_day(text, fraction, is_mysql, rounds)
+        if (
+            whole > _LARGEST_CLOCK and not is_mysql
+        ):  # MariaDB takes eight digits for a date, and those of a fraction for nothing
+            return _time_of_day(first, fraction, is_mysql, rounds)
         hours, minutes, seconds = whole // 10000, whole // 100 % 100, whole % 100
     else:
         hours, minutes, seconds = int(days or 0) * 24 + int(first), int(second or 0), int(third or 0)

@@ -222,6 +222,19 @@ def test_a_national_literal_is_utf8_whatever_the_client_is(client: str, read: st
     assert added(f"VARBINARY(9) DEFAULT N'{read}'", context).initial == "0xC3A9"
 
 
+@pytest.mark.parametrize(
+    "literal,initial", [("20200102", "00:00:00.0"), ("20200102.6", "00:00:00.0"), ("8385959.7", "838:59:59.7")]
+)
+def test_mariadb_takes_eight_digits_for_a_date_where_a_time_is_wanted(literal: str, initial: str) -> None:
+    assert added(f"TIME(1) DEFAULT {literal}", MARIADB).initial == initial
+
+
+def test_mariadb_keeps_the_text_of_a_blobs_default_in_utf8() -> None:
+    client = replace(MARIADB, client_charset="latin1")
+    assert added("BLOB DEFAULT 'é'", client).initial == "0xC3A9"
+    assert added("VARBINARY(9) DEFAULT 'é'", client).initial == "0xE9"
+
+
 def test_a_literal_in_parentheses_is_an_expression_to_mysql_with_a_known_value() -> None:
     column = added("TEXT DEFAULT ('abc')")
     assert (column.default, column.default_is_expression, column.initial, column.initial_known) == (
