@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import IO
 
 import pyarrow as pa
 
@@ -17,8 +18,8 @@ _MEMORY_BYTES = 128 << 20
 
 
 def chunk_body(chunk: Chunk) -> bytes:
-    """*chunk* as an Arrow IPC stream of one row of :data:`historian.changelog.chunks.CHUNK_STREAM`."""
-    return bytes(ipc_stream(chunk_row(chunk)))
+    """*chunk* as an Arrow IPC stream of one row of :data:`historian.changelog.chunks.CHUNK_STREAM`, its rows compressed."""
+    return bytes(ipc_stream(chunk_row(chunk, compression="zstd")))
 
 
 def chunk_of(body: bytes) -> Chunk:
@@ -28,43 +29,62 @@ def chunk_of(body: bytes) -> Chunk:
 
 
 class Spool:
-    """Bodies of chunks by the order of their sequence; threads may add to it. Gone through as often as wanted. Close it at the end."""
+    """Chunks, and their bodies, by the order of their sequence; threads may add to it. Gone through as often as wanted. Close it at the end."""
 
     def __init__(self, memory_bytes: int = _MEMORY_BYTES) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=memory_bytes, prefix="historian-")  # noqa: SIM115 closed with it
+        self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        self._places: list[tuple[int, int, int, int]] = []
+        self._file: IO[bytes] | None = None
+        self._held: list[tuple[int, int, Chunk | tuple[int, int]]] = []
+        self._held_bytes = 0
         self._end = 0
 
     def add(self, chunk: Chunk) -> None:
         """Takes *chunk* last."""
+        with self._lock:
+            fits = self._held_bytes + chunk.rows.nbytes <= self._memory_bytes
+            if fits:
+                self._held_bytes += chunk.rows.nbytes
+                self._held.append((chunk.table_id, chunk.sequence, chunk))
+        if fits:
+            return
         body = chunk_body(chunk)
         with self._lock:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="historian-")  # noqa: SIM115 closed with the spool
             self._file.seek(self._end)
             self._file.write(body)
-            self._places.append((chunk.table_id, chunk.sequence, self._end, len(body)))
+            self._held.append((chunk.table_id, chunk.sequence, (self._end, len(body))))
             self._end += len(body)
 
     def __iter__(self) -> Iterator[bytes]:
         """The bodies, in the order of their chunks' sequence."""
-        for _, _, at, size in sorted(self._places, key=lambda place: place[1]):
-            yield self._read(at, size)
+        for _, _, held in sorted(self._held, key=lambda held: held[1]):
+            yield chunk_body(held) if isinstance(held, Chunk) else self._read(*held)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The chunks, in that order."""
+        for _, _, held in sorted(self._held, key=lambda held: held[1]):
+            yield held if isinstance(held, Chunk) else chunk_of(self._read(*held))
 
     def of_table(self, table_id: int) -> Iterator[Chunk]:
-        """The chunks of one table, in order."""
-        for table, _, at, size in sorted(self._places, key=lambda place: place[1]):
+        """The chunks of one table, in that order."""
+        for table, _, held in sorted(self._held, key=lambda held: held[1]):
             if table == table_id:
-                yield chunk_of(self._read(at, size))
+                yield held if isinstance(held, Chunk) else chunk_of(self._read(*held))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._held)
 
     def close(self) -> None:
         """Frees memory and file."""
-        with suppress(OSError):
-            self._file.close()
+        self._held = []
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
 
     def _read(self, at: int, size: int) -> bytes:
+        assert self._file is not None  # noqa: S101 something was put there
         with self._lock:
             self._file.seek(at)
             return self._file.read(size)

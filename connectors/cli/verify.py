@@ -82,7 +82,7 @@ def _verified(
     repair: bool,
 ) -> bool:
     """Whether the table's targets differ, or cannot be compared; prints what does."""
-    from connectors.backfill.spool import Spool, chunk_of
+    from connectors.backfill.spool import Spool
     from connectors.recovery.repairing import read_whole
     from connectors.recovery.repairing import repair as repaired
     from connectors.tail.json_lines import ndjson_rows
@@ -97,7 +97,7 @@ def _verified(
                 where=str(snapshot.name),
                 next_step="`historian run --once`, then verify again",
             )
-        chunks.fill([lambda: map(chunk_of, copied)])
+        chunks.fill([copied.chunks])
         try:
             with compared(spark, lake, plan, chunks) as found:
                 rows = sum(found.record.operations.values())

@@ -90,8 +90,8 @@ class Chunk:
     stopped: str = ""
 
 
-def chunk_row(chunk: Chunk) -> pa.RecordBatch:
-    """*chunk* as a batch of one row of :data:`CHUNK_STREAM`."""
+def chunk_row(chunk: Chunk, *, compression: str | None = None) -> pa.RecordBatch:
+    """*chunk* as a batch of one row of :data:`CHUNK_STREAM`; *compression*: of its ``rows``, as Arrow names it."""
     values = [
         chunk.table_id,
         chunk.version,
@@ -109,7 +109,7 @@ def chunk_row(chunk: Chunk) -> pa.RecordBatch:
         dead_letters(chunk),
     ]
     arrays = [pa.array([value], field.type) for value, field in zip(values, CHUNK_STREAM, strict=False)]
-    body = ipc_stream(chunk.rows)
+    body = ipc_stream(chunk.rows) if compression is None else _compressed(chunk.rows, compression)
     bounds = pa.array([0, body.size], pa.int32()).buffers()[1]
     return pa.RecordBatch.from_arrays(
         [*arrays, pa.Array.from_buffers(pa.binary(), 1, [None, bounds, body])], schema=CHUNK_STREAM
@@ -161,6 +161,15 @@ def ipc_stream(rows: pa.RecordBatch) -> pa.Buffer:
     with pa.ipc.new_stream(pa.FixedSizeBufferWriter(body), rows.schema) as writer:
         writer.write_batch(rows)
     return body
+
+
+def _compressed(rows: pa.RecordBatch, compression: str) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    # The lowest level: what the next ones save takes longer than to write it.
+    options = pa.ipc.IpcWriteOptions(compression=pa.Codec(compression, 1))
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue()
 
 
 def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
