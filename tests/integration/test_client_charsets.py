@@ -170,8 +170,8 @@ def test_literals_and_national_literals_of_each_client_are_what_the_server_made_
 ) -> None:
     """In rows from before each column was added."""
     kinds = [f"VARCHAR(9) CHARACTER SET {name}" for name in ("latin1", "utf8mb4", "utf16", "utf32", "binary")]
-    kinds += ["VARBINARY(9)", *(["BLOB", "TINYBLOB", "TEXT"] if server.flavor == "mariadb" else [])]
-    literals = ("N'é'", "'é'", "'🍵'")
+    kinds += ["VARBINARY(9)", "BIT(32)", *(["BLOB", "TINYBLOB", "TEXT"] if server.flavor == "mariadb" else [])]
+    literals = ("N'é'", "'é'", "'🍵'", "_utf8'1'")
     names = []
     with closing(server.connect(sql_mode="STRICT_ALL_TABLES")) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
@@ -198,6 +198,8 @@ def _digits(column: Column | None) -> str:
     assert column.initial is not None
     if column.initial.startswith("0x"):
         return column.initial[2:].upper()
+    if column.type.name == "bit":
+        return f"{int(column.initial[2:-1], 2):X}"
     return encoded(column.initial, column.type.charset or "utf8mb4").hex().upper()
 
 

@@ -275,6 +275,7 @@ def _literal(cursor: Cursor) -> DefaultSpec | None:
         if literal is not None and key.startswith("_"):
             return _introduced(literal, key[1:].lower(), cursor)
         if literal is not None and key == "N":
+            # Unlike behind an introducer, MariaDB does not print the bytes of such a text with backslashes.
             return replace(_introduced(literal, "utf8mb3", cursor), raw=b"")
         return replace(literal, is_time=True) if literal is not None and key == "TIME" else literal
     return None

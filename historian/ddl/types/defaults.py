@@ -326,7 +326,7 @@ def _number_text(default: DefaultSpec, kind: ColumnType) -> str | None:
 
 def _bit_number(default: DefaultSpec, kind: ColumnType) -> int | None:
     if default.kind == "string":
-        return int.from_bytes(default.raw if default.introduced else default.text.encode(), "big")
+        return int.from_bytes(default.raw or default.text.encode(), "big")
     number = _number(default, kind)
     return None if number is None else int(integer_text(number))
 

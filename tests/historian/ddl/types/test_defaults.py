@@ -220,6 +220,9 @@ def test_a_national_literal_is_utf8_whatever_the_client_is(client: str, read: st
     for kind in ("VARCHAR(9) CHARACTER SET latin1", "VARCHAR(9) CHARACTER SET utf16", "TEXT"):
         assert added(f"{kind} DEFAULT N'{read}\\n'", context).initial == "é\n"
     assert added(f"VARBINARY(9) DEFAULT N'{read}'", context).initial == "0xC3A9"
+    assert added(f"BIT(32) DEFAULT N'{read}'", context).initial == f"b'{0xC3A9:b}'"
+    for kind, literal in (("INT", "12"), ("DECIMAL(5,1)", "1.5"), ("DATE", "2020-01-02"), ("ENUM('1','x')", "x")):
+        assert added(f"{kind} DEFAULT N'{literal}'", context).initial == literal
 
 
 @pytest.mark.parametrize(
