@@ -17,15 +17,19 @@ from connectors.config import ServerSource
 from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import SparkSession
 
+    from connectors.config import PipelineConfig
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
+    from historian.names import TableName
     from historian.plans.plans import Plan
     from historian.schema.snapshots import Snapshot
     from sinks.delta import DeltaSettings
 
-__all__ = ["verify"]
+__all__ = ["differing_tables", "verify"]
 
 
 @ending
@@ -48,21 +52,38 @@ def verify(
     meanwhile. Starts Spark.
     """
     wanted = None if table is None else [table_named(name) for name in table]
-    differing = 0
-    with held_tracker(config) as (settings, tracker):
-        if not isinstance(settings.source, ServerSource):
-            raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
-        from connectors.tracking.sources import server_address
-
-        address, lake = server_address(settings.source), lake_of(settings)
-        catalog = tracker.history.catalog_at(_last(tracker).version).tables
-        snapshots = [snapshot for name, snapshot in sorted(catalog.items()) if tracker.captured(name)]
-        with session(f"verify {settings.name}", settings.sink_paths) as spark:
-            for snapshot in snapshots:
-                if wanted is None or snapshot.name in wanted:
-                    differing += _verified(spark, lake, tracker, address, snapshot, repair=repair)
+    with held_tracker(config) as (settings, tracker), session(f"verify {settings.name}", settings.sink_paths) as spark:
+        differing = differing_tables(spark, settings, tracker, wanted, repair=repair)
     if differing:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def differing_tables(
+    spark: SparkSession,
+    settings: PipelineConfig,
+    tracker: Tracker,
+    wanted: Collection[TableName] | None = None,
+    *,
+    repair: bool = False,
+) -> int:
+    """How many tables differ, or cannot be compared; prints what does.
+
+    Args:
+        tracker: of the connector, whose lease the caller holds.
+        wanted: tables; None: all that are captured.
+        repair: let the next run write what differs.
+    """
+    if not isinstance(settings.source, ServerSource):
+        raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+    from connectors.tracking.sources import server_address
+
+    address, lake = server_address(settings.source), lake_of(settings)
+    catalog = tracker.history.catalog_at(_last(tracker).version).tables
+    return sum(
+        _verified(spark, lake, tracker, address, snapshot, repair=repair)
+        for name, snapshot in sorted(catalog.items())
+        if tracker.captured(name) and (wanted is None or name in wanted)
+    )
 
 
 def _last(tracker: Tracker) -> Plan:
