@@ -108,6 +108,7 @@ def _verified(
     from connectors.recovery.repairing import repair as repaired
     from connectors.tail.json_lines import ndjson_rows
     from sinks.contract.local_chunks import LocalChunks
+    from sinks.delta.repairs.returning import LeftBehind
     from sinks.delta.writing.comparing import NotComparable, compared
 
     with closing(Spool()) as copied, closing(LocalChunks()) as chunks:
@@ -125,8 +126,11 @@ def _verified(
                 for chunk in found.chunks:
                     for line in ndjson_rows(chunk, found.snapshot):
                         typer.echo(line)
-        except NotComparable as error:
+        except (NotComparable, LeftBehind) as error:
             typer.echo(f"{snapshot.name}: not compared: {error}")
+            if repair and isinstance(error, LeftBehind):
+                repaired(tracker, address, snapshot.table_id, "verify could not compare its targets")
+                typer.echo(f"{snapshot.name}: the next run compares them, and writes what differs")
             return True
     typer.echo(
         f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"

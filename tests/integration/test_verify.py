@@ -76,6 +76,38 @@ def test_a_mirror_that_someone_else_wrote_to_is_told(
     assert "a target was changed by someone else" in lines[0]
 
 
+def test_targets_that_a_gap_left_behind_are_told_and_brought_back(
+    mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    unlogged(mysql8, "ALTER TABLE c.t ADD hidden INT AFTER id")
+    mysql8.sql("UPDATE c.t SET v = 'z' WHERE id = 1")
+    run(load_config(replicated), once=True, spark=spark)
+    done = CliRunner().invoke(app, ["heal", str(replicated), "--table", "c.t"])
+    assert 0 == done.exit_code, done.output
+    mysql8.sql("UPDATE c.t SET v = 'y' WHERE id = 2")
+    run(load_config(replicated), once=True, spark=spark)
+    versions = _versions(spark, tmp_path)
+
+    code, lines = _verify(replicated, "--table", "c.t")
+    assert 1 == code
+    assert "a target was left behind" in lines[0]
+    assert "--repair" in lines[0]
+    assert versions == _versions(spark, tmp_path), "a comparison writes nothing"
+
+    assert "c.t: the next run compares" in _verify(replicated, "--table", "c.t", "--repair")[1][-1]
+    assert {} == run(load_config(replicated), once=True, spark=spark)
+    assert 0 == _verify(replicated)[0]
+    mirror = spark.read.format("delta").load(f"{tmp_path}/lake/c_t")
+    assert [(1, None, "z"), (2, None, "y"), (3, None, "c")] == sorted(
+        (row.id, row.hidden, row.v) for row in mirror.collect()
+    )
+
+
+def _versions(spark: SparkSession, tmp_path: Path) -> list[int]:
+    tables = [f"{tmp_path}/lake/{name}" for name in ("c_t", "c_t_changes")]
+    return [spark.sql(f"DESCRIBE HISTORY delta.`{table}`").count() for table in tables]
+
+
 def _verify(path: Path, *arguments: str) -> tuple[int, list[str]]:
     done = CliRunner().invoke(app, ["verify", str(path), *arguments])
     return done.exit_code, done.output.splitlines()

@@ -2,5 +2,5 @@
 
 How rows of the source are read does not belong here, nor how a target takes a change (:mod:`sinks.delta.targets`).
 
-Open to other rooms: ``new_keys``, ``repairing``.
+Open to other rooms: ``new_keys``, ``repairing``, ``returning``.
 """

@@ -31,7 +31,7 @@ from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
 from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, held_frame, held_tables, telling
 from sinks.delta.repairs.narrowing import may_differ
-from sinks.delta.repairs.returning import brought_back
+from sinks.delta.repairs.returning import LeftBehind, brought_back, left_behind
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
 from sinks.delta.schema.decisions import evolved
@@ -68,6 +68,7 @@ class Repairing:
         state: of the lake, with the plan's locations.
         plan: as the lake sees it.
         stop: is told of tables that cannot be repaired: id, reason, plan.
+        brings_back: whether targets that were left behind are brought back first, by a commit of their own.
     """
 
     def __init__(
@@ -77,12 +78,15 @@ class Repairing:
         settings: DeltaSettings,
         plan: Plan,
         stop: Callable[[int, str, int], None],
+        *,
+        brings_back: bool = True,
     ) -> None:
         self._spark = spark
         self._state = state
         self._settings = settings
         self._plan = plan
         self._stop = stop
+        self._brings_back = brings_back
         self._found = LocalChunks()
 
     def repaired(self, parts: Sequence[Part], chunks: Chunks) -> RepairedPlan:
@@ -105,6 +109,7 @@ class Repairing:
                 counts[table.table_id] = {}
                 if repair.is_held:
                     continue
+                repair.bring_back(writes=self._brings_back)
                 found = repair.found(chunks, self._found)
                 counts[table.table_id] = found.counts
                 records.append(
@@ -171,6 +176,17 @@ class _TableRepair:
         """Whether all targets have what differed."""
         return all(target.held >= self.part.transaction(Step.ROWS) for target in self._targets)
 
+    def bring_back(self, *, writes: bool) -> None:
+        """Brings back what was left behind; unless it *writes*, it raises LeftBehind where there is some."""
+        if writes:
+            brought_back(self._spark, self._state, self._settings, self._targets, self._shown[0])
+        for target, _ in left_behind(self._state, self._targets, self._shown[0]):
+            raise LeftBehind(
+                "a target was left behind its changelog, and does not tell the rows of now",
+                where=target.path,
+                next_step="`historian verify --repair`: the next run brings it back and compares it",
+            )
+
     def found(self, chunks: Chunks, into: LocalChunks) -> _Found:
         """Puts what differs *into* chunks; *chunks*: of the plan."""
         shown = self._shown[-1]
@@ -178,7 +194,6 @@ class _TableRepair:
         if last is None:
             return _Found(counts={}, operations={}, rows_read=0)
         _refuse_variants(last)
-        brought_back(self._spark, self._state, self._settings, self._targets, self._shown[0])
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
         target = self._telling()

@@ -6,7 +6,7 @@ commit, which carries the identifier of the step before the plan's first; what h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from historian.changelog.missing_columns import ABSENT, WHOLE_IMAGES
 from historian.changelog.operations import Op, physical_name
-from historian.errors import TableStopped
+from historian.errors import SinkError, TableStopped
 from historian.names import quoted
 from historian.schema.snapshots import Snapshot
 from sinks.contract.decisions import Decisions, VersionChange
@@ -36,9 +36,13 @@ from sinks.delta.targets.literals import initial_literal
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["brought_back"]
+__all__ = ["LeftBehind", "brought_back", "left_behind"]
 
 _TAKES = (int(Op.RETRACT), int(Op.CORRECT_FROM))
+
+
+class LeftBehind(SinkError):
+    """A target was left behind its changelog, and so does not tell the rows of now."""
 
 
 def brought_back(
@@ -53,24 +57,33 @@ def brought_back(
         TableStopped: the changelog does not tell what they lack.
         ChainBroken: logs do not reach back to where they stand.
     """
+    for target, before in left_behind(state, targets, first):
+        assert first.part.base is not None  # noqa: S101 what is left behind holds rows
+        _refuse_writers(target)
+        work = _Return(spark=spark, state=state, target=target, changelog=before, first=first, base=first.part.base)
+        if target.kind == "mirror":
+            work.mirror(soft=settings.mirror_deletes == "soft")
+        else:
+            work.history(settings.history_names)
+
+
+def left_behind(state: LakeState, targets: Sequence[Target], first: EvolvedPart) -> Iterator[tuple[Target, Target]]:
+    """The mirror and the history among *targets* that do not stand where their changelog stood, each with that.
+
+    Raises:
+        ChainBroken: as of :func:`brought_back`.
+    """
     kinds = {target.kind: target for target in targets}
     changelog, step = kinds.get("changelog"), first.part.plan * STEPS
-    base = first.part.base
     before = None if changelog is None else as_before(state, changelog, step)
-    if before is None or base is None:
+    if before is None or first.part.base is None:
         return
     links = state.links_until(before.held // STEPS)
     for target in (kinds[kind] for kind in ("mirror", "history") if kind in kinds):
         stands = all(links.get(one.directory, 0) == one.held for one in (before, target))
         stands = target.held == before.held or (stands and target.held // STEPS == before.held // STEPS)
-        if not target.exists or target.held >= step or stands:
-            continue
-        _refuse_writers(target)
-        work = _Return(spark=spark, state=state, target=target, changelog=before, first=first, base=base)
-        if target.kind == "mirror":
-            work.mirror(soft=settings.mirror_deletes == "soft")
-        else:
-            work.history(settings.history_names)
+        if target.exists and target.held < step and not stands:
+            yield target, before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

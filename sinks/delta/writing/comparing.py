@@ -58,6 +58,7 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
     Raises:
         SinkError: there is no lake, or it does not hold the plan before.
         NotComparable: the table cannot be compared, or has stopped in the lake.
+        LeftBehind: a target lacks changes that its changelog has; nothing is written here.
     """
     state = DeltaSink(spark, settings).reading()
     if state is None or state.last is None or state.last.number != plan.previous:
@@ -83,7 +84,7 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
         for reason in {**shown.stops, **grouped.stops, **stops}.values():
             raise NotComparable("a table cannot be compared", where=held.name, found=reason)
         parts = parts_of(shown.plan, locations, rows, partial)
-        with closing(Repairing(spark, state, settings, shown.plan, _refuse)) as repairing:
+        with closing(Repairing(spark, state, settings, shown.plan, _refuse, brings_back=False)) as repairing:
             found = repairing.repaired(parts, shown.chunks)
             last = found.parts[-1].last if found.parts else None
             if last is None or not found.records:
