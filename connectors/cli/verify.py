@@ -19,6 +19,7 @@ from historian.errors import ConfigError, SourceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from connectors.config import CopyLimits
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
@@ -52,15 +53,17 @@ def verify(
     with held_tracker(config) as (settings, tracker):
         if not isinstance(settings.source, ServerSource):
             raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+        from connectors.sink_kinds import compares_ranges
         from connectors.tracking.sources import server_address
 
         address, lake = server_address(settings.source), lake_of(settings)
+        limits = settings.source.backfill if compares_ranges(settings.sinks) else None
         catalog = tracker.history.catalog_at(_last(tracker).version).tables
         snapshots = [snapshot for name, snapshot in sorted(catalog.items()) if tracker.captured(name)]
         with session(f"verify {settings.name}", settings.sink_paths) as spark:
             for snapshot in snapshots:
                 if wanted is None or snapshot.name in wanted:
-                    differing += _verified(spark, lake, tracker, address, snapshot, repair=repair)
+                    differing += _verified(spark, lake, tracker, address, snapshot, limits, repair=repair)
     if differing:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -78,6 +81,7 @@ def _verified(
     tracker: Tracker,
     address: ServerAddress,
     snapshot: Snapshot,
+    limits: CopyLimits | None,
     *,
     repair: bool,
 ) -> bool:
@@ -111,6 +115,7 @@ def _verified(
         f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"
     )
     if rows and repair:
-        repaired(tracker, address, snapshot.table_id, f"verify found {rows} changelog rows to mend")
+        reason = f"verify found {rows} changelog rows to mend"
+        repaired(tracker, address, snapshot.table_id, reason, limits=limits)
         typer.echo(f"{snapshot.name}: the next run writes them")
     return rows > 0

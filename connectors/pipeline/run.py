@@ -30,7 +30,7 @@ from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.source_rows import SourceRows
-from connectors.sink_kinds import make_sink
+from connectors.sink_kinds import compares_ranges, make_sink
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.operations import column_id
@@ -229,7 +229,8 @@ class Pipeline:
         self._lease = lease
         self._report = report
         # What one of several sinks has stopped goes on in the others.
-        self._rows = SourceRows(config.source, tracker, sinks[0].repairable if len(sinks) == 1 else dict)
+        stopped_by_sink = sinks[0].repairable if len(sinks) == 1 else dict
+        self._rows = SourceRows(config.source, tracker, stopped_by_sink, by_ranges=compares_ranges(config.sinks))
 
     @classmethod
     @contextmanager
@@ -246,7 +247,9 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
-                    tracker.copier = Copier(tracker, server_address(config.source), config.source.backfill)
+                    stopped = sinks[0].repairable if len(sinks) == 1 else tuple
+                    address, limits = server_address(config.source), config.source.backfill
+                    tracker.copier = Copier(tracker, address, limits, stopped=stopped)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import Op, physical_name
 from historian.errors import ChainBroken, SinkError, TableStopped
-from historian.plans.plans import Plan
+from historian.plans.plans import Plan, PlannedTable
 from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import arrow_type
 from sinks.contract.chunks import SMALL_BYTES, ChunkHead, Chunks
@@ -28,6 +28,7 @@ from sinks.delta.repairs.by_spark import differing_files, rows_in
 from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
 from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, few_held, held_frame, telling
+from sinks.delta.repairs.ranges import RangeOfKeys, range_of
 from sinks.delta.repairs.returning import brought_back
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
@@ -98,7 +99,7 @@ class Repairing:
             if not mine.get(table.table_id):
                 continue
             try:
-                repair = _TableRepair(self._spark, self._state, self._settings, self._plan, mine[table.table_id])
+                repair = _TableRepair(self._spark, self._state, self._settings, self._plan, table, mine[table.table_id])
                 counts[table.table_id] = {}
                 if repair.is_held:
                     continue
@@ -147,14 +148,21 @@ class _Found:
 
 
 class _TableRepair:
-    """The repair of one table; *parts*: that the plan has of it."""
+    """The repair of one *table* of a plan; *parts*: that the plan has of it."""
 
     def __init__(
-        self, spark: SparkSession, state: LakeState, settings: DeltaSettings, plan: Plan, parts: Sequence[Part]
+        self,
+        spark: SparkSession,
+        state: LakeState,
+        settings: DeltaSettings,
+        plan: Plan,
+        table: PlannedTable,
+        parts: Sequence[Part],
     ) -> None:
         self._spark = spark
         self._state = state
         self._plan = plan
+        self._table = table
         self._settings = settings.for_table(parts[0].location.came_as)
         self._shown = [evolved(part, soft=self._settings.mirror_deletes == "soft") for part in parts]
         self._first = parts[0].transaction(Step.SCHEMA)
@@ -175,6 +183,7 @@ class _TableRepair:
         if last is None:
             return _Found(counts={}, operations={}, rows_read=0)
         _refuse_variants(last)
+        keys = range_of(self._table, self.part.location, last)
         brought_back(self._spark, self._state, self._settings, self._targets, self._shown[0])
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
@@ -184,9 +193,13 @@ class _TableRepair:
             few = _schema(last).empty_table() if target is None else few_held(target, last, self._filled)
         key = [physical_name(column_id) for column_id in last.primary_key]
         if few is not None:
-            tables: Iterator[pa.Table] = iter([differences(few, self._rows(chunks, last), key)])
+            rows = self._rows(chunks, last)
+            if keys is not None:
+                keys.check(rows)
+                few = keys.of(few)
+            tables: Iterator[pa.Table] = iter([differences(few, rows, key)])
         else:
-            tables = self._by_spark(target, chunks, last, key)
+            tables = self._by_spark(target, chunks, last, key, keys)
         operations = np.zeros(len(Op), np.int64)
 
         def made() -> Iterator[Chunk]:
@@ -238,7 +251,7 @@ class _TableRepair:
         return pa.concat_tables([schema.empty_table(), *(rows for _, rows in found)])
 
     def _by_spark(
-        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str]
+        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: RangeOfKeys | None
     ) -> Iterator[pa.Table]:
         """What differs, by way of files that no table knows."""
         fields = tuple(mapped_field(c.name, delta_type(c), c.id, physical_name(c.id)) for c in last.columns)
@@ -250,6 +263,9 @@ class _TableRepair:
             if target is None
             else held_frame(self._spark, target, self._shown[0].part, last, self._filled)
         )
+        if keys is not None:
+            keys.check_frame(rows)
+            held = keys.of_frame(held)
         schema = pa.schema([pa.field(OP.name, pa.int32()), *_schema(last)])
         differing = differing_files(held, rows, key, directory, schema)
         for table in rows_in(differing):

@@ -1,0 +1,141 @@
+"""Repairs go range by range while the table is written to: targets end as the source, and the changelog stays strict on the way."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+import pytest
+
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from databases.servers import Server
+from historian.changelog.operations import Op
+from replicas.first_copies import copying_config
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = 2000
+_EXPECTED = (1062, 1205, 1213, 1054, 1136, 1412)
+"""Duplicate key, lock wait, deadlock; and what a statement meets that another one has just changed."""
+
+
+@pytest.mark.usefixtures("few_rows")
+@pytest.mark.parametrize("kind", ["mysql9", "mariadb118"])
+def test_a_table_is_repaired_while_it_is_written_to(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    lake = _replicated(server, tmp_path)
+    assert {} == _run(lake, spark)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("USE c")
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("UPDATE t SET v = 'unseen' WHERE id % 7 = 0")
+        cursor.execute("DELETE FROM t WHERE id % 11 = 0")
+        connection.commit()
+    with _written(server):
+        assert {} == _run(lake, spark)
+    assert {} == _run(lake, spark)
+
+    repairs = _read(spark, lake, "historian_repairs").collect()
+    assert len(repairs) > 5
+    assert sum(row.rows_changed for row in repairs) > _ROWS / 7
+    columns = [str(column[0]) for column in server.sql("SHOW COLUMNS FROM c.t")]
+    expected = {tuple(row[:2]): tuple(row) for row in server.sql(f"SELECT {', '.join(columns)} FROM c.t")}
+    mirror = _read(spark, lake, "c_t").select(*columns).collect()
+    assert expected == {tuple(row)[:2]: tuple(row) for row in mirror}
+    assert len(expected) == len(mirror)
+    assert expected == _folded(_read(spark, lake, "c_t_changes"), columns)
+    history = _read(spark, lake, "c_t_history").where("to_offset IS NULL").select(*columns).collect()
+    assert expected == {tuple(row)[:2]: tuple(row) for row in history}
+    assert len(expected) == len(history)
+
+
+def _replicated(server: Server, directory: Path) -> Path:
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.t (id BIGINT UNSIGNED, d DATETIME(3), v VARCHAR(20), n INT, PRIMARY KEY (id, d))")
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO c.t VALUES (%s, %s, %s, %s)",
+            [(i, f"2020-01-01 00:00:0{i % 10}.125", f"v{i}", i * 3) for i in range(_ROWS)],
+        )
+        connection.commit()
+    path = copying_config(server, directory, backfill="{connections: 2, chunk_rows: 150}")
+    text = path.read_text()
+    path.write_text(text.replace('/lake"}', '/lake", history: "{database}_{table}_history"}'))
+    return path
+
+
+def _run(path: Path, spark: SparkSession) -> dict[str, str]:
+    return dict(run(load_config(path), once=True, spark=spark))
+
+
+def _read(spark: SparkSession, path: Path, name: str) -> Any:
+    return spark.read.format("delta").load(f"{path.parent}/lake/{name}")
+
+
+@contextmanager
+def _written(server: Server) -> Iterator[None]:
+    """Changes rows and keys, and adds a column on the way."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        rng = random.Random(1)
+        try:
+            with server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute("USE c")
+                for number in range(100_000):
+                    if stop.wait(0.01):
+                        return
+                    if number == 300:
+                        cursor.execute("ALTER TABLE t ADD COLUMN w INT NOT NULL DEFAULT 7 AFTER v")
+                    key, other = rng.randrange(_ROWS * 2), rng.randrange(_ROWS * 2)
+                    statement = rng.choice(
+                        (
+                            f"UPDATE t SET n = n + 1 WHERE id BETWEEN {key} AND {key + 5}",
+                            f"DELETE FROM t WHERE id = {key}",
+                            f"INSERT INTO t (id, d, v) VALUES ({key}, '2021-02-03 04:05:06.789', 'new')",
+                            f"UPDATE t SET id = {other} WHERE id = {key}",
+                            f"UPDATE t SET d = '2022-01-01' WHERE id = {key}",
+                        )
+                    )
+                    try:
+                        cursor.execute(statement)
+                        connection.commit()
+                    except pymysql.err.MySQLError as error:
+                        if error.args[0] not in _EXPECTED:
+                            raise
+                        connection.rollback()
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert [] == failures
+
+
+def _folded(changes: Any, columns: list[str]) -> dict[Any, tuple[Any, ...]]:
+    """What the changelog amounts to: each row that is taken back is there as it is, and none comes twice."""
+    held: dict[Any, tuple[Any, ...]] = {}
+    for row in changes.orderBy("offset").collect():
+        values = tuple(7 if name == "w" and row[name] is None else row[name] for name in columns)
+        if row.op in (Op.RETRACT, Op.CORRECT_FROM):
+            assert values == held.pop(values[:2]), row
+        else:
+            assert held.setdefault(values[:2], values) is values, row
+    return held
