@@ -284,11 +284,16 @@ class Pipeline:
                 if late is not None:
                     yield PlannedLog.of(late, tracker.reader)
                     number = late.number
+                # A source that is written to all the time has no end of the log to wait for.
+                near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
+                if near_end and (repaired := self._repaired(number)) is not None:
+                    yield repaired
+                    number = repaired.plan.number
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
-            elif until is None and (repaired := self._rows.repaired()) is not None:
-                yield PlannedLog.of(repaired, tracker.reader, partial(self._rows.copied, repaired))
-                number = repaired.number
+            elif until is None and (repaired := self._repaired(number)) is not None:
+                yield repaired
+                number = repaired.plan.number
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
                 number = late.number
@@ -296,6 +301,11 @@ class Pipeline:
                 return
             else:
                 tracker.reader.wait(tracker.end_of(number), _POLL_S)
+
+    def _repaired(self, number: int) -> PlannedLog | None:
+        """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
+        plan = self._rows.repaired(number)
+        return None if plan is None else PlannedLog.of(plan, self._tracker.reader, partial(self._rows.copied, plan))
 
     def _first_tables(self) -> Sequence[Snapshot]:
         """The captured tables with which the connector begins."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,10 @@ import pymysql
 import pytest
 
 from connectors.config import load_config
-from connectors.pipeline.run import run
+from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.changelog.operations import Op
+from historian.plans.plans import Plan, TableCopy
 from replicas.first_copies import copying_config
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def test_a_table_is_repaired_while_it_is_written_to(
         cursor.execute("DELETE FROM t WHERE id % 11 = 0")
         connection.commit()
     with _written(server):
-        assert {} == _run(lake, spark)
+        _run_until_repaired(lake, spark, server)
     assert {} == _run(lake, spark)
 
     repairs = _read(spark, lake, "historian_repairs").collect()
@@ -78,13 +80,36 @@ def _run(path: Path, spark: SparkSession) -> dict[str, str]:
     return dict(run(load_config(path), once=True, spark=spark))
 
 
+def _run_until_repaired(path: Path, spark: SparkSession, server: Server) -> None:
+    """Runs that are ended, and a statement, while the repair is under way."""
+    plans: list[TableCopy] = []
+    stopping = threading.Event()
+
+    def report(plan: Plan, stopped: Mapping[str, str]) -> None:
+        assert {} == stopped
+        plans.extend(table.copy for table in plan.tables if table.copy is not None and table.copy.repairs)
+        if len(plans) == 5:
+            server.sql("ALTER TABLE c.t ADD COLUMN w INT NOT NULL DEFAULT 7 AFTER v")
+        if len(plans) in (3, 7) or any(copy.is_done for copy in plans):
+            stopping.set()
+
+    end_s = time.monotonic() + 120
+    while not any(copy.is_done for copy in plans):
+        assert time.monotonic() < end_s
+        stopping.clear()
+        with Pipeline.opened(load_config(path), spark, report) as pipeline:
+            pipeline.run(once=False, until=None, stopping=stopping)
+    # Plans with log lie between those that compare ranges.
+    assert any(copy.behind == copy.upto for copy in plans)
+
+
 def _read(spark: SparkSession, path: Path, name: str) -> Any:
     return spark.read.format("delta").load(f"{path.parent}/lake/{name}")
 
 
 @contextmanager
 def _written(server: Server) -> Iterator[None]:
-    """Changes rows and keys, and adds a column on the way."""
+    """Changes rows and keys meanwhile."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -93,11 +118,7 @@ def _written(server: Server) -> Iterator[None]:
         try:
             with server.connect() as connection, connection.cursor() as cursor:
                 cursor.execute("USE c")
-                for number in range(100_000):
-                    if stop.wait(0.01):
-                        return
-                    if number == 300:
-                        cursor.execute("ALTER TABLE t ADD COLUMN w INT NOT NULL DEFAULT 7 AFTER v")
+                while not stop.wait(0.01):
                     key, other = rng.randrange(_ROWS * 2), rng.randrange(_ROWS * 2)
                     statement = rng.choice(
                         (
