@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
@@ -55,6 +56,10 @@ def range_of(table: PlannedTable, location: TableLocation, last: Snapshot) -> Ra
     changed = [column.name for column in columns if marks.get(column.id)]
     if changed:
         raise _refused(last, f"other values in {', '.join(changed)}")
+    for bound in filter(None, (table.copied.after, table.copied.upto)):
+        for column, value in zip(columns, bound, strict=True):
+            if column.type.name in _MAY_BE_NULL and not _is_of_calendar(str(value)):
+                raise _refused(last, f"a range that ends at {value}")
     return RangeOfKeys(table=last, columns=tuple(columns), keys=table.copied)
 
 
@@ -148,6 +153,14 @@ def _literal(column: Column, value: object) -> str:
     if kind == "timestamp":
         return f"TIMESTAMP'{text}Z'"
     return f"{'DATE' if delta_type(column) == 'date' else 'TIMESTAMP_NTZ'}'{text}'"
+
+
+def _is_of_calendar(text: str) -> bool:
+    try:
+        date.fromisoformat(text[:10])
+    except ValueError:
+        return False
+    return True
 
 
 def _refused(table: Snapshot, found: str) -> TableStopped:
