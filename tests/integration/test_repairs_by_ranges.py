@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from connectors.config import load_config
+from connectors.config import CopyLimits, load_config
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.changelog.operations import Op
 from historian.plans.plans import Plan, TableCopy
 from replicas.first_copies import copying_config
+from replicas.repairing_oracle import RepairingOracle
+from workload.seeds import seeds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROWS = 2000
-_EXPECTED = (1062, 1205, 1213, 1054, 1136, 1412)
+_EXPECTED = (1062, 1205, 1213, 1054, 1136, 1412, 1060, 1091, 1146, 1050)
 """Duplicate key, lock wait, deadlock; and what a statement meets that another one has just changed."""
 
 
@@ -42,7 +44,7 @@ def test_a_table_is_repaired_while_it_is_written_to(
         cursor.execute("UPDATE t SET v = 'unseen' WHERE id % 7 = 0")
         cursor.execute("DELETE FROM t WHERE id % 11 = 0")
         connection.commit()
-    with _written(server):
+    with _written(server, 1, _changes):
         _run_until_repaired(lake, spark, server)
     assert {} == _run(lake, spark)
 
@@ -60,7 +62,70 @@ def test_a_table_is_repaired_while_it_is_written_to(
     assert len(expected) == len(history)
 
 
+@pytest.mark.parametrize("kind", ["mysql9", "mariadb118"])
+def test_what_comes_amid_a_repair_is_followed_or_begins_it_anew(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    """New keys, TRUNCATE, more statements without row events, columns that come and go, RENAME, restarts."""
+    server: Server = request.getfixturevalue(kind)
+    for seed in seeds([1]):
+        _filled(server)
+        (tmp_path / str(seed)).mkdir()
+        oracle = RepairingOracle(server, tmp_path / str(seed), CopyLimits(chunk_rows=120, connections=2), "c")
+        oracle.run()
+        with _written(server, seed, _changes):
+            for statements in _AMID:
+                with server.connect() as connection, connection.cursor() as cursor:
+                    cursor.execute("USE c")
+                    for statement in statements:
+                        cursor.execute(statement)
+                    connection.commit()
+                oracle.run(plans=5)
+                oracle.repair()
+        for _ in range(3):
+            oracle.run()
+            oracle.repair()
+        assert {} == oracle.differences("c")
+        assert oracle.is_done()
+        assert {"changed by a statement", "the key by whose ranges"} <= {
+            reason[:23].strip(" ,") for reason in oracle.reasons
+        }
+        assert oracle.begun_anew > 2
+
+
+_UNSEEN = (
+    "SET binlog_format = 'STATEMENT'",
+    "UPDATE t SET v = 'unseen' WHERE id % 3 = 0",
+    "DELETE FROM t WHERE id % 17 = 0",
+)
+_AMID = (
+    _UNSEEN,
+    ("ALTER TABLE t ADD COLUMN w INT DEFAULT 7",),
+    ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (d, id)", "UPDATE t SET n = 1 WHERE id < 900"),
+    ("UPDATE t SET w = 8 WHERE id < 900", "ALTER TABLE t CHANGE w x BIGINT"),
+    _UNSEEN,
+    ("RENAME TABLE t TO u", "RENAME TABLE u TO t"),
+    (
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, d)",
+        "TRUNCATE TABLE t",
+        "INSERT INTO t (id, d) VALUES (5000, '2020-01-01')",
+    ),
+    ("ALTER TABLE t DROP COLUMN x",),
+    (*(f"INSERT IGNORE INTO t (id, d, v) SELECT id + {10_000 << number}, d, v FROM t" for number in range(9)),),
+    _UNSEEN,
+    ("TRUNCATE TABLE t", "INSERT INTO t (id, d) VALUES (5000, '2020-01-01')"),
+)
+
+
 def _replicated(server: Server, directory: Path) -> Path:
+    _filled(server)
+    path = copying_config(server, directory, backfill="{connections: 2, chunk_rows: 150}")
+    text = path.read_text()
+    path.write_text(text.replace('/lake"}', '/lake", history: "{database}_{table}_history"}'))
+    return path
+
+
+def _filled(server: Server) -> None:
     server.clear()
     server.sql("CREATE DATABASE c")
     server.sql("CREATE TABLE c.t (id BIGINT UNSIGNED, d DATETIME(3), v VARCHAR(20), n INT, PRIMARY KEY (id, d))")
@@ -70,10 +135,6 @@ def _replicated(server: Server, directory: Path) -> Path:
             [(i, f"2020-01-01 00:00:0{i % 10}.125", f"v{i}", i * 3) for i in range(_ROWS)],
         )
         connection.commit()
-    path = copying_config(server, directory, backfill="{connections: 2, chunk_rows: 150}")
-    text = path.read_text()
-    path.write_text(text.replace('/lake"}', '/lake", history: "{database}_{table}_history"}'))
-    return path
 
 
 def _run(path: Path, spark: SparkSession) -> dict[str, str]:
@@ -108,34 +169,25 @@ def _read(spark: SparkSession, path: Path, name: str) -> Any:
 
 
 @contextmanager
-def _written(server: Server) -> Iterator[None]:
-    """Changes rows and keys meanwhile."""
+def _written(server: Server, seed: int, act: Callable[[random.Random, Any], None]) -> Iterator[None]:
+    """Changes the table meanwhile."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
     def write() -> None:
-        rng = random.Random(1)
+        rng = random.Random(seed)
         try:
             with server.connect() as connection, connection.cursor() as cursor:
                 cursor.execute("USE c")
                 while not stop.wait(0.01):
-                    key, other = rng.randrange(_ROWS * 2), rng.randrange(_ROWS * 2)
-                    statement = rng.choice(
-                        (
-                            f"UPDATE t SET n = n + 1 WHERE id BETWEEN {key} AND {key + 5}",
-                            f"DELETE FROM t WHERE id = {key}",
-                            f"INSERT INTO t (id, d, v) VALUES ({key}, '2021-02-03 04:05:06.789', 'new')",
-                            f"UPDATE t SET id = {other} WHERE id = {key}",
-                            f"UPDATE t SET d = '2022-01-01' WHERE id = {key}",
-                        )
-                    )
                     try:
-                        cursor.execute(statement)
+                        act(rng, cursor)
                         connection.commit()
                     except pymysql.err.MySQLError as error:
                         if error.args[0] not in _EXPECTED:
                             raise
                         connection.rollback()
+                        cursor.execute("SET binlog_format = 'ROW'")
         except BaseException as error:
             failures.append(error)
             raise
@@ -148,6 +200,21 @@ def _written(server: Server) -> Iterator[None]:
         stop.set()
         thread.join()
     assert [] == failures
+
+
+def _changes(rng: random.Random, cursor: Any) -> None:
+    key, other = rng.randrange(_ROWS * 2), rng.randrange(_ROWS * 2)
+    cursor.execute(
+        rng.choice(
+            (
+                f"UPDATE t SET n = n + 1 WHERE id BETWEEN {key} AND {key + 5}",
+                f"DELETE FROM t WHERE id = {key}",
+                f"INSERT INTO t (id, d, v) VALUES ({key}, '2021-02-03 04:05:06.789', 'new')",
+                f"UPDATE t SET id = {other} WHERE id = {key}",
+                f"UPDATE t SET d = '2022-01-01' WHERE id = {key}",
+            )
+        )
+    )
 
 
 def _folded(changes: Any, columns: list[str]) -> dict[Any, tuple[Any, ...]]:
