@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
+from typer.testing import CliRunner
 
+from connectors.cli import app
 from connectors.config import CopyLimits, load_config
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
@@ -60,6 +64,41 @@ def test_a_table_is_repaired_while_it_is_written_to(
     history = _read(spark, lake, "c_t_history").where("to_offset IS NULL").select(*columns).collect()
     assert expected == {tuple(row)[:2]: tuple(row) for row in history}
     assert len(expected) == len(history)
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_a_table_that_its_sink_stops_is_compared_by_ranges_or_else_as_a_whole(
+    mysql9: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The hashed keys of one table say nothing of the source's ranges."""
+    _filled(mysql9)
+    mysql9.sql("CREATE TABLE c.hashed (id INT PRIMARY KEY, n INT)")
+    mysql9.sql("INSERT INTO c.hashed SELECT id, n FROM c.t WHERE id < 200")
+    path = copying_config(mysql9, tmp_path, backfill="{connections: 2, chunk_rows: 40}")
+    rules = '/lake", tables: {"c.hashed": {hash: {id: {salt: pepper}}}}}'
+    path.write_text(path.read_text().replace('/lake"}', rules))
+    mysql9.sql("DELETE FROM c.t WHERE id >= 400")
+    assert {} == _run(path, spark)
+    for name in ("t", "hashed"):
+        mysql9.sql(f"ALTER TABLE c.{name} MODIFY n SMALLINT")
+        mysql9.sql(f"UPDATE c.{name} SET n = n + 1 WHERE id < 20")
+    assert {} == _run(path, spark)
+
+    repairs = Counter(row.table for row in _read(spark, path, "historian_repairs").collect())
+    assert (True, 1) == (repairs["c.t"] > 4, repairs["c.hashed"])
+    for name in ("t", "hashed"):
+        ours = sorted(row.n for row in _read(spark, path, f"c_{name}").collect())
+        assert [n for (n,) in mysql9.sql(f"SELECT n FROM c.{name} ORDER BY n")] == ours
+
+    done = CliRunner().invoke(app, ["backfill", str(path), "--table", "c.t"])
+    assert "reads the rest" in done.output, done.output
+    told = CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"])
+    (copy,) = (copy for copy in json.loads(told.stdout)["copies"] if copy["table"] == "c.t")
+    assert ("repairing", "copied again by historian backfill") == (copy["state"], copy["repairs"])
+    assert 40 < copy["rows"] < 100
+    assert {} == _run(path, spark)
+    again = _read(spark, path, "historian_repairs").where("reason LIKE 'copied again%'").collect()
+    assert (True, 0) == (len(again) > 4, sum(row.rows_changed for row in again))
 
 
 @pytest.mark.parametrize("kind", ["mysql9", "mariadb118"])
