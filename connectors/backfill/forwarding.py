@@ -59,6 +59,7 @@ def _copied_part(chunk: Chunk, version: PlannedVersion, copy: TableCopy, flavor:
             f"{key.table}: a row moved to a key that is copied, and its image in the log is not whole; "
             "set binlog_row_image=FULL at the source and copy the table again"
         )
+        reason = f"{NOT_BY_RANGES}: {reason}" if copy.repairs else reason
         return replace(chunk, rows=chunk.rows.slice(0, 0), stopped=reason)
     return replace(chunk, rows=forwarded(chunk.rows, mask))
 

@@ -79,6 +79,8 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
         connection.execute(insert(copied_rows).values(plan=plan.number, number=number, body=body))
     for table in plan.tables:
         if table.copy is None:
+            if table.behind is not None:  # Its targets do not hold what was repaired.
+                begin_repair_anew(connection, table.table_id)
             continue
         held = _held(connection, table.table_id)
         copy = table.copy

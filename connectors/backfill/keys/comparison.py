@@ -15,7 +15,7 @@ from historian.plans.key_order import Signs, arrow_signs, compared_here
 from historian.plans.key_ranges import KeyValue
 from historian.schema.snapshots import ColumnType
 
-__all__ = ["Signs", "compared"]
+__all__ = ["compared"]
 
 _Ask = Callable[[str], Sequence[Sequence[Any]]]
 
