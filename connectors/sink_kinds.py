@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sinks.contract.base import DryRun, Sink
     from sinks.delta import DeltaSettings
 
-__all__ = ["keeps_rows", "lake", "lakes", "make_dry_run", "make_sink"]
+__all__ = ["compares_ranges", "keeps_rows", "lake", "lakes", "make_dry_run", "make_sink"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,11 @@ def _console() -> _Kind:
 
 _KINDS: Mapping[str, Callable[[], _Kind]] = {"delta": _delta, "parquet": _parquet, "console": _console}
 _LAKE = "delta"
+
+
+def compares_ranges(sinks: Sequence[SinkConfig]) -> bool:
+    """Whether tables may be repaired by ranges of their keys: the one sink does, or says that a table is to be compared as a whole."""
+    return [sink.type for sink in sinks] == [_LAKE]
 
 
 def make_sink(config: SinkConfig, spark: SparkSession) -> Sink:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from connectors.backfill.cascades import changed_by_foreign_keys
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.repairs import repaired_behind
 from connectors.backfill.selection import CopiedTable, read_as_of
-from connectors.backfill.splits import Piece, next_pieces, whole_table
+from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
 from connectors.tracking.cascades import logs_cascades
@@ -48,18 +49,29 @@ class Copier:
         address: of the server, or of a replica with the same log.
         limits: how much is copied at a time.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
+        stopped: gives the ids of tables whose repairs go no further, since the sink does not take them.
     """
 
-    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits, *, reads: bool = True) -> None:
+    def __init__(
+        self,
+        tracker: Tracker,
+        address: ServerAddress,
+        limits: CopyLimits,
+        *,
+        reads: bool = True,
+        stopped: Callable[[], Collection[int]] = tuple,
+    ) -> None:
         self._tracker = tracker
         self._address = address
         self._limits = limits
         self._reads = reads
+        self._stopped = stopped
         self._was_paused = False
         self._free_s = 0.0
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
         self._waits = False
+        self._goes_first = False
         self._is_done = False
         self._has_native_keys: bool | None = None
 
@@ -73,12 +85,22 @@ class Copier:
         """Whether they may be copied now, as the limits say."""
         return time.monotonic() >= self._free_s
 
+    @property
+    def goes_first(self) -> bool:
+        """See :class:`connectors.tracking.copier.Copier`."""
+        return self._goes_first
+
+    def look_again(self) -> None:
+        """See :class:`connectors.tracking.copier.Copier`."""
+        self._is_done = False
+
     def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """See :class:`connectors.tracking.copier.Copier`; the tracker's history has come to the plan's end."""
         spool = Spool()
         progress = {} if self._is_done and not begun else {**self._tracker.store.copies(), **dict.fromkeys(begun)}
         waiting = {table_id: held for table_id, held in progress.items() if held is None or not held.is_done}
         self._is_done = not waiting
+        self._goes_first = False
         changed_rows = self._changed_by_foreign_keys(plan, parents)
         if not waiting and not changed_rows:
             return CopyingPlan(plan=plan, copied=spool, is_news=False, close=spool.close)
@@ -91,6 +113,8 @@ class Copier:
         known = {**{table.table_id: table for table in others}, **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
         flavor = self._tracker.reader.flavor
+        for table_id in [i for i, copy in copies.items() if copy.repairs]:
+            known[table_id], copies[table_id] = repaired_behind(known[table_id], copies[table_id], flavor)
         for table_id, copy in copies.items():
             stop = _stop(known[table_id], copy, plan, waiting[table_id], orders, flavor)
             if stop is not None:
@@ -99,7 +123,14 @@ class Copier:
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         repairs = {i: why for i, why in changed_rows.items() if i in known and _is_repaired(known[i], copies.get(i))}
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
-        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in repairs}, copies) if reads else []
+        under_repair = {i for i in open_tables if copies[i].repairs}
+        left_out = under_repair & set(self._stopped()) if under_repair else set()
+        open_tables = {i: table for i, table in open_tables.items() if i not in left_out}
+        # A plan whose rows are compared with targets has no other rows of the table.
+        has_log = plan.start != plan.end
+        self._goes_first = reads and has_log and not under_repair <= left_out
+        apart = {*repairs, *under_repair} if has_log else set(repairs)
+        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in apart}, copies) if reads else []
         pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]
         for table_id, (done, stop) in self._read(plan, pieces, copies, repairs, spool).items():
             if done is not None:
@@ -184,8 +215,12 @@ class Copier:
         """What is copied of *tables* now."""
         if not tables or not self.is_free:
             return []
-        wanted = {table_id: (table.versions[-1], copies[table_id].upto) for table_id, table in tables.items()}
-        return next_pieces(self._address, self._tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
+        flavor = self._tracker.reader.flavor
+        last = {i: table.versions[-1] for i, table in tables.items()}
+        whole = {i for i in tables if copies[i].repairs and not repaired_by_ranges(last[i], flavor)}
+        wanted = {i: (version, copies[i].upto) for i, version in last.items() if i not in whole}
+        pieces = next_pieces(self._address, flavor, wanted, self._limits, self._chunk_rows) if wanted else []
+        return [*pieces, *(whole_table(i, last[i], flavor) for i in sorted(whole))]
 
     def _copied(
         self, pieces: Sequence[Piece], table: CopiedTable, copy: TableCopy, plan: Plan
@@ -202,8 +237,10 @@ class Copier:
             self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
         if table.rows:
             self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
-        upto = pieces[-1].range.upto
-        return replace(copy, key=pieces[0].key_ids, upto=upto, is_done=upto is None, rows=table.rows), None
+        first, upto = pieces[0], pieces[-1].range.upto
+        behind = first.range.after
+        copied = replace(copy, key=first.key_ids, behind=behind, upto=upto, is_done=upto is None, rows=table.rows)
+        return copied, None
 
 
 def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spool) -> None:
@@ -239,7 +276,9 @@ def _split_key(table: PlannedTable, flavor: str) -> SplitKey | None:
 
 def _standing(table: PlannedTable, progress: CopyProgress | None) -> TableCopy:
     """What a plan says of a table's copy before it copies anything itself."""
-    copy = TableCopy() if progress is None else TableCopy(key=progress.key, behind=progress.upto, upto=progress.upto)
+    copy = TableCopy()
+    if progress is not None:
+        copy = TableCopy(key=progress.key, behind=progress.upto, upto=progress.upto, repairs=progress.repairs)
     for version in table.versions:
         if version.place is not None and any(retracts(edit) for edit in version.edits):
             return replace(copy, is_done=True, clears=version.segment)

@@ -14,6 +14,8 @@ from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import ABSENT
 from historian.changelog.operations import Op
 from historian.changelog.row_images import Mask, rows_where
+from historian.errors import ValueUnrepresentable
+from historian.plans.key_ranges import NOT_BY_RANGES
 from historian.plans.plans import PlannedTable, PlannedVersion, TableCopy
 
 __all__ = ["forwarded", "forwarded_chunks"]
@@ -46,12 +48,18 @@ def _copied_part(chunk: Chunk, version: PlannedVersion, copy: TableCopy, flavor:
         return replace(
             chunk, rows=chunk.rows.slice(0, 0), stopped=f"{chunk.table_id}: its key changed while it was copied"
         )
-    mask = covered(chunk.rows, key, copy.behind, ask)
+    try:
+        mask = covered(chunk.rows, key, copy.behind, ask)
+    except ValueUnrepresentable as error:
+        if not copy.repairs:
+            raise
+        return replace(chunk, rows=chunk.rows.slice(0, 0), stopped=f"{NOT_BY_RANGES}: {error}")
     if ABSENT in chunk.rows.schema.names and _loses_images(chunk.rows, mask):
         reason = (
             f"{key.table}: a row moved to a key that is copied, and its image in the log is not whole; "
             "set binlog_row_image=FULL at the source and copy the table again"
         )
+        reason = f"{NOT_BY_RANGES}: {reason}" if copy.repairs else reason
         return replace(chunk, rows=chunk.rows.slice(0, 0), stopped=reason)
     return replace(chunk, rows=forwarded(chunk.rows, mask))
 

@@ -15,13 +15,14 @@ from connectors.backfill.keys.split_key import SplitKey
 from connectors.config import CopyLimits
 from connectors.readers.binlog.selected.failures import is_interrupted, is_of_a_changed_table
 from historian.errors import SourceError
+from historian.plans.key_order import has_plain_order
 from historian.plans.key_ranges import Key, KeyRange
 from historian.plans.plans import PlannedVersion
 
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
 
-__all__ = ["Piece", "groups", "next_pieces", "whole_table"]
+__all__ = ["Piece", "groups", "next_pieces", "repaired_by_ranges", "whole_table"]
 
 _log = logging.getLogger(__name__)
 _LAST_PIECES = 100
@@ -103,6 +104,15 @@ def whole_table(table_id: int, version: PlannedVersion, flavor: str) -> Piece:
     """All rows of a table as one piece."""
     assert version.snapshot is not None  # noqa: S101 - the table exists
     return Piece(table_id=table_id, version=version, key=SplitKey.of(version.snapshot, flavor), range=KeyRange())
+
+
+def repaired_by_ranges(version: PlannedVersion, flavor: str) -> bool:
+    """Whether a table can be repaired range by range: what tells its rows apart is what it is read by, in an order that targets have too."""
+    snapshot = version.snapshot
+    key = None if snapshot is None else SplitKey.of(snapshot, flavor)
+    if snapshot is None or key is None or tuple(column.id for column in key.columns) != snapshot.primary_key:
+        return False
+    return all(has_plain_order(column.type) for column in key.columns)
 
 
 def groups(pieces: list[Piece], count: int) -> Iterator[list[Piece]]:

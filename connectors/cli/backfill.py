@@ -61,15 +61,18 @@ def backfill(
 def _copy(config: Path, wanted: Sequence[TableName]) -> None:
     from connectors.recovery.copying_again import repeatable
     from connectors.recovery.repairing import repair
+    from connectors.sink_kinds import compares_ranges
     from connectors.tracking.sources import server_address
 
     with held_tracker(config) as (settings, tracker):
         source = settings.source
         if not isinstance(source, ServerSource):
             raise ConfigError("binlog files hold no tables to copy", problems=("expected a server @ $.source",))
+        limits = source.backfill if compares_ranges(settings.sinks) else None
         table_ids = {repeatable(tracker.store, source.tables, name): name for name in wanted}
         for table_id, name in table_ids.items():
-            plan = repair(tracker, server_address(source), table_id, "copied again by historian backfill")
+            reason = "copied again by historian backfill"
+            plan = repair(tracker, server_address(source), table_id, reason, limits=limits)
             if plan is None:
                 raise SourceError(
                     "a statement is on the table behind what the connector has read",
@@ -77,8 +80,11 @@ def _copy(config: Path, wanted: Sequence[TableName]) -> None:
                     next_step="`historian run --once`, then this again",
                 )
             (planned,) = plan.tables
-            rows = 0 if planned.copy is None else planned.copy.rows
-            typer.echo(f"{name}: {rows} rows read at {plan.end}; the next run gives its targets what differs")
+            copy = planned.copy
+            rows, rest = (0, "") if copy is None else (copy.rows, "" if copy.is_done else ", reads the rest")
+            typer.echo(
+                f"{name}: {rows} rows read at {plan.end}; the next run{rest and rest + ' and'} gives its targets what differs"
+            )
 
 
 def _cancel(config: Path, wanted: Sequence[TableName]) -> None:

@@ -70,18 +70,21 @@ def heal(
 def _repair(config: PipelineConfig, tracker: Tracker, table: TableName) -> None:
     from connectors.config import ServerSource
     from connectors.recovery.repairing import repair
+    from connectors.sink_kinds import compares_ranges
     from connectors.tracking.sources import server_address
 
     source, snapshot = config.source, tracker.history.catalog.tables[table]
     assert isinstance(source, ServerSource)  # noqa: S101 - else nothing could be captured
-    plan = repair(tracker, server_address(source), snapshot.table_id, "captured anew by historian heal")
+    limits = source.backfill if compares_ranges(config.sinks) else None
+    reason = "captured anew by historian heal"
+    plan = repair(tracker, server_address(source), snapshot.table_id, reason, limits=limits)
     if plan is None:
         raise SourceError(
             "a statement came while the table was compared with the source",
             where=str(table),
             next_step=f"`historian run --once`, then `historian verify --table {table} --repair`",
         )
-    typer.echo(f"the next run gives its targets what differs, as plan {plan.number}")
+    typer.echo(f"the next run gives its targets what differs, from plan {plan.number} on")
 
 
 @ending

@@ -95,8 +95,14 @@ class _Progress:
             statements = len({v.version for table in plan.tables for v in table.versions if v.place is not None})
             changes = f", {statements} schema changes" if statements else ""
             copies = [table.copy for table in plan.tables if table.copy is not None]
-            rows, done = sum(copy.rows for copy in copies), sum(copy.is_done for copy in copies)
-            copied = f", {rows} rows copied, {done} of {len(copies)} tables whole{self._left()}" if copies else ""
+            told = []
+            for what, mine in (
+                ("copied", [copy for copy in copies if not copy.repairs]),
+                ("compared", [copy for copy in copies if copy.repairs]),
+            ):
+                rows, done = sum(copy.rows for copy in mine), sum(copy.is_done for copy in mine)
+                told += [f", {rows} rows {what}, {done} of {len(mine)} tables whole"] if mine else []
+            copied = f"{''.join(told)}{self._left() if copies else ''}"
             tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}{copied}, up to {plan.end}")
         self.look_for_stopped(stopped)
 

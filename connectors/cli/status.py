@@ -157,13 +157,14 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
 
 
 def _copies(store: Store, history: History) -> list[dict[str, Any]]:
-    """Tables whose rows are being copied from the source, or were, and how many came so far."""
+    """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far."""
     found = []
     stopped, orders = store.quarantines(), store.copy_orders()
     for table_id, progress in sorted(store.copies().items()):
         versions = history.versions_of(table_id)
         table = str(versions[-1].name) if versions else f"table {table_id}"
-        state = "done" if progress.is_done else "waiting" if progress.upto is None else "copying"
+        under_way = "repairing" if progress.repairs else "copying"
+        state = "done" if progress.is_done else "waiting" if progress.upto is None else under_way
         if state != "done" and (table_id in stopped or table_id in orders.cancelled):
             state = "stopped" if table_id in stopped else "ends with the next plan"
         found.append(
@@ -176,6 +177,7 @@ def _copies(store: Store, history: History) -> list[dict[str, Any]]:
                 "left_s": progress.left_s,
                 "begun": _time(progress.begun_us),
                 "upto": progress.upto,
+                "repairs": progress.repairs,
             }
         )
     return found

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from connectors.config import PipelineConfig
+    from connectors.config import CopyLimits, PipelineConfig
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
@@ -75,12 +75,14 @@ def differing_tables(
     """
     if not isinstance(settings.source, ServerSource):
         raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+    from connectors.sink_kinds import compares_ranges
     from connectors.tracking.sources import server_address
 
     address, lake = server_address(settings.source), lake_of(settings)
+    limits = settings.source.backfill if compares_ranges(settings.sinks) else None
     catalog = tracker.history.catalog_at(_last(tracker).version).tables
     return sum(
-        _verified(spark, lake, tracker, address, snapshot, repair=repair)
+        _verified(spark, lake, tracker, address, snapshot, limits, repair=repair)
         for name, snapshot in sorted(catalog.items())
         if tracker.captured(name) and (wanted is None or name in wanted)
     )
@@ -99,6 +101,7 @@ def _verified(
     tracker: Tracker,
     address: ServerAddress,
     snapshot: Snapshot,
+    limits: CopyLimits | None,
     *,
     repair: bool,
 ) -> bool:
@@ -129,13 +132,14 @@ def _verified(
         except (NotComparable, LeftBehind) as error:
             typer.echo(f"{snapshot.name}: not compared: {error}")
             if repair and isinstance(error, LeftBehind):
-                repaired(tracker, address, snapshot.table_id, "verify could not compare its targets")
+                repaired(tracker, address, snapshot.table_id, "verify could not compare its targets", limits=limits)
                 typer.echo(f"{snapshot.name}: the next run compares them, and writes what differs")
             return True
     typer.echo(
         f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"
     )
     if rows and repair:
-        repaired(tracker, address, snapshot.table_id, f"verify found {rows} changelog rows to mend")
+        reason = f"verify found {rows} changelog rows to mend"
+        repaired(tracker, address, snapshot.table_id, reason, limits=limits)
         typer.echo(f"{snapshot.name}: the next run writes them")
     return rows > 0

@@ -30,7 +30,7 @@ from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.source_rows import SourceRows
-from connectors.sink_kinds import make_sink
+from connectors.sink_kinds import compares_ranges, make_sink
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.operations import column_id
@@ -229,7 +229,8 @@ class Pipeline:
         self._lease = lease
         self._report = report
         # What one of several sinks has stopped goes on in the others.
-        self._rows = SourceRows(config.source, tracker, sinks[0].repairable if len(sinks) == 1 else dict)
+        stopped_by_sink = sinks[0].repairable if len(sinks) == 1 else dict
+        self._rows = SourceRows(config.source, tracker, stopped_by_sink, by_ranges=compares_ranges(config.sinks))
 
     @classmethod
     @contextmanager
@@ -246,7 +247,9 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
-                    tracker.copier = Copier(tracker, server_address(config.source), config.source.backfill)
+                    stopped = sinks[0].repairable if len(sinks) == 1 else tuple
+                    address, limits = server_address(config.source), config.source.backfill
+                    tracker.copier = Copier(tracker, address, limits, stopped=stopped)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
@@ -281,11 +284,16 @@ class Pipeline:
                 if late is not None:
                     yield PlannedLog.of(late, tracker.reader)
                     number = late.number
+                # A source that is written to all the time has no end of the log to wait for.
+                near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
+                if near_end and (repaired := self._repaired(number)) is not None:
+                    yield repaired
+                    number = repaired.plan.number
                 if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
                     pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
-            elif until is None and (repaired := self._rows.repaired()) is not None:
-                yield PlannedLog.of(repaired, tracker.reader, partial(self._rows.copied, repaired))
-                number = repaired.number
+            elif until is None and (repaired := self._repaired(number)) is not None:
+                yield repaired
+                number = repaired.plan.number
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
                 number = late.number
@@ -293,6 +301,11 @@ class Pipeline:
                 return
             else:
                 tracker.reader.wait(tracker.end_of(number), _POLL_S)
+
+    def _repaired(self, number: int) -> PlannedLog | None:
+        """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
+        plan = self._rows.repaired(number)
+        return None if plan is None else PlannedLog.of(plan, self._tracker.reader, partial(self._rows.copied, plan))
 
     def _first_tables(self) -> Sequence[Snapshot]:
         """The captured tables with which the connector begins."""

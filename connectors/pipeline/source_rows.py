@@ -22,15 +22,26 @@ __all__ = ["SourceRows"]
 
 
 class SourceRows:
-    """Rows of a run's source that do not come from its log; *stopped_by_sink* as :meth:`sinks.contract.base.Sink.repairable`."""
+    """Rows of a run's source that do not come from its log.
+
+    Args:
+        stopped_by_sink: as :meth:`sinks.contract.base.Sink.repairable`.
+        by_ranges: whether tables may be repaired range by range.
+    """
 
     def __init__(
-        self, source: SourceConfig, tracker: Tracker, stopped_by_sink: Callable[[], Mapping[int, int]]
+        self,
+        source: SourceConfig,
+        tracker: Tracker,
+        stopped_by_sink: Callable[[], Mapping[int, int]],
+        *,
+        by_ranges: bool,
     ) -> None:
         self._source = source
         self._tracker = tracker
         self._stopped_by_sink = stopped_by_sink
-        self._tried: set[tuple[int, str]] = set()
+        self._by_ranges = by_ranges
+        self._tried: set[tuple[int, str, bool]] = set()
 
     def copied(self, plan: Plan) -> Iterator[Chunk]:
         """The rows that a plan copies; of a store that was lost they are read again, as of the same position."""
@@ -45,8 +56,8 @@ class SourceRows:
                 copy_again(self._tracker, server_address(self._source), plan, spool)
                 yield from map(chunk_of, spool)
 
-    def repaired(self) -> Plan | None:
-        """A plan that brings a stopped table back by a look at the source, where one can be and the plan could be made.
+    def repaired(self, number: int) -> Plan | None:
+        """A plan behind plan *number*, the last one, that brings a stopped table back by a look at the source, where one can be and the plan could be made.
 
         Each stop is tried once in a run: what stops a table in its repair would stop it again. None while copies are paused.
         """
@@ -57,12 +68,23 @@ class SourceRows:
             return None
         quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
         stopped = {i: ("", behind) for i, behind in self._stopped_by_sink().items()}
+        # What its sink stops while ranges of it are compared is compared as a whole.
+        whole = (
+            {i for i, progress in tracker.store.copies().items() if progress.repairs and i in stopped}
+            if stopped
+            else ()
+        )
         for table_id, (reason, behind) in {**stopped, **quarantined}.items():
-            if (table_id, reason) in self._tried:
+            by_ranges = self._by_ranges and table_id not in whole
+            if (table_id, reason, by_ranges) in self._tried:
                 continue
             told = reason.splitlines()[0] if reason else "its sink stopped it at a statement that changes rows"
-            plan = repair(tracker, server_address(self._source), table_id, told, behind=behind)
+            limits = self._source.backfill if by_ranges else None
+            last = tracker.store.last_plan()
+            if last is None or last.number != number:
+                return None
+            plan = repair(tracker, server_address(self._source), table_id, told, behind=behind, limits=limits)
             if plan is not None:
-                self._tried.add((table_id, reason))
+                self._tried.add((table_id, reason, by_ranges))
                 return plan
         return None

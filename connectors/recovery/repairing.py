@@ -1,6 +1,7 @@
 """Stopped tables go on with all rows that the source holds now: targets are compared with them, and given what differs.
 
-A repair is one plan of one table, behind the last one and without any log. The rows are those of the last plan's end.
+A repair begins with a plan of one table, behind the last one and without any log. The rows are those of the last plan's end. A
+:class:`connectors.backfill.copying.Copier` goes on where they are not all.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.selection import read_as_of
-from connectors.backfill.splits import whole_table
+from connectors.backfill.splits import next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
 from historian.errors import SourceError
 from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
@@ -19,6 +21,7 @@ from historian.plans.segments import resumed_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from connectors.config import CopyLimits
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.history.versions import Version
@@ -38,15 +41,22 @@ def repairable(tracker: Tracker) -> dict[int, Quarantine]:
 
 
 def repair(
-    tracker: Tracker, address: ServerAddress, table_id: int, reason: str, *, behind: int | None = None
+    tracker: Tracker,
+    address: ServerAddress,
+    table_id: int,
+    reason: str,
+    *,
+    behind: int | None = None,
+    limits: CopyLimits | None = None,
 ) -> Plan | None:
-    """Stores the plan that repairs a table as of the last plan's end, and takes its stop back.
+    """Stores the plan with which the repair of a table begins, as of the last plan's end, and takes its stop back.
 
     Args:
         tracker: of the connector, whose lease the caller holds; it has come to the log's end.
         address: of the server that is asked for rows.
         reason: why the targets are compared with the source.
         behind: the plan that targets hold which their sink has stopped; None: they hold all plans of the table.
+        limits: of what a plan reads, where the table can be repaired by ranges of its key; None: it is read as a whole.
 
     Returns:
         The plan; None where a statement came meanwhile, so that it is to be tried again behind the next plan.
@@ -55,20 +65,33 @@ def repair(
         SourceError: the table's schema is not known, or rows cannot be read as of a position.
     """
     with closing(Spool()) as copied:
-        plan = read_whole(tracker, address, table_id, reason, copied, behind=behind)
+        plan = _read(tracker, address, table_id, reason, copied, behind=behind, limits=limits)
         if plan is not None:
             stopped = [stop[:2] for stop in tracker.store.stopped() if stop[0] == table_id]
             tracker.store.heal(stopped, plans=(plan,), copied=copied)
+            if tracker.copier is not None:
+                tracker.copier.look_again()
     return plan
 
 
-def read_whole(
-    tracker: Tracker, address: ServerAddress, table_id: int, reason: str, copied: Spool, *, behind: int | None = None
-) -> Plan | None:
+def read_whole(tracker: Tracker, address: ServerAddress, table_id: int, reason: str, copied: Spool) -> Plan | None:
     """The plan by which targets are compared with a table as of the last plan's end, and its rows in *copied*; it is not stored.
 
     Args and errors are those of :func:`repair`; None where a statement came meanwhile.
     """
+    return _read(tracker, address, table_id, reason, copied, behind=None, limits=None)
+
+
+def _read(
+    tracker: Tracker,
+    address: ServerAddress,
+    table_id: int,
+    reason: str,
+    copied: Spool,
+    *,
+    behind: int | None,
+    limits: CopyLimits | None,
+) -> Plan | None:
     last = tracker.store.last_plan()
     chain = tracker.history.versions_of(table_id)
     if last is None or not chain or chain[-1].snapshot is None:
@@ -80,11 +103,20 @@ def read_whole(
     held = _held(tracker, table_id, last if behind is None else tracker.stored(behind))
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
-    piece = whole_table(table_id, table.versions[-1], tracker.reader.flavor)
-    read = read_as_of(address, tracker, plan, (piece,), 1, copied)[table_id]
+    flavor, version = tracker.reader.flavor, table.versions[-1]
+    pieces, connections = [whole_table(table_id, version, flavor)], 1
+    if limits is not None and repaired_by_ranges(version, flavor):
+        pieces, connections = next_pieces(address, flavor, {table_id: (version, None)}, limits, {}), limits.connections
+    if not pieces:
+        return None
+    read = read_as_of(address, tracker, plan, pieces, connections, copied)[table_id]
     if read.void:
         return None
-    copy = TableCopy(key=piece.key_ids, is_done=True, rows=read.rows, repairs=reason)
+    upto, key = pieces[-1].range.upto, pieces[0].key_ids
+    copy = TableCopy(key=key, upto=upto, is_done=upto is None, rows=read.rows, repairs=reason)
+    if not copy.is_done and version.snapshot is not None:
+        estimate = estimated_rows(address, (version.snapshot.name,)).get(version.snapshot.name, 0)
+        copy = replace(copy, estimate=estimate)
     return replace(plan, tables=(replace(table, copy=copy, behind=behind),))
 
 

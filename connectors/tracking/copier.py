@@ -81,6 +81,13 @@ class Copier(Protocol):
     def is_free(self) -> bool:
         """Whether they may be copied now, as the limits say."""
 
+    @property
+    def goes_first(self) -> bool:
+        """Whether rows wait that a plan without any log can have alone, and the last plan had log."""
+
+    def look_again(self) -> None:
+        """Tells that the store has a copy which did not come by :meth:`with_copies`."""
+
     def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """*plan*, behind all that is stored, with what it copies; the copies of the tables *begun* begin with it.
 

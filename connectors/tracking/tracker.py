@@ -171,7 +171,8 @@ class Tracker:
             # A statement is on a table that is copied: what is left of it can be read behind that one alone.
             self.stop_at_present_end()
             stop = self._stop
-        plan = self._make(number, start, limit_bytes, stop) or self._copying_plan(number, start)
+        plan = self._copying_plan(number, start) if self.copier is not None and self.copier.goes_first else None
+        plan = plan or self._make(number, start, limit_bytes, stop) or self._copying_plan(number, start)
         if plan is None and self._head is not None:
             self._head.look(self.history, self.reader)
         return plan

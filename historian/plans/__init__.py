@@ -4,7 +4,8 @@ Reading and writing by a plan do not belong here.
 """
 
 from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
-from historian.plans.key_ranges import Key, KeyRange, KeyValue
+from historian.plans.key_order import Signs, arrow_signs, compared_here, has_plain_order, time_us
+from historian.plans.key_ranges import NOT_BY_RANGES, Key, KeyRange, KeyValue
 from historian.plans.plans import (
     LogRange,
     Plan,
@@ -30,6 +31,7 @@ from historian.plans.type_options import (
 
 __all__ = [
     "EVOLVE",
+    "NOT_BY_RANGES",
     "NO_TYPE_OPTIONS",
     "PRESETS",
     "RULES",
@@ -49,19 +51,24 @@ __all__ = [
     "PreparedTable",
     "Quarantine",
     "RolledBack",
+    "Signs",
     "TableCopy",
     "TypeOptions",
     "TypeRule",
     "action_for",
+    "arrow_signs",
     "brings",
+    "compared_here",
     "evolution_problems",
     "group_problems",
+    "has_plain_order",
     "numbers",
     "planned_tables",
     "planned_type_options",
     "resumed_table",
     "retracts",
     "stopped_table",
+    "time_us",
     "type_options_of",
     "version_in",
 ]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Key", "KeyRange", "KeyValue"]
+__all__ = ["NOT_BY_RANGES", "Key", "KeyRange", "KeyValue"]
+
+NOT_BY_RANGES = "rows of the table are not told apart by ranges of its key"
+"""Begins the reason of a stop behind which a table is compared as a whole."""
 
 KeyValue = int | str
 """A key column's value, exact and fit for JSON, by the column's type:

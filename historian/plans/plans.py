@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from historian.errors import PlanOutdated
 from historian.names import TableName
-from historian.plans.key_ranges import Key
+from historian.plans.key_ranges import Key, KeyRange
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.edits import Edit
@@ -138,8 +138,8 @@ class TableCopy:
         upto: those up to here are copied with the plan, or before it; None: none are yet.
         is_done: all rows are copied with the plan.
         rows: how many are copied with the plan.
-        repairs: why targets are compared with all rows of the table as of the plan's end, and given what differs. "": they hold
-            none of what is copied. With a repair all rows are copied with the plan, and none of its log goes on.
+        repairs: why targets are compared with what is copied, as of the plan's end, and given what differs. "": they hold none of it. A
+            repair of a whole table is one plan, and none of that plan's log goes on. One by ranges of keys is a plan for each.
         estimate: how many rows the table holds, about, as its server says where the copy begins; 0: not said.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
     """
@@ -177,8 +177,15 @@ class PlannedTable:
 
     @property
     def repairs(self) -> str:
-        """Why targets that hold rows of it are compared with all of its rows as of the plan's end; "": they are not."""
-        return "" if self.copy is None else self.copy.repairs
+        """Why targets are compared with rows of :attr:`copied` as of the plan's end; "": they are not. A repair by ranges has plans in between."""
+        copy = self.copy
+        reads = copy is not None and copy.clears is None and (copy.is_done or copy.upto != copy.behind)
+        return copy.repairs if copy is not None and reads else ""
+
+    @property
+    def copied(self) -> KeyRange:
+        """The keys of the rows that are copied with the plan; where none are, it says nothing."""
+        return KeyRange() if self.copy is None else KeyRange(after=self.copy.behind, upto=self.copy.upto)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan
 from historian.store.tables import copied_rows, copies, progress
 
-__all__ = ["CopyProgress", "copied_chunk", "copy_progress", "left_s", "record_copies"]
+__all__ = ["CopyProgress", "begin_repair_anew", "copied_chunk", "copy_progress", "left_s", "record_copies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ class CopyProgress:
         begun_us: when its first plan was made, UTC microseconds; ``since_us``: the first one that copied rows; ``noted_us``: its last.
         noted_rows: copied before its last plan.
         estimate: how many rows the table held where the copy began, about; 0: not known.
+        repairs: why targets are compared with what is copied; "": they are not, or are no more.
     """
 
     plan: int
@@ -43,6 +44,7 @@ class CopyProgress:
     noted_us: int = 0
     noted_rows: int = 0
     estimate: int = 0
+    repairs: str = ""
 
     @property
     def rows_per_s(self) -> float:
@@ -77,12 +79,15 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
         connection.execute(insert(copied_rows).values(plan=plan.number, number=number, body=body))
     for table in plan.tables:
         if table.copy is None:
+            if table.behind is not None:  # Its targets do not hold what was repaired.
+                begin_repair_anew(connection, table.table_id)
             continue
         held = _held(connection, table.table_id)
         copy = table.copy
         # Targets that begin anew begin with none of the rows that were copied before.
         before = CopyProgress(plan=plan.number, begun_us=plan.system_time_us)
-        before = before if held is None or (copy.upto is None and not copy.is_done) else held
+        begins = not copy.is_done and (copy.upto is None or (bool(copy.repairs) and copy.behind is None))
+        before = before if held is None or begins else held
         now = replace(
             before,
             plan=plan.number,
@@ -94,12 +99,20 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             noted_us=plan.system_time_us,
             noted_rows=before.rows,
             estimate=copy.estimate or before.estimate,
+            repairs="" if copy.is_done else copy.repairs,
         )
-        values = {"table_id": table.table_id, "body": codec.dump(CopyProgress, now)}
+        text = codec.dump(CopyProgress, now)
         if held is None:
-            connection.execute(insert(copies).values(**values))
+            connection.execute(insert(copies).values(table_id=table.table_id, body=text))
         else:
-            connection.execute(update(copies).where(copies.c.table_id == table.table_id).values(**values))
+            _set(connection, table.table_id, text)
+
+
+def begin_repair_anew(connection: Connection, table_id: int) -> None:
+    """Forgets how far a table was repaired, which stops meanwhile: its rows up to there may be others by the time it goes on."""
+    held = _held(connection, table_id)
+    if held is not None and held.repairs:
+        _set(connection, table_id, codec.dump(CopyProgress, replace(held, key=(), upto=None, rows=0, noted_rows=0)))
 
 
 def copy_progress(connection: Connection) -> dict[int, CopyProgress]:
@@ -112,6 +125,10 @@ def copied_chunk(connection: Connection, plan: int, number: int) -> bytes | None
     query = select(copied_rows.c.body).where(copied_rows.c.plan == plan, copied_rows.c.number == number)
     body = connection.execute(query).scalar()
     return None if body is None else bytes(body)
+
+
+def _set(connection: Connection, table_id: int, body: str) -> None:
+    connection.execute(update(copies).where(copies.c.table_id == table_id).values(body=body))
 
 
 def _held(connection: Connection, table_id: int) -> CopyProgress | None:

@@ -16,7 +16,7 @@ from historian.plans.plans import Plan, PlannedTable, Quarantine
 from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
 from historian.store.contents import loosened, pack, references, squeezed
-from historian.store.copies import record_copies
+from historian.store.copies import begin_repair_anew, record_copies
 from historian.store.copy_orders import carry_out
 from historian.store.facts import fact, set_fact
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
@@ -108,6 +108,7 @@ def known_type_options(connection: Connection) -> dict[str, str]:
 
 def record_quarantine(connection: Connection, table_id: int, name: TableName, quarantine: Quarantine) -> None:
     """Notes that a table stopped; the first reason stays, whatever the table was called then."""
+    begin_repair_anew(connection, table_id)
     key = {"table_id": table_id, "database_name": name.database, "table_name": name.table}
     same = {"table_id": table_id} if table_id else key
     held = select(quarantines.c.body).where(*(quarantines.c[column] == value for column, value in same.items()))

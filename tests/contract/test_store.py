@@ -195,6 +195,26 @@ def test_what_is_said_of_copies_holds_until_it_is_carried_out(store: Store) -> N
     assert not store.cancel_copy(2)
 
 
+def test_a_repair_begins_anew_where_its_table_stops_or_is_read_again(store: Store) -> None:
+    first = a_plan()
+    (table,) = first.tables
+    for number, end in enumerate(({"quarantine": STOP}, {"behind": 0, "copy": None}), 1):
+        copying = replace(table, quarantine=None, copy=TableCopy(key=(1,), upto=("7",), rows=7, repairs="a test"))
+        store.append_plan(replace(a_plan(2 * number - 1), tables=(copying,)))
+        assert (("7",), 7, "a test") == (
+            (held := store.copies()[table.table_id]).upto,
+            held.rows,
+            held.repairs,
+        )
+        store.append_plan(replace(a_plan(2 * number), tables=(replace(copying, **end),)))
+        held = store.copies()[table.table_id]
+        assert (None, 0, "a test", False) == (held.upto, held.rows, held.repairs, held.is_done)
+        store.heal([(table.table_id, T)])
+    done = replace(table, quarantine=None, copy=TableCopy(key=(1,), behind=("7",), is_done=True, repairs="a test"))
+    store.append_plan(replace(a_plan(5), tables=(done,)))
+    assert "" == store.copies()[table.table_id].repairs
+
+
 def test_plans_begin_with_1(store: Store) -> None:
     with pytest.raises(StoreError, match="expected 1; found 2"):
         store.append_plan(a_plan(2))

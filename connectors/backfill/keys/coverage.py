@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from connectors.backfill.keys.comparison import Signs, compared
+from connectors.backfill.keys.comparison import compared
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.readers.binlog.transport.connection import ServerAddress, answered
 from historian.changelog.operations import physical_name
 from historian.changelog.row_images import Mask
 from historian.errors import ValueUnrepresentable
+from historian.plans.key_order import Signs
 from historian.plans.key_ranges import Key, KeyRange
 
 if TYPE_CHECKING:

@@ -238,13 +238,13 @@ def _groups(
         if late_targets(part.location):
             own.setdefault(part.location.changelog, []).append(part)
     waits = {at: s for at, s in waiting(deferrals, locations, plan.number).items() if s.table_id not in stops}
-    repaired = {t.table_id for t in plan.tables if t.repairs}
-    named = repaired.union(t.table_id for t in plan.tables if t.quarantine is not None or t.behind is not None)
+    # With its first plan a repair brings targets to their changelog by itself.
+    repaired = {t.table_id for t in plan.tables if t.repairs and t.copied.after is None}
+    named = {t.table_id for t in plan.tables if t.repairs or t.quarantine is not None or t.behind is not None}
     groups = {}
     for at in [*own, *(at for at in waits if at not in own)]:
         location = locations[waits[at].table_id] if at in waits else own[at][-1].location
         ids = {location.table_id, *(part.location.table_id for part in own.get(at, ()))}
-        # A repair brings targets to their changelog by itself.
         held = None if ids & repaired else waits.get(at)
         deferral = held or Deferral(taken_us=deferrals[at].taken_us if at in deferrals else None)
         groups[at] = _Group(

@@ -122,7 +122,13 @@ class TableView:
         """Whether the table tells which rows each of its commits changes."""
         return self.property("delta.enableChangeDataFeed") == "true"
 
-    def small_files(self, limit_bytes: int | None, *, null_in: str | None = None) -> list[str] | None:
+    def small_files(
+        self,
+        limit_bytes: int | None,
+        *,
+        null_in: str | None = None,
+        wanted: Callable[[HeldFile], bool] | None = None,
+    ) -> list[str] | None:
         """Paths of the files, where they have no more than that, if it is given, and every row of theirs is there; else None.
 
         None too where a change data feed is on: it would tell of rows that are the same as deleted and inserted. And where
@@ -130,12 +136,16 @@ class TableView:
 
         Args:
             null_in: physical name of a column; files that statistics say have no NULL there are left out.
+            wanted: says which files are.
         """
         if any(self.property(name) == "true" for name in KEEPS_ROWS):
             return None
         paths, size = [], 0
-        for row in self._files(None if null_in is None else self._null_in(null_in)):
+        predicate = None if null_in is None else self._null_in(null_in)
+        for row in self._files(predicate, statistics=wanted is not None):
             file = self._described(row)
+            if wanted is not None and not wanted(file):
+                continue
             size += file.size_bytes
             if file.has_deletions or (limit_bytes is not None and size > limit_bytes):
                 return None

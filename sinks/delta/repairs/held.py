@@ -20,6 +20,7 @@ from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.target import Target
 from sinks.delta.log.time_travel import first_version
+from sinks.delta.repairs.ranges import RangeOfKeys
 from sinks.delta.rewrite.few_rows import present_tables
 from sinks.delta.rewrite.held_rows import widened
 from sinks.delta.rewrite.spark_rows import present_rows
@@ -68,16 +69,20 @@ def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:
     return mirror or kinds.get("changelog") or kinds.get("history") or kinds.get("mirror")
 
 
-def held_tables(target: Target, last: Snapshot, filled: Collection[int]) -> Callable[[], Iterator[pa.Table]] | None:
+def held_tables(
+    target: Target, last: Snapshot, filled: Collection[int], keys: RangeOfKeys | None = None
+) -> Callable[[], Iterator[pa.Table]] | None:
     """The rows under *last*, some at a time, as often as it is called; None where Spark must read them.
 
-    *filled*: ids of columns that the plan adds and that rows from before read a default in.
+    Args:
+        filled: ids of columns that the plan adds and that rows from before read a default in.
+        keys: of which rows alone are wanted.
     """
     if target.kind == "changelog":
         return None
     schema = target.view.schema()
     there = {column.id for column in last.columns if schema.by_id(column.id) is not None}
-    tables = present_tables(target, there, None)
+    tables = present_tables(target, there, None, None if keys is None else keys.may_hold)
     if tables is None:
         return None
     names = [physical_name(column.id) for column in last.columns]
@@ -90,7 +95,8 @@ def held_tables(target: Target, last: Snapshot, filled: Collection[int]) -> Call
                 else pa.chunked_array([_absent(column, filled, rows.num_rows)])
                 for column in last.columns
             ]
-            yield pa.table(arrays, names=names)
+            found = pa.table(arrays, names=names)
+            yield found if keys is None else keys.of(found)
 
     return under_last
 

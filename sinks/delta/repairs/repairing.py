@@ -14,7 +14,7 @@ import pyarrow as pa
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import Op, physical_name
 from historian.errors import ChainBroken, SinkError, TableStopped
-from historian.plans.plans import Plan
+from historian.plans.plans import Plan, PlannedTable
 from historian.schema.snapshots import Snapshot
 from historian.values.arrow_types import arrow_type
 from sinks.contract.chunks import ChunkHead, Chunks
@@ -31,6 +31,7 @@ from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
 from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, held_frame, held_tables, telling
 from sinks.delta.repairs.narrowing import may_differ
+from sinks.delta.repairs.ranges import RangeOfKeys, range_of
 from sinks.delta.repairs.returning import LeftBehind, brought_back, left_behind
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
@@ -105,7 +106,7 @@ class Repairing:
             if not mine.get(table.table_id):
                 continue
             try:
-                repair = _TableRepair(self._spark, self._state, self._settings, self._plan, mine[table.table_id])
+                repair = _TableRepair(self._spark, self._state, self._settings, self._plan, table, mine[table.table_id])
                 counts[table.table_id] = {}
                 if repair.is_held:
                     continue
@@ -155,14 +156,21 @@ class _Found:
 
 
 class _TableRepair:
-    """The repair of one table; *parts*: that the plan has of it."""
+    """The repair of one *table* of a plan; *parts*: that the plan has of it."""
 
     def __init__(
-        self, spark: SparkSession, state: LakeState, settings: DeltaSettings, plan: Plan, parts: Sequence[Part]
+        self,
+        spark: SparkSession,
+        state: LakeState,
+        settings: DeltaSettings,
+        plan: Plan,
+        table: PlannedTable,
+        parts: Sequence[Part],
     ) -> None:
         self._spark = spark
         self._state = state
         self._plan = plan
+        self._table = table
         self._settings = settings.for_table(parts[0].location.came_as)
         self._shown = [evolved(part, soft=self._settings.mirror_deletes == "soft") for part in parts]
         self._first = parts[0].transaction(Step.SCHEMA)
@@ -194,15 +202,16 @@ class _TableRepair:
         if last is None:
             return _Found(counts={}, operations={}, rows_read=0)
         _refuse_variants(last)
+        keys = range_of(self._table, self.part.location, last)
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
         target = self._telling()
         key = [physical_name(column_id) for column_id in last.primary_key]
-        few = self._few(target, chunks, last, key)
+        few = self._few(target, chunks, last, key, keys)
         if few is not None:
             tables: Iterator[pa.Table] = iter([differences(*few, key)])
         else:
-            tables = self._by_spark(target, chunks, last, key)
+            tables = self._by_spark(target, chunks, last, key, keys)
         operations = np.zeros(len(Op), np.int64)
 
         def made() -> Iterator[Chunk]:
@@ -241,18 +250,20 @@ class _TableRepair:
             )
 
     def _few(
-        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str]
+        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: RangeOfKeys | None
     ) -> tuple[pa.Table, pa.Table] | None:
         """The rows that are there and those of the source, without many that both have; None where they are not few."""
         schema = _schema(last)
-        held = tuple if target is None else held_tables(target, last, self._filled)
+        held = tuple if target is None else held_tables(target, last, self._filled, keys)
         if held is None:
             return None
         typed = partial(_typed, self.part.location.table_id, self._labels, schema)
+        if keys is not None:
+            keys.check(pa.concat_tables([schema.empty_table().select(key), *chunks.map(partial(_keys, typed, key))]))
         return may_differ(held, chunks, typed, schema, key)
 
     def _by_spark(
-        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str]
+        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: RangeOfKeys | None
     ) -> Iterator[pa.Table]:
         """What differs, by way of files that no table knows."""
         fields = tuple(mapped_field(c.name, delta_type(c), c.id, physical_name(c.id)) for c in last.columns)
@@ -267,6 +278,9 @@ class _TableRepair:
             if target is None
             else held_frame(self._spark, target, self._shown[0].part, last, self._filled)
         )
+        if keys is not None:
+            keys.check_frame(rows)
+            held = keys.of_frame(held)
         schema = pa.schema([pa.field(OP.name, pa.int32()), *_schema(last)])
         differing = differing_files(held, rows, key, directory, schema)
         for table in rows_in(differing):
@@ -300,6 +314,10 @@ def _typed(table_id: int, labels: Mapping[str, str], schema: pa.Schema, chunk: C
         return None
     names = {labels.get(name, name): at for at, name in enumerate(chunk.rows.schema.names)}
     return pa.table([chunk.rows.column(names[field.name]).cast(field.type) for field in schema], schema=schema)
+
+
+def _keys(typed: Callable[[Chunk], pa.Table | None], key: Sequence[str], chunks: Iterator[Chunk]) -> Iterator[pa.Table]:
+    yield from (rows.select(key) for rows in filter(None, map(typed, chunks)))
 
 
 def _refuse_variants(last: Snapshot) -> None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from historian.changelog.operations import physical_name
 from sinks.delta.log.commits import DataFile
+from sinks.delta.log.table_view import HeldFile
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.copy_on_write import deleted
 from sinks.delta.rewrite.files import FileWriter
@@ -46,14 +47,20 @@ def few_rows(
 
 
 def present_tables(
-    target: Target, column_ids: Collection[int], limit_bytes: int | None
+    target: Target,
+    column_ids: Collection[int],
+    limit_bytes: int | None,
+    wanted_file: Callable[[HeldFile], bool] | None = None,
 ) -> Callable[[], Iterator[pa.Table]] | None:
     """The rows that a mirror shows, or that are open in a history, as its files have them, one row group after the other.
 
     None where the files have more than *limit_bytes*, if that is given, or Spark must read them. Columns come under their physical names.
+
+    Args:
+        wanted_file: says of which files rows are wanted, by what the log says of them.
     """
     ends = "to_offset" if target.kind == "history" else None
-    files = None if target.by_spark else target.view.small_files(limit_bytes, null_in=ends)
+    files = None if target.by_spark else target.view.small_files(limit_bytes, null_in=ends, wanted=wanted_file)
     if files is None:
         return None
     wanted = {*map(physical_name, column_ids)}

@@ -7,6 +7,7 @@ import re
 from historian.changelog.missing_columns import WHOLE_IMAGES
 from historian.errors import TableStopped, ValueUnrepresentable
 from historian.plans.evolution import STOPS, EvolutionSettings, action_for
+from historian.plans.key_ranges import NOT_BY_RANGES
 from historian.plans.plans import PlannedVersion
 from historian.schema.edits import AddColumn
 from historian.values.texts import initial_scalar
@@ -47,7 +48,7 @@ def is_repairable(reason: str, evolution: EvolutionSettings) -> bool:
     Args:
         evolution: of the table: an edit may be said to stop it for good.
     """
-    if reason.startswith(ROWS_UNSEEN):
+    if reason.startswith((ROWS_UNSEEN, NOT_BY_RANGES)):
         return True
     asked = {_REWRITTEN: "change_type", _NOT_WIDENED: "change_type", _COMPUTED: "computed_values"}
     return any(reason.startswith(what) and action_for(evolution, edit) == "repair" for what, edit in asked.items())

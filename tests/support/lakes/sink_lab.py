@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from historian.changelog.missing_columns import ABSENT, UNSEEN, pack
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
+from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, TableCopy
 from historian.positions import LogPosition
 from historian.positions.places import Place
@@ -48,6 +50,7 @@ __all__ = ["INT", "START_US", "Lab", "Written", "decimal", "text"]
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 INT = ColumnType(name="int")
+EVERY_KEY = KeyRange()
 START_US = 1_700_000_000_000_000
 
 Row = Mapping[str, Any]
@@ -257,25 +260,33 @@ class Lab:
         table.live = {self._key(name, row): row for row in whole} if keyed else {}
         table.bag = [] if keyed else whole
 
-    def cut(self, repairs: Mapping[str, str] | None = None, **planned: Any) -> Plan:
+    def cut(self, repairs: Mapping[str, str] | None = None, keys: KeyRange = EVERY_KEY, **planned: Any) -> Plan:
         """Ends a plan at this point.
 
         Args:
             repairs: tables that it repairs, and why: it has all rows that they hold now in place of their log.
+            keys: of those rows; the key is of one integer column then.
             planned: what else is said of those.
         """
         for table in self.tables.values():
             self._flush(table)
         reasons = {self.table_id(name): reason for name, reason in (repairs or {}).items()}
         for name in repairs or {}:
-            self._repair(name)
+            self._repair(name, keys)
         number = len(self.plans) + 1
 
         def planned_table(table: Table) -> PlannedTable:
             found = PlannedTable(table_id=table.table_id, versions=tuple(table.versions))
             if table.table_id not in reasons:
                 return found
-            copied = TableCopy(is_done=True, repairs=reasons[table.table_id])
+            snapshot = table.versions[-1].snapshot
+            copied = TableCopy(
+                key=() if snapshot is None else snapshot.primary_key,
+                behind=keys.after,
+                upto=keys.upto,
+                is_done=keys.upto is None,
+                repairs=reasons[table.table_id],
+            )
             return replace(found, copy=copied, **planned)
 
         tables = tuple(planned_table(table) for table in self.tables.values() if table.versions)
@@ -466,12 +477,17 @@ class Lab:
         )
         table.pending = []
 
-    def _repair(self, name: str) -> None:
-        """All rows of a table in place of what the plan has of its log."""
+    def _repair(self, name: str, keys: KeyRange) -> None:
+        """All rows of a table, or those of some keys, in place of what the plan has of its log."""
+        low = -math.inf if keys.after is None else int(keys.after[0])
+        high = math.inf if keys.upto is None else int(keys.upto[0])
         table = self._table(name)
         table.chunks = []
         del table.log[table.planned_log :]
-        table.pending = [Pending(Op.APPEND, row, self.clock) for row in self.rows(name)]
+        rows = self.rows(name)
+        if keys != EVERY_KEY:
+            rows = [row for row in rows if low < self._key(name, row)[0] <= high]
+        table.pending = [Pending(Op.APPEND, row, self.clock) for row in rows]
         self._flush(table)
 
     def _take_back(self, name: str, table: Table) -> None:

@@ -10,13 +10,15 @@ from typing import Any
 import pyarrow as pa
 
 from historian.changelog.chunks import Chunk
-from historian.changelog.operations import Op
+from historian.changelog.operations import Op, physical_name
 from historian.names import TableName
+from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.schema.edits import TruncateTable
 from historian.schema.snapshots import Column, Snapshot
 from historian.values.arrow_types import arrow_type
 from historian.values.texts import initial_value
+from sinks.delta.repairs.ranges import RangeOfKeys
 
 __all__ = ["PlainMirror"]
 
@@ -40,6 +42,21 @@ class _Table:
             moved[tuple(values)] += count
         self.rows = moved
         self.snapshot = snapshot
+
+    def clear(self, planned: PlannedTable) -> None:
+        """Takes away the rows that a repair compares: all of them, or those in its range of keys."""
+        if planned.copied == KeyRange():
+            self.rows.clear()
+            return
+        columns = [column for key in planned.copy.key for column in self.snapshot.columns if column.id == key]  # type: ignore[union-attr]
+        rows = list(self.rows)
+        places = [self.snapshot.columns.index(column) for column in columns]
+        keys = [pa.array([row[at] for row in rows], arrow_type(c.type)) for at, c in zip(places, columns, strict=True)]
+        names = [physical_name(column.id) for column in columns]
+        table = pa.table([*keys, pa.array(range(len(rows)))], names=[*names, "number"])
+        within = RangeOfKeys(table=self.snapshot, columns=tuple(columns), keys=planned.copied)
+        for number in within.of(table).column("number").to_pylist():
+            del self.rows[rows[number]]
 
     def take(self, chunk: Chunk) -> None:
         """Adds and takes back the chunk's rows. One that is taken back but not there fails."""
@@ -82,7 +99,7 @@ class PlainMirror:
         for version in table.versions:
             self._move(table.table_id, version)
             if table.repairs and version.snapshot is not None:
-                self._tables[table.table_id].rows.clear()
+                self._tables[table.table_id].clear(table)
             for chunk in by_version.pop((table.table_id, version.version), ()):
                 self._tables[table.table_id].take(chunk)
 
