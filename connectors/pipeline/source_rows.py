@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from connectors.backfill.copying import copy_again
 from connectors.backfill.spool import Spool, chunk_of
@@ -41,7 +41,7 @@ class SourceRows:
         self._tracker = tracker
         self._stopped_by_sink = stopped_by_sink
         self._by_ranges = by_ranges
-        self._tried: set[tuple[int, str, bool]] = set()
+        self._tried: set[tuple[int, str | int]] = set()
 
     def copied(self, plan: Plan) -> Iterator[Chunk]:
         """The rows that a plan copies; of a store that was lost they are read again, as of the same position."""
@@ -57,7 +57,7 @@ class SourceRows:
                 yield from map(chunk_of, spool)
 
     def repaired(self, number: int) -> Plan | None:
-        """A plan behind plan *number*, the last one, that brings a stopped table back by a look at the source, where one can be and the plan could be made.
+        """A plan behind plan *number*, the last one, that brings a stopped table back by a look at the source; None: there is none now.
 
         Each stop is tried once in a run: what stops a table in its repair would stop it again. None while copies are paused.
         """
@@ -66,25 +66,36 @@ class SourceRows:
             return None
         if tracker.store.copy_orders().paused:
             return None
-        quarantined = {i: (stop.reason, None) for i, stop in repairable(tracker).items()}
-        stopped = {i: ("", behind) for i, behind in self._stopped_by_sink().items()}
+        stops: dict[int, _Stop] = {
+            i: _Stop("its sink stopped it at a statement that changes rows", behind, behind)
+            for i, behind in self._stopped_by_sink().items()
+        }
+        copies = tracker.store.copies() if stops else {}
         # What its sink stops while ranges of it are compared is compared as a whole.
-        whole = (
-            {i for i, progress in tracker.store.copies().items() if progress.repairs and i in stopped}
-            if stopped
-            else ()
-        )
-        for table_id, (reason, behind) in {**stopped, **quarantined}.items():
-            by_ranges = self._by_ranges and table_id not in whole
-            if (table_id, reason, by_ranges) in self._tried:
+        whole = {i for i in stops if i in copies and copies[i].repairs}
+        stops |= {
+            i: _Stop(stop.reason.splitlines()[0], str(stop.place), None) for i, stop in repairable(tracker).items()
+        }
+        for table_id, stop in stops.items():
+            if (table_id, stop.place) in self._tried:
                 continue
-            told = reason.splitlines()[0] if reason else "its sink stopped it at a statement that changes rows"
-            limits = self._source.backfill if by_ranges else None
             last = tracker.store.last_plan()
             if last is None or last.number != number:
                 return None
-            plan = repair(tracker, server_address(self._source), table_id, told, behind=behind, limits=limits)
+            limits = self._source.backfill if self._by_ranges and table_id not in whole else None
+            address = server_address(self._source)
+            plan = repair(tracker, address, table_id, stop.reason, behind=stop.behind, limits=limits)
             if plan is not None:
-                self._tried.add((table_id, reason, by_ranges))
+                # One by the sink in the repair itself stands behind the same plan as this one's.
+                again = (plan.number - 1,) if tracker.store.copies()[table_id].is_done else ()
+                self._tried |= {(table_id, place) for place in (stop.place, *again)}
                 return plan
         return None
+
+
+class _Stop(NamedTuple):
+    """Why a table stopped, what tells that stop from others, and the plan that its targets hold where it is their own."""
+
+    reason: str
+    place: str | int
+    behind: int | None
