@@ -6,7 +6,6 @@ What a plan copies is read before the plan is stored, and stored with it: a plan
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from connectors.backfill.cascades import changed_by_foreign_keys
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.pace import Pace
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, whole_table
 from connectors.backfill.spool import Spool
@@ -56,7 +56,9 @@ class Copier:
         self._limits = limits
         self._reads = reads
         self._was_paused = False
-        self._free_s = 0.0
+        if reads and tracker.store.copies_wait():
+            tracker.store.note_copies_wait("")  # of a run that was killed
+        self._pace = Pace(address, tracker.reader.flavor, limits, note=tracker.store.note_copies_wait)
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
         self._waits = False
@@ -70,8 +72,12 @@ class Copier:
 
     @property
     def is_free(self) -> bool:
-        """Whether they may be copied now, as the limits say."""
-        return time.monotonic() >= self._free_s
+        """Whether they may be copied now, as the limits say.
+
+        Raises:
+            ConnectionLost: the server that rows are read from does not answer.
+        """
+        return self._pace.is_free
 
     def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """See :class:`connectors.tracking.copier.Copier`; the tracker's history has come to the plan's end."""
@@ -198,8 +204,7 @@ class Copier:
             is_refused = table.is_unexplained and self._unexplained.get(table_id) == plan.version
             self._unexplained[table_id] = plan.version if table.is_unexplained else 0
             return None, _stop_at_end(plan, f"its rows cannot be copied: {table.void}") if is_refused else None
-        if self._limits.rows_per_s:
-            self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
+        self._pace.took(table.rows, table.size_bytes)
         if table.rows:
             self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
         upto = pieces[-1].range.upto

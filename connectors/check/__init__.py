@@ -73,7 +73,7 @@ def _source_results(config: PipelineConfig, source: SourceConfig) -> Iterator[Ch
 
 
 def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[CheckResult]:
-    from connectors.check.copies import copy_checks
+    from connectors.check.copies import copy_checks, pause_checks
     from connectors.check.privileges import privilege_checks
     from connectors.check.server import ServerView
     from connectors.check.settings import SETTINGS_CHECKS
@@ -96,6 +96,7 @@ def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[Ch
         copies = _copies_rows(config)
         if copies:
             yield from copy_checks(source, server)
+            yield from pause_checks(source, server)
         yield from table_checks(server, config.sinks, copies=copies)
 
 

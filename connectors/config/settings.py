@@ -16,6 +16,7 @@ __all__ = [
     "BinlogFilesSource",
     "CopyLimits",
     "HistoryConfig",
+    "PauseAbove",
     "PipelineConfig",
     "RunConfig",
     "ServerSource",
@@ -25,19 +26,37 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PauseAbove:
+    """Above which measures of the server that rows are read from no rows are copied; None: that one does not matter.
+
+    Attributes:
+        threads_running: connections that run a statement, a copy's own among them.
+        history_list_length: transactions whose old row versions InnoDB keeps.
+        replica_lag_s: how far that server, a replica, is behind its own source.
+    """
+
+    threads_running: int | None = None
+    history_list_length: int | None = None
+    replica_lag_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyLimits:
     """How much a plan copies from the source.
 
     Attributes:
         connections: that read side by side.
         chunk_rows, chunk_bytes: what one of them reads in a plan, about.
-        rows_per_s: over all tables; 0: as many as come.
+        rows_per_s, bytes_per_s: over all tables; 0: as many as come.
+        pause_above: when nothing is copied.
     """
 
     connections: int = 2
     chunk_rows: int = 200_000
     chunk_bytes: int = 64_000_000
     rows_per_s: int = 0
+    bytes_per_s: int = 0
+    pause_above: PauseAbove = PauseAbove()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -289,10 +289,15 @@ class Pipeline:
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
                 number = late.number
-            elif once or until is not None:
+            elif (once or until is not None) and not self._ends_later(until):
                 return
             else:
                 tracker.reader.wait(tracker.end_of(number), _POLL_S)
+
+    def _ends_later(self, until: str | None) -> bool:
+        """Whether a run that ends with its copies has some left, which have to wait."""
+        copier, start = self._tracker.copier, self._config.source.start
+        return until is None and start == "initial_only" and copier is not None and copier.waits
 
     def _first_tables(self) -> Sequence[Snapshot]:
         """The captured tables with which the connector begins."""

@@ -79,7 +79,11 @@ class Copier(Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether they may be copied now, as the limits say."""
+        """Whether they may be copied now, as the limits say.
+
+        Raises:
+            ConnectionLost: the server that rows are read from does not answer.
+        """
 
     def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """*plan*, behind all that is stored, with what it copies; the copies of the tables *begun* begin with it.
