@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.transport.connection import answered
 
@@ -12,19 +12,13 @@ if TYPE_CHECKING:
 
     from connectors.config import PauseAbove
 
-__all__ = ["busy_reasons", "limits_of", "measures", "replication_status"]
+__all__ = ["busy_reasons", "limits_of", "measured", "replication_status"]
 
 _METRIC = (
     "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len' AND status = 'enabled'"
 )
 _LAGS = ("Seconds_Behind_Source", "Seconds_Behind_Master")
 _NEW_WORDS = (8, 0, 22)
-
-
-class Measure(Protocol):
-    """Asks a server of a flavor; None: it does not tell."""
-
-    def __call__(self, connection: Connection[Any], flavor: str) -> int | None: ...
 
 
 def limits_of(pause: PauseAbove) -> dict[str, int]:
@@ -46,16 +40,20 @@ def busy_reasons(connection: Connection[Any], flavor: str, pause: PauseAbove) ->
     """
     for name, limit in limits_of(pause).items():
         with answered(f"{connection.host}:{connection.port}: {name}"):
-            found = measures()[name](connection, flavor)
+            found = measured(connection, flavor, name)
         if found is None:
             yield f"{name} is not known: replication does not run" if name == "replica_lag_seconds" else f"no {name}"
         elif found > limit:
             yield f"{name} is {found}, above {limit}"
 
 
-def measures() -> Mapping[str, Measure]:
-    """What a server can be asked, by the name in the configuration. None: it does not tell."""
-    return {"threads_running": _threads, "history_list_length": _history, "replica_lag_seconds": _lag}
+def measured(connection: Connection[Any], flavor: str, name: str) -> int | None:
+    """The measure that has that name in the configuration; None: the server does not tell."""
+    if name == "replica_lag_seconds":
+        return _lag(connection, flavor)
+    if name == "history_list_length":
+        return _history(connection, flavor)
+    return _status(connection, "Threads_running")
 
 
 def replication_status(connection: Connection[Any], flavor: str) -> list[dict[str, Any]]:
@@ -68,10 +66,6 @@ def replication_status(connection: Connection[Any], flavor: str) -> list[dict[st
         new = "SHOW REPLICA STATUS" if version >= _NEW_WORDS else "SHOW SLAVE STATUS"
         cursor.execute("SHOW ALL SLAVES STATUS" if flavor == "mariadb" else new)
         return list(cursor.fetchall())
-
-
-def _threads(connection: Connection[Any], flavor: str) -> int | None:  # noqa: ARG001 as the others
-    return _status(connection, "Threads_running")
 
 
 def _history(connection: Connection[Any], flavor: str) -> int | None:

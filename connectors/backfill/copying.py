@@ -15,10 +15,12 @@ from connectors.backfill.cascades import changed_by_foreign_keys
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
+from connectors.backfill.replica import Replica
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, whole_table
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
+from connectors.readers.binlog.transport.connection import ConnectionLost
 from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
@@ -31,6 +33,7 @@ from historian.plans.segments import retracts
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
+    from historian.positions import LogPosition
     from historian.store import CopyOrders, CopyProgress
 
 __all__ = ["Copier", "copy_again"]
@@ -46,19 +49,35 @@ class Copier:
     Args:
         tracker: that makes the plans.
         address: of the server, or of a replica with the same log.
+        replica: that rows are copied from in its place.
         limits: how much is copied at a time.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
     """
 
-    def __init__(self, tracker: Tracker, address: ServerAddress, limits: CopyLimits, *, reads: bool = True) -> None:
+    def __init__(
+        self,
+        tracker: Tracker,
+        address: ServerAddress,
+        limits: CopyLimits,
+        *,
+        replica: Replica | None = None,
+        reads: bool = True,
+    ) -> None:
         self._tracker = tracker
         self._address = address
+        self._replica = replica
         self._limits = limits
         self._reads = reads
         self._was_paused = False
         if reads and tracker.store.copies_wait():
             tracker.store.note_copies_wait("")  # of a run that was killed
-        self._pace = Pace(address, tracker.reader.flavor, limits, note=tracker.store.note_copies_wait)
+        self._pace = Pace(
+            self._rows_address,
+            tracker.reader.flavor,
+            limits,
+            note=tracker.store.note_copies_wait,
+            is_replica=replica is not None,
+        )
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
         self._waits = False
@@ -105,7 +124,8 @@ class Copier:
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
         repairs = {i: why for i, why in changed_rows.items() if i in known and _is_repaired(known[i], copies.get(i))}
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
-        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in repairs}, copies) if reads else []
+        now = {i: table for i, table in open_tables.items() if i not in repairs}
+        pieces = self._pieces(now, copies, plan.end) if reads else []
         pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]
         for table_id, (done, stop) in self._read(plan, pieces, copies, repairs, spool).items():
             if done is not None:
@@ -136,7 +156,8 @@ class Copier:
         if not pieces:
             return {}
         try:
-            read = read_as_of(self._address, self._tracker, plan, pieces, self._limits.connections, spool)
+            count = self._limits.connections
+            read = read_as_of(self._address, self._tracker, plan, pieces, count, spool, replica=self._replica)
         except BaseException:
             spool.close()
             raise
@@ -183,15 +204,40 @@ class Copier:
     def _estimated(self, copies: Mapping[int, TableCopy], tables: Mapping[int, PlannedTable]) -> dict[int, TableCopy]:
         """*copies* that begin, with how many rows there are to copy."""
         names = {i: s.name for i in copies if (s := tables[i].versions[-1].snapshot) is not None}
-        rows = estimated_rows(self._address, names.values())
+        try:
+            rows = estimated_rows(self._rows_address, names.values())
+        except ConnectionLost:
+            if self._replica is None:
+                raise
+            rows = {}  # nothing is copied from it now
         return {i: replace(copies[i], estimate=rows[name]) for i, name in names.items() if name in rows}
 
-    def _pieces(self, tables: Mapping[int, PlannedTable], copies: Mapping[int, TableCopy]) -> list[Piece]:
-        """What is copied of *tables* now."""
-        if not tables or not self.is_free:
+    def _pieces(
+        self, tables: Mapping[int, PlannedTable], copies: Mapping[int, TableCopy], end: LogPosition
+    ) -> list[Piece]:
+        """What is copied of *tables* now, as of *end*."""
+        if not tables or not self.is_free or not self._is_held(end):
             return []
         wanted = {table_id: (table.versions[-1], copies[table_id].upto) for table_id, table in tables.items()}
-        return next_pieces(self._address, self._tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
+        try:
+            return next_pieces(self._rows_address, self._tracker.reader.flavor, wanted, self._limits, self._chunk_rows)
+        except ConnectionLost as error:
+            if self._replica is None:
+                raise
+            self._pace.lags(str(error))
+            return []
+
+    @property
+    def _rows_address(self) -> ServerAddress:
+        return self._address if self._replica is None else self._replica.address
+
+    def _is_held(self, end: LogPosition) -> bool:
+        """Whether a replica that rows are read from holds all up to *end*; a lag is waited out for some seconds."""
+        if self._replica is None:
+            return True
+        why = self._replica.lacks(end)
+        self._pace.lags(why)
+        return not why
 
     def _copied(
         self, pieces: Sequence[Piece], table: CopiedTable, copy: TableCopy, plan: Plan

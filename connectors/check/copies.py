@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from connectors.backfill.busy import limits_of, measures
+from connectors.backfill.busy import limits_of, measured
 from connectors.check.result import CheckResult, failed, ok
 from connectors.check.server import QuestionDenied, ServerView
 from connectors.config import ServerSource
@@ -41,7 +41,7 @@ def pause_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResu
     for name, limit in limits_of(source.backfill.pause_above).items():
         key = f"pause_above.{name}"
         try:
-            found = server.asked(partial(measures()[name], flavor=source.flavor), name)
+            found = server.asked(partial(measured, flavor=source.flavor, name=name), name)
         except QuestionDenied as error:
             grants = {**_GRANTS, **(_MARIADB_GRANTS if source.flavor == "mariadb" else {})}
             mend = f"GRANT {grants.get(name, 'PROCESS')} ON *.* TO {server.account()}"

@@ -42,6 +42,7 @@ _SECTIONS = (
     _Section("`source.tls`", "TlsDocument"),
     _Section("`source.backfill`", "BackfillDocument"),
     _Section("`source.backfill.pause_above`", "PauseAboveDocument"),
+    _Section("`source.backfill.server`", "RowServerDocument"),
     _Section("`source` with `type: binlog-files`", "BinlogFilesDocument"),
     _Section("`history`", "HistoryDocument"),
     _Section("`sinks[]` with `type: delta`", "DeltaDocument"),

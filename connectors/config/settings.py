@@ -18,6 +18,7 @@ __all__ = [
     "HistoryConfig",
     "PauseAbove",
     "PipelineConfig",
+    "RowServer",
     "RunConfig",
     "ServerSource",
     "SinkConfig",
@@ -60,6 +61,17 @@ class CopyLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowServer:
+    """A replica of the source that rows are copied from."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    tls: TlsSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSource:
     """A live server.
 
@@ -73,6 +85,7 @@ class ServerSource:
         accept_cascades: tables, as ``database.table``, that may change by foreign-key cascades the log does not show.
         schema: SQL file with the tables at ``start``, for those whose CREATE is not in the log.
         backfill: how rows are copied from its tables.
+        rows_from: the replica that they are copied from; None: from the server itself.
     """
 
     flavor: str
@@ -88,6 +101,7 @@ class ServerSource:
     accept_cascades: tuple[str, ...] = ()
     schema: Path | None = None
     backfill: CopyLimits = CopyLimits()
+    rows_from: RowServer | None = None
 
     @property
     def log_start(self) -> str:

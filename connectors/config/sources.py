@@ -19,6 +19,7 @@ __all__ = [
     "BackfillDocument",
     "BinlogFilesDocument",
     "PauseAboveDocument",
+    "RowServerDocument",
     "ServerDocument",
     "TlsDocument",
 ]
@@ -144,6 +145,20 @@ class PauseAboveDocument(Model):
         )
 
 
+class RowServerDocument(Model):
+    """A replica of the source, which rows are copied from in its place. What is not given is the source's own."""
+
+    host: str = Field(min_length=1, description="The replica's name or address.")
+    port: int = Field(default=3306, ge=1, le=65535, description="The replica's port.")
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Needs SELECT and REPLICATION CLIENT. MariaDB: SELECT and SLAVE MONITOR.",
+    )
+    password: SecretStr | None = Field(default=None, description="Best a reference: `${env:NAME}`.")
+    tls: TlsDocument | None = Field(default=None, description="As `source.tls`.")
+
+
 class BackfillDocument(Model):
     """How rows are copied from the source."""
 
@@ -157,6 +172,9 @@ class BackfillDocument(Model):
     )
     pause_above: PauseAboveDocument = Field(
         default=PauseAboveDocument(), description="When nothing is copied, since the server is busy."
+    )
+    server: RowServerDocument | None = Field(
+        default=None, description="A replica that rows are copied from. The log is the source's all the same."
     )
 
     def plain(self) -> settings.CopyLimits:
@@ -218,6 +236,20 @@ class ServerDocument(Model):
             accept_cascades=tuple(self.accept_cascades),
             schema=self.schema_file,
             backfill=self.backfill.plain(),
+            rows_from=self._rows_from(),
+        )
+
+    def _rows_from(self) -> settings.RowServer | None:
+        server = self.backfill.server
+        if server is None:
+            return None
+        password = self.password if server.password is None else server.password
+        return settings.RowServer(
+            host=server.host,
+            port=server.port,
+            user=server.user or self.user,
+            password=password.get_secret_value(),
+            tls=(server.tls or self.tls).plain(),
         )
 
 

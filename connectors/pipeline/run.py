@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.backfill.copying import Copier
+from connectors.backfill.replica import replica_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
@@ -246,7 +247,10 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
-                    tracker.copier = Copier(tracker, server_address(config.source), config.source.backfill)
+                    source = config.source
+                    tracker.copier = Copier(
+                        tracker, server_address(source), source.backfill, replica=replica_of(source)
+                    )
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
