@@ -122,6 +122,7 @@ def test_a_check_names_the_grant_that_a_measure_needs(
     limits = "{threads_running: 50, history_list_length: 100000, replica_lag_seconds: 10}"
     path = copying_config(server, tmp_path, backfill=f"{{pause_above: {limits}}}")
     monitor = "BINLOG MONITOR" if server.flavor == "mariadb" else "REPLICATION CLIENT"
+    server.sql("ANALYZE TABLE c.t")
     server.sql("CREATE USER checked IDENTIFIED BY 'historian'")
     try:
         server.sql(f"GRANT SELECT, REPLICATION SLAVE, {monitor} ON *.* TO checked")
@@ -134,5 +135,25 @@ def test_a_check_names_the_grant_that_a_measure_needs(
     finally:
         server.sql("DROP USER checked")
 
+    assert "c.t 60" in found["rows to copy"].found
     assert ["ok", "ok", "failed"] == [r.status for name, r in found.items() if name.startswith("pause_above.")]
     assert "the server follows no source" == found["pause_above.replica_lag_seconds"].found
+
+
+def test_a_check_warns_of_what_is_read_for_longer_than_binlogs_are_kept(
+    mysql8: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(mysql8)
+    mysql8.sql("CREATE TABLE c.keyless AS SELECT v FROM c.t")
+    mysql8.sql("CREATE TABLE c.small (id INT PRIMARY KEY)")
+    mysql8.sql("ANALYZE TABLE c.t, c.keyless, c.small")
+    config = load_config(copying_config(mysql8, tmp_path))
+    assert not [result for result in run_checks(config) if result.name.startswith("time to read")]
+    monkeypatch.setattr("connectors.check.sizes._ROWS_PER_S", 1e-6)
+
+    found = {r.name: (r.status, r.mend) for r in run_checks(config) if r.name.startswith("time to read")}
+
+    assert {
+        "time to read c.keyless": ("warning", "keep binlogs longer, or give the table a key"),
+        "time to read c.t": ("warning", "keep binlogs longer"),
+    } == found
