@@ -2,5 +2,5 @@
 
 Following the log (:mod:`connectors.tracking`) and writing (:mod:`connectors.pipeline`) do not belong here.
 
-Open to other rooms: ``copying``, ``estimates``, ``forwarding``, ``selection``, ``splits``, ``spool``.
+Open to other rooms: ``busy``, ``copying``, ``estimates``, ``forwarding``, ``replica``, ``selection``, ``splits``, ``spool``.
 """

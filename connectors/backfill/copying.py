@@ -6,7 +6,6 @@ What a plan copies is read before the plan is stored, and stored with it: a plan
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -15,11 +14,14 @@ from typing import TYPE_CHECKING
 from connectors.backfill.cascades import changed_by_foreign_keys
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.pace import Pace
 from connectors.backfill.repairs import repaired_behind
+from connectors.backfill.replica import Replica
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
+from connectors.readers.binlog.transport.connection import ConnectionLost
 from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
@@ -32,6 +34,7 @@ from historian.plans.segments import retracts
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
+    from historian.positions import LogPosition
     from historian.store import CopyOrders, CopyProgress
 
 __all__ = ["Copier", "copy_again"]
@@ -47,6 +50,7 @@ class Copier:
     Args:
         tracker: that makes the plans.
         address: of the server, or of a replica with the same log.
+        replica: that rows are copied from in its place.
         limits: how much is copied at a time.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
         stopped: gives the ids of tables whose repairs go no further, since the sink does not take them.
@@ -58,16 +62,26 @@ class Copier:
         address: ServerAddress,
         limits: CopyLimits,
         *,
+        replica: Replica | None = None,
         reads: bool = True,
         stopped: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._tracker = tracker
         self._address = address
+        self._replica = replica
         self._limits = limits
         self._reads = reads
         self._stopped = stopped
         self._was_paused = False
-        self._free_s = 0.0
+        if reads and tracker.store.copies_wait():
+            tracker.store.note_copies_wait("")  # of a run that was killed
+        self._pace = Pace(
+            self._rows_address,
+            tracker.reader.flavor,
+            limits,
+            note=tracker.store.note_copies_wait,
+            is_replica=replica is not None,
+        )
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
         self._waits = False
@@ -82,8 +96,12 @@ class Copier:
 
     @property
     def is_free(self) -> bool:
-        """Whether they may be copied now, as the limits say."""
-        return time.monotonic() >= self._free_s
+        """Whether they may be copied now, as the limits say.
+
+        Raises:
+            ConnectionLost: the server that rows are read from does not answer.
+        """
+        return self._pace.is_free
 
     @property
     def goes_first(self) -> bool:
@@ -130,7 +148,8 @@ class Copier:
         has_log = plan.start != plan.end
         self._goes_first = reads and has_log and not under_repair <= left_out
         apart = {*repairs, *under_repair} if has_log else set(repairs)
-        pieces = self._pieces({i: open_tables[i] for i in open_tables if i not in apart}, copies) if reads else []
+        now = {i: table for i, table in open_tables.items() if i not in apart}
+        pieces = self._pieces(now, copies, plan.end) if reads else []
         pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]
         for table_id, (done, stop) in self._read(plan, pieces, copies, repairs, spool).items():
             if done is not None:
@@ -161,7 +180,8 @@ class Copier:
         if not pieces:
             return {}
         try:
-            read = read_as_of(self._address, self._tracker, plan, pieces, self._limits.connections, spool)
+            count = self._limits.connections
+            read = read_as_of(self._address, self._tracker, plan, pieces, count, spool, replica=self._replica)
         except BaseException:
             spool.close()
             raise
@@ -208,19 +228,44 @@ class Copier:
     def _estimated(self, copies: Mapping[int, TableCopy], tables: Mapping[int, PlannedTable]) -> dict[int, TableCopy]:
         """*copies* that begin, with how many rows there are to copy."""
         names = {i: s.name for i in copies if (s := tables[i].versions[-1].snapshot) is not None}
-        rows = estimated_rows(self._address, names.values())
+        try:
+            rows = estimated_rows(self._rows_address, names.values())
+        except ConnectionLost:
+            if self._replica is None:
+                raise
+            rows = {}  # nothing is copied from it now
         return {i: replace(copies[i], estimate=rows[name]) for i, name in names.items() if name in rows}
 
-    def _pieces(self, tables: Mapping[int, PlannedTable], copies: Mapping[int, TableCopy]) -> list[Piece]:
-        """What is copied of *tables* now."""
-        if not tables or not self.is_free:
+    def _pieces(
+        self, tables: Mapping[int, PlannedTable], copies: Mapping[int, TableCopy], end: LogPosition
+    ) -> list[Piece]:
+        """What is copied of *tables* now, as of *end*."""
+        if not tables or not self.is_free or not self._is_held(end):
             return []
         flavor = self._tracker.reader.flavor
         last = {i: table.versions[-1] for i, table in tables.items()}
         whole = {i for i in tables if copies[i].repairs and not repaired_by_ranges(last[i], flavor)}
         wanted = {i: (version, copies[i].upto) for i, version in last.items() if i not in whole}
-        pieces = next_pieces(self._address, flavor, wanted, self._limits, self._chunk_rows) if wanted else []
+        try:
+            pieces = next_pieces(self._rows_address, flavor, wanted, self._limits, self._chunk_rows) if wanted else []
+        except ConnectionLost as error:
+            if self._replica is None:
+                raise
+            self._pace.lags(str(error))
+            return []
         return [*pieces, *(whole_table(i, last[i], flavor) for i in sorted(whole))]
+
+    @property
+    def _rows_address(self) -> ServerAddress:
+        return self._address if self._replica is None else self._replica.address
+
+    def _is_held(self, end: LogPosition) -> bool:
+        """Whether a replica that rows are read from holds all up to *end*; a lag is waited out for some seconds."""
+        if self._replica is None:
+            return True
+        why = self._replica.lacks(end)
+        self._pace.lags(why)
+        return not why
 
     def _copied(
         self, pieces: Sequence[Piece], table: CopiedTable, copy: TableCopy, plan: Plan
@@ -233,8 +278,7 @@ class Copier:
             is_refused = table.is_unexplained and self._unexplained.get(table_id) == plan.version
             self._unexplained[table_id] = plan.version if table.is_unexplained else 0
             return None, _stop_at_end(plan, f"its rows cannot be copied: {table.void}") if is_refused else None
-        if self._limits.rows_per_s:
-            self._free_s = max(self._free_s, time.monotonic()) + table.rows / self._limits.rows_per_s
+        self._pace.took(table.rows, table.size_bytes)
         if table.rows:
             self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
         first, upto = pieces[0], pieces[-1].range.upto

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,14 @@ import pyarrow as pa
 from connectors.backfill.changes import TableChanges, changes_behind
 from connectors.backfill.keys.coverage import Ask, asking, within
 from connectors.backfill.keys.literals import prepare_session
+from connectors.backfill.replica import Replica
 from connectors.backfill.rewind import rewound, rewound_bag
 from connectors.backfill.snapshots import SourceSnapshot, snapshot_behind
 from connectors.backfill.splits import Piece, groups
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
 from connectors.readers.binlog.selected.reading import select_rows
+from connectors.readers.binlog.transport.connection import ConnectionLost
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import Chunk, positions
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
@@ -30,6 +32,9 @@ from historian.plans.key_ranges import KeyRange
 from historian.positions import LogPosition
 
 if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+    from connectors.readers.base import Reader
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
@@ -54,13 +59,26 @@ class CopiedTable:
 
 
 def read_as_of(
-    address: ServerAddress, tracker: Tracker, plan: Plan, pieces: Sequence[Piece], connections: int, spool: Spool
+    address: ServerAddress,
+    tracker: Tracker,
+    plan: Plan,
+    pieces: Sequence[Piece],
+    connections: int,
+    spool: Spool,
+    *,
+    replica: Replica | None = None,
 ) -> dict[int, CopiedTable]:
     """Reads *pieces* as of the end of *plan* into *spool*, as chunks of +A that follow those of the plan's log; by table id.
 
     A void table has nothing in the spool.
 
+    Args:
+        address: of the source.
+        connections: that read side by side.
+        replica: that is read in place of the source, but for tables without a key and pieces that only the source can give.
+
     Raises:
+        OwnTransactions: the replica holds transactions that are not in the source's log.
         ConnectionLost: the server does not answer.
         SourceError: it refuses a SELECT, or cannot say what is visible.
         LogPurged: the log behind the plan is gone.
@@ -72,12 +90,14 @@ def read_as_of(
     with closing(Spool()) as selected, closing(address.connect()) as connection:
         prepare_session(connection)
         ask = asking(connection)
-        work = partial(_select, address, tracker.reader.flavor, plan, numbered, selected)
         bags: dict[int, TableChanges] = {}
         with ThreadPoolExecutor(connections, "copies") as pool:
-            keyed = [piece for piece in pieces if _identity(piece)]
-            for voids in pool.map(work, groups(keyed, connections)):
-                failed |= voids
+            for server, mine in _servers(pieces, replica):
+                work = partial(_select, address, server, tracker.reader.flavor, plan, numbered, selected)
+                for voids in pool.map(work, groups(mine, connections)):
+                    failed |= voids
+                if server is not None and mine:
+                    failed |= _checked(server, connection, tracker.reader, mine)
         for piece in pieces:
             if not _identity(piece):
                 try:
@@ -98,8 +118,28 @@ def read_as_of(
     return found
 
 
+def _servers(pieces: Sequence[Piece], replica: Replica | None) -> Iterator[tuple[Replica | None, list[Piece]]]:
+    """The pieces with a key that the source gives (None), and those that its replica does."""
+    keyed = [piece for piece in pieces if _identity(piece)]
+    yield None, [piece for piece in keyed if replica is None or piece.of_source]
+    if replica is not None:
+        yield replica, [piece for piece in keyed if not piece.of_source]
+
+
+def _checked(
+    replica: Replica, source: Connection[Any], reader: Reader, pieces: Sequence[Piece]
+) -> dict[int, SourceError]:
+    """Why the tables of *pieces* are not copied: the replica that gave them cannot be asked if the log holds all of that."""
+    try:
+        replica.check_own(source, reader)
+    except ConnectionLost as error:
+        return {piece.table_id: error for piece in pieces}
+    return {}
+
+
 def _select(
-    address: ServerAddress,
+    source: ServerAddress,
+    replica: Replica | None,
     flavor: str,
     plan: Plan,
     numbered: Mapping[Piece, int],
@@ -109,16 +149,23 @@ def _select(
     """Reads some pieces over one connection; by table id why one could not be read."""
     voids: dict[int, SourceError] = {}
     rest = list(pieces)
-    while rest:
-        with snapshot_behind(address, flavor, plan.end) as snapshot:
-            prepare_session(snapshot.connection)
-            while rest:
-                piece = rest.pop(0)
-                try:
-                    _read(snapshot, flavor, plan, piece, numbered[piece], selected)
-                except (TableChanged, SelectInterrupted) as error:
-                    voids[piece.table_id] = error
-                    break  # its connection is closed
+    address = source if replica is None else replica.address
+    try:
+        while rest:
+            with snapshot_behind(address, flavor, plan.end, is_replica=replica is not None) as snapshot:
+                prepare_session(snapshot.connection)
+                while rest:
+                    piece = rest.pop(0)
+                    try:
+                        _read(snapshot, flavor, plan, piece, numbered[piece], selected)
+                    except (TableChanged, SelectInterrupted) as error:
+                        voids[piece.table_id] = error
+                        break  # its connection is closed
+    except ConnectionLost as error:
+        if replica is None:
+            raise
+        # The log can be followed without it.
+        voids |= {piece.table_id: error for piece in pieces}
     return voids
 
 
@@ -151,6 +198,7 @@ def _bag(
         prepare_session(snapshot.connection)
         _read(snapshot, flavor, plan, piece, numbered[piece], selected)
         end, executed = snapshot.end, snapshot.executed
+    assert end is not None  # noqa: S101 - it is the source's
     until = tracker.reader.locate(LogPosition(flavor=flavor, gtids="", file=end.file, offset=end.offset))
     changes = changes_behind(tracker, plan.end, plan.version, {piece.table_id: piece.version}, until=until)[
         piece.table_id

@@ -1,7 +1,8 @@
 """Connections whose SELECTs see all that stands in the log up to a position.
 
 A dump can bring a transaction before it is visible. MySQL counts a transaction as executed once it is visible. MariaDB's
-``gtid_binlog_pos`` runs ahead of that, and a consistent snapshot there says which position of the log it is of.
+``gtid_binlog_pos`` runs ahead of that, and a consistent snapshot there says which position of the log it is of. A replica's
+``gtid_slave_pos`` follows the commit, as MySQL's ``gtid_executed`` does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectors.backfill.replica import replicated
 from connectors.readers.binlog.selected.sessions import selecting_connection
 from connectors.readers.binlog.transport.connection import ServerAddress, answered, server_identity
 from historian.errors import SourceError
@@ -39,18 +41,20 @@ class SourceSnapshot:
 
     Attributes:
         connection: in that transaction.
-        end: the log's end right behind that moment.
+        end: the log's end right behind that moment; of a replica's snapshot None, since its log has places of its own.
         executed: transactions that the snapshot holds for sure, where it may hold others up to ``end``; None: it holds all up to there.
     """
 
     connection: Connection[Any]
-    end: FilePosition
+    end: FilePosition | None
     executed: Gtids | None
 
 
 @contextmanager
-def snapshot_behind(address: ServerAddress, flavor: str, position: LogPosition) -> Iterator[SourceSnapshot]:
-    """A snapshot that holds at least all that stands in the log up to *position*, of this server's log.
+def snapshot_behind(
+    address: ServerAddress, flavor: str, position: LogPosition, *, is_replica: bool = False
+) -> Iterator[SourceSnapshot]:
+    """A snapshot that holds at least all that stands in the log up to *position*, of this server's log or its source's.
 
     Raises:
         NotVisible: there is none after a minute.
@@ -60,7 +64,7 @@ def snapshot_behind(address: ServerAddress, flavor: str, position: LogPosition) 
     connection = selecting_connection(address, flavor)
     try:
         with answered(str(address)):
-            begin = _mariadb if flavor == "mariadb" else _mysql
+            begin = _replica if is_replica else _mariadb if flavor == "mariadb" else _mysql
             deadline_s = time.monotonic() + _TIMEOUT_S
             while (snapshot := begin(connection, position)) is None:
                 if time.monotonic() > deadline_s:
@@ -68,7 +72,9 @@ def snapshot_behind(address: ServerAddress, flavor: str, position: LogPosition) 
                         "a SELECT does not see what the log holds",
                         where=str(address),
                         expected=f"all up to {position}",
-                        next_step="see which commits hang at the source; `historian run` tries again",
+                        next_step="start its replication, or wait until it lags less"
+                        if is_replica
+                        else "see which commits hang at the source; `historian run` tries again",
                     )
                 time.sleep(_STEP_S)
         yield snapshot
@@ -97,6 +103,15 @@ def _mysql(connection: Connection[Any], position: LogPosition) -> SourceSnapshot
         cursor.execute("SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
         file, offset, *_ = cursor.fetchone() or ("", 0)
     return SourceSnapshot(connection=connection, end=FilePosition(str(file), int(offset)), executed=executed)
+
+
+def _replica(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+    executed = replicated(connection, position.flavor)
+    if missing_from(position.gtid_set, executed) is not None:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    return SourceSnapshot(connection=connection, end=None, executed=executed)
 
 
 def _mariadb(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:

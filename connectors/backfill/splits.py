@@ -37,12 +37,14 @@ class Piece:
         version: of the table, in force where it is read.
         key: in whose order the table is copied; None: it is one piece.
         range: of its keys.
+        of_source: whether only the source says what the rows are: statements can leave others at a replica.
     """
 
     table_id: int
     version: PlannedVersion
     key: SplitKey | None
     range: KeyRange
+    of_source: bool = False
 
     @property
     def key_ids(self) -> tuple[int, ...]:
@@ -100,10 +102,11 @@ def next_pieces(
     return found
 
 
-def whole_table(table_id: int, version: PlannedVersion, flavor: str) -> Piece:
+def whole_table(table_id: int, version: PlannedVersion, flavor: str, *, of_source: bool = True) -> Piece:
     """All rows of a table as one piece."""
     assert version.snapshot is not None  # noqa: S101 - the table exists
-    return Piece(table_id=table_id, version=version, key=SplitKey.of(version.snapshot, flavor), range=KeyRange())
+    key = SplitKey.of(version.snapshot, flavor)
+    return Piece(table_id=table_id, version=version, key=key, range=KeyRange(), of_source=of_source)
 
 
 def repaired_by_ranges(version: PlannedVersion, flavor: str) -> bool:

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok
 from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, SourceConfig
 from historian.errors import HistorianError, SourceError
+
+if TYPE_CHECKING:
+    from connectors.check.server import ServerView
 
 __all__ = ["CheckResult", "require", "run_checks"]
 
@@ -96,7 +100,31 @@ def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[Ch
         copies = _copies_rows(config)
         if copies:
             yield from copy_checks(source, server)
+            yield from _row_server_checks(source, server)
         yield from table_checks(server, config.sinks, copies=copies)
+
+
+def _row_server_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResult]:
+    """Checks of the server that rows are copied from: a replica, or the source itself."""
+    from connectors.backfill.replica import replica_of
+    from connectors.check.copies import pause_checks
+    from connectors.check.replica import replica_checks
+    from connectors.check.server import ServerView
+
+    at = replica_of(source)
+    if at is None:
+        yield from pause_checks(source, server)
+        return
+    try:
+        connection = at.address.connect()
+    except SourceError as error:
+        mend = "correct source.backfill.server, or take it out"
+        yield failed("backfill.server", str(error), "a replica that answers, and lets the user in", mend)
+        return
+    with closing(connection):
+        replica = ServerView.of(source, connection)
+        yield from replica_checks(source, server, replica)
+        yield from pause_checks(source, replica)
 
 
 def _copies_rows(config: PipelineConfig) -> bool:

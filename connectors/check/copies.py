@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from connectors.check.result import CheckResult, failed
-from connectors.check.server import ServerView
+from connectors.backfill.busy import limits_of, measured
+from connectors.check.result import CheckResult, failed, ok
+from connectors.check.server import QuestionDenied, ServerView
 from connectors.config import ServerSource
 
-__all__ = ["copy_checks"]
+__all__ = ["copy_checks", "pause_checks"]
+
+_GRANTS = {
+    "history_list_length": "PROCESS",
+    "replica_lag_seconds": "REPLICATION CLIENT",
+}
+_MARIADB_GRANTS = {"replica_lag_seconds": "SLAVE MONITOR"}
 
 
 def copy_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResult]:
@@ -26,3 +34,23 @@ def copy_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResul
     if image is not None and image != "FULL":
         expected = "binlog_row_image=FULL: a row that changes while it is copied is brought back by its whole image before the change"
         yield failed("first copy", f"binlog_row_image={image}", expected, server.set_global("binlog_row_image", "FULL"))
+
+
+def pause_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResult]:
+    """Whether *server*, which rows are read from, tells the measures above which copies wait."""
+    for name, limit in limits_of(source.backfill.pause_above).items():
+        key = f"pause_above.{name}"
+        try:
+            found = server.asked(partial(measured, flavor=source.flavor, name=name), name)
+        except QuestionDenied as error:
+            grants = {**_GRANTS, **(_MARIADB_GRANTS if source.flavor == "mariadb" else {})}
+            mend = f"GRANT {grants.get(name, 'PROCESS')} ON *.* TO {server.account()}"
+            yield failed(key, str(error.found), "a user who may ask for it", mend)
+            continue
+        if found is not None:
+            yield ok(key, f"{found}; copies wait above {limit}")
+        elif name == "replica_lag_seconds":
+            yield failed(key, "the server follows no source", "a replica whose replication runs", f"take {key} out")
+        else:
+            mend = f"SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len', or take {key} out"
+            yield failed(key, "the server does not count it", "the count, from information_schema.innodb_metrics", mend)

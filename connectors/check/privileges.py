@@ -59,8 +59,7 @@ def parse_grants(lines: list[str]) -> Grants:
 def privilege_checks(server: ServerView) -> Iterator[CheckResult]:
     """Whether the user may read the log and see the tables."""
     grants = parse_grants(_lines(server))
-    user = str(server.rows("SELECT CURRENT_USER() AS name")[0]["name"])
-    account = "@".join(f"'{part}'" for part in user.rsplit("@", 1))
+    account = server.account()
     roles = "; a role's privileges count where it is active at login (SET DEFAULT ROLE)"
     yield from _replication(server, grants, account, roles)
     yield _select(grants, account, roles)

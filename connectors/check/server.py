@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.config import ServerSource
 from historian.errors import SourceError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["QuestionDenied", "ServerView"]
 
+T = TypeVar("T")
 _DENIED = frozenset((1044, 1142, 1227, 1370))
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
@@ -78,16 +80,29 @@ class ServerView:
             Denied: the user may not ask that.
             SourceError: the server refuses it for another reason.
         """
-        import pymysql
 
-        try:
-            with self.connection.cursor() as cursor:
+        def ask(connection: Connection[Any]) -> tuple[dict[str, Any], ...]:
+            with connection.cursor() as cursor:
                 cursor.execute(question, arguments or None)
                 names = [str(each[0]).lower() for each in cursor.description or ()]
                 return tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+
+        return self.asked(ask, question)
+
+    def asked(self, ask: Callable[[Connection[Any]], T], where: str) -> T:
+        """What *ask* finds over the connection; *where* is told with an error, which are those of :meth:`rows`."""
+        import pymysql
+
+        try:
+            return ask(self.connection)
         except pymysql.err.MySQLError as error:
             kind = QuestionDenied if error.args and error.args[0] in _DENIED else SourceError
-            raise kind("the server refuses a question", where=question, found=str(error)) from error
+            raise kind("the server refuses a question", where=where, found=str(error)) from error
+
+    def account(self) -> str:
+        """Whom the server takes the user for, quoted as in statements."""
+        user = str(self.rows("SELECT CURRENT_USER() AS name")[0]["name"])
+        return "@".join(f"'{part}'" for part in user.rsplit("@", 1))
 
     def rows_if_allowed(self, question: str) -> tuple[dict[str, Any], ...] | None:
         """As :meth:`rows`; None where the user may not ask that."""

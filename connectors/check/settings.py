@@ -7,7 +7,7 @@ from collections.abc import Callable
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.check.server import ServerView
 
-__all__ = ["SETTINGS_CHECKS"]
+__all__ = ["SETTINGS_CHECKS", "retention_s"]
 
 _DAY_S = 86_400
 _SESSIONS = "a session that may set its own is not seen here; a captured table that it changes is stopped"
@@ -82,12 +82,23 @@ def _recommended(server: ServerView, name: str, default: str, recommended: str, 
     return warning(name, found, f"{recommended}: {why}", server.set_global(name, recommended))
 
 
-def _retention(server: ServerView) -> CheckResult:
+def retention_s(server: ServerView) -> float:
+    """For how many seconds binlogs are kept; 0: until someone purges them."""
+    return _kept(server)[1]
+
+
+def _kept(server: ServerView) -> tuple[str, float]:
+    """The setting that says how long binlogs are kept, and that in seconds."""
     name = "binlog_expire_logs_seconds"
     seconds = float(server.variable(name) or 0)
     if not seconds:
         days = float(server.variable("expire_logs_days") or 0)
         name, seconds = ("expire_logs_days", days * _DAY_S) if days else (name, 0.0)
+    return name, seconds
+
+
+def _retention(server: ServerView) -> CheckResult:
+    name, seconds = _kept(server)
     size_bytes = server.variable("max_binlog_total_size") or "0"
     if size_bytes != "0":
         found = f"max_binlog_total_size {size_bytes}"

@@ -10,6 +10,7 @@ from connectors.check.result import CheckResult, failed, ok, shortened, warning
 from connectors.check.rules import rule_checks
 from connectors.check.server import ServerView
 from connectors.check.shards import shard_checks
+from connectors.check.sizes import size_checks
 from connectors.config import SinkConfig
 from connectors.config.filters import TableFilter
 from connectors.tracking.capture import capture_catalog
@@ -45,6 +46,8 @@ def table_checks(server: ServerView, sinks: Sequence[SinkConfig], *, copies: boo
         yield ok("tables", f"{len(tables)} match {patterns}")
     else:
         yield warning("tables", f"none of {len(catalog.tables)} matches {patterns}", "tables, unless they come later")
+    if copies and tables:
+        yield from size_checks(server, tables)
     yield from _left_out(server, list(catalog.tables))
     yield from _unreadable(tables)
     yield from _untold(server, catalog.unknown_tables)

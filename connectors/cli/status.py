@@ -83,6 +83,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
         "schema_versions": 0,
         "copies": [],
         "copies_paused": False,
+        "copies_wait": None,
         "stopped": [],
         "nulled": [],
         "nulled_defaults": [],
@@ -97,6 +98,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
             "schema_versions": history.last_number,
             "copies": _copies(store, history),
             "copies_paused": store.copy_orders().paused,
+            "copies_wait": store.copies_wait() or None,
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
         }
@@ -289,6 +291,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("run", found["retry"]))
     if found["copies_paused"]:
         facts.append(("copies", "paused; `historian backfill CONFIG --resume` lets them go on"))
+    if found["copies_wait"]:
+        facts.append(("copies", f"wait: {found['copies_wait']}"))
     if isinstance(found["targets"], dict):
         facts.append(("targets", found["targets"]["unknown"]))
     return facts

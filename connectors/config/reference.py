@@ -41,6 +41,8 @@ _SECTIONS = (
     _Section("`source` with `type: mysql` or `type: mariadb`", "ServerDocument"),
     _Section("`source.tls`", "TlsDocument"),
     _Section("`source.backfill`", "BackfillDocument"),
+    _Section("`source.backfill.pause_above`", "PauseAboveDocument"),
+    _Section("`source.backfill.server`", "RowServerDocument"),
     _Section("`source` with `type: binlog-files`", "BinlogFilesDocument"),
     _Section("`history`", "HistoryDocument"),
     _Section("`sinks[]` with `type: delta`", "DeltaDocument"),

@@ -16,12 +16,29 @@ __all__ = [
     "BinlogFilesSource",
     "CopyLimits",
     "HistoryConfig",
+    "PauseAbove",
     "PipelineConfig",
+    "RowServer",
     "RunConfig",
     "ServerSource",
     "SinkConfig",
     "SourceConfig",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseAbove:
+    """Above which measures of the server that rows are read from no rows are copied; None: that one does not matter.
+
+    Attributes:
+        threads_running: connections that run a statement, a copy's own among them.
+        history_list_length: transactions whose old row versions InnoDB keeps.
+        replica_lag_s: how far that server, a replica, is behind its own source.
+    """
+
+    threads_running: int | None = None
+    history_list_length: int | None = None
+    replica_lag_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +48,27 @@ class CopyLimits:
     Attributes:
         connections: that read side by side.
         chunk_rows, chunk_bytes: what one of them reads in a plan, about.
-        rows_per_s: over all tables; 0: as many as come.
+        rows_per_s, bytes_per_s: over all tables; 0: as many as come.
+        pause_above: when nothing is copied.
     """
 
     connections: int = 2
     chunk_rows: int = 200_000
     chunk_bytes: int = 64_000_000
     rows_per_s: int = 0
+    bytes_per_s: int = 0
+    pause_above: PauseAbove = PauseAbove()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowServer:
+    """A replica of the source that rows are copied from."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    tls: TlsSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +85,7 @@ class ServerSource:
         accept_cascades: tables, as ``database.table``, that may change by foreign-key cascades the log does not show.
         schema: SQL file with the tables at ``start``, for those whose CREATE is not in the log.
         backfill: how rows are copied from its tables.
+        rows_from: the replica that they are copied from; None: from the server itself.
     """
 
     flavor: str
@@ -69,6 +101,7 @@ class ServerSource:
     accept_cascades: tuple[str, ...] = ()
     schema: Path | None = None
     backfill: CopyLimits = CopyLimits()
+    rows_from: RowServer | None = None
 
     @property
     def log_start(self) -> str:

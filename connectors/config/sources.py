@@ -14,7 +14,15 @@ from historian.errors import PositionError
 from historian.history.online_schema_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
 
-__all__ = ["SOURCE_TYPES", "BackfillDocument", "BinlogFilesDocument", "ServerDocument", "TlsDocument"]
+__all__ = [
+    "SOURCE_TYPES",
+    "BackfillDocument",
+    "BinlogFilesDocument",
+    "PauseAboveDocument",
+    "RowServerDocument",
+    "ServerDocument",
+    "TlsDocument",
+]
 
 SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
 
@@ -111,6 +119,46 @@ class TlsDocument(Model):
         return TlsSettings(mode=self.mode, ca=ca, cert=cert, key=key)
 
 
+class PauseAboveDocument(Model):
+    """While one of these is above its limit at the server that rows are read from, no rows are copied. The log is followed."""
+
+    threads_running: int | None = Field(
+        default=None, ge=1, description="`Threads_running`: connections that run a statement, our own among them."
+    )
+    history_list_length: int | None = Field(
+        default=None,
+        ge=1,
+        description="Transactions whose old row versions InnoDB keeps. MySQL needs the PROCESS privilege for it.",
+    )
+    replica_lag_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        description="Where that server is a replica: seconds behind its own source. MariaDB needs SLAVE MONITOR for it.",
+    )
+
+    def plain(self) -> settings.PauseAbove:
+        """The plain value."""
+        return settings.PauseAbove(
+            threads_running=self.threads_running,
+            history_list_length=self.history_list_length,
+            replica_lag_s=self.replica_lag_seconds,
+        )
+
+
+class RowServerDocument(Model):
+    """A replica of the source, which rows are copied from in its place. What is not given is the source's own."""
+
+    host: str = Field(min_length=1, description="The replica's name or address.")
+    port: int = Field(default=3306, ge=1, le=65535, description="The replica's port.")
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Needs SELECT and REPLICATION CLIENT. MariaDB: SELECT and SLAVE MONITOR.",
+    )
+    password: SecretStr | None = Field(default=None, description="Best a reference: `${env:NAME}`.")
+    tls: TlsDocument | None = Field(default=None, description="As `source.tls`.")
+
+
 class BackfillDocument(Model):
     """How rows are copied from the source."""
 
@@ -118,6 +166,16 @@ class BackfillDocument(Model):
     chunk_rows: int = Field(default=200_000, ge=1, description="Rows that one of them reads at a time, at most.")
     chunk_bytes: Bytes = Field(default=64_000_000, description="The same in bytes, about.")
     rows_per_second: int = Field(default=0, ge=0, description="Over all tables; 0: as many as come.")
+    bytes_per_second: Bytes | None = Field(
+        default=None,
+        description="The same in bytes, such as `10 MB`. By default as many as come. If both are set, the stricter holds.",
+    )
+    pause_above: PauseAboveDocument = Field(
+        default=PauseAboveDocument(), description="When nothing is copied, since the server is busy."
+    )
+    server: RowServerDocument | None = Field(
+        default=None, description="A replica that rows are copied from. The log is the source's all the same."
+    )
 
     def plain(self) -> settings.CopyLimits:
         """The plain value."""
@@ -126,6 +184,8 @@ class BackfillDocument(Model):
             chunk_rows=self.chunk_rows,
             chunk_bytes=self.chunk_bytes,
             rows_per_s=self.rows_per_second,
+            bytes_per_s=self.bytes_per_second or 0,
+            pause_above=self.pause_above.plain(),
         )
 
 
@@ -176,6 +236,20 @@ class ServerDocument(Model):
             accept_cascades=tuple(self.accept_cascades),
             schema=self.schema_file,
             backfill=self.backfill.plain(),
+            rows_from=self._rows_from(),
+        )
+
+    def _rows_from(self) -> settings.RowServer | None:
+        server = self.backfill.server
+        if server is None:
+            return None
+        password = self.password if server.password is None else server.password
+        return settings.RowServer(
+            host=server.host,
+            port=server.port,
+            user=server.user or self.user,
+            password=password.get_secret_value(),
+            tls=(server.tls or self.tls).plain(),
         )
 
 

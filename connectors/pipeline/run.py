@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.backfill.copying import Copier
+from connectors.backfill.replica import replica_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
@@ -247,9 +248,9 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
-                    stopped = sinks[0].repairable if len(sinks) == 1 else tuple
-                    address, limits = server_address(config.source), config.source.backfill
-                    tracker.copier = Copier(tracker, address, limits, stopped=stopped)
+                    source, stopped = config.source, sinks[0].repairable if len(sinks) == 1 else tuple
+                    replica, limits = replica_of(source), source.backfill
+                    tracker.copier = Copier(tracker, server_address(source), limits, replica=replica, stopped=stopped)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
@@ -297,7 +298,7 @@ class Pipeline:
             elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
                 yield PlannedLog.of(late, tracker.reader)
                 number = late.number
-            elif once or until is not None:
+            elif (once or until is not None) and not self._ends_later(until):
                 return
             else:
                 tracker.reader.wait(tracker.end_of(number), _POLL_S)
@@ -306,6 +307,11 @@ class Pipeline:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
         plan = self._rows.repaired(number)
         return None if plan is None else PlannedLog.of(plan, self._tracker.reader, partial(self._rows.copied, plan))
+
+    def _ends_later(self, until: str | None) -> bool:
+        """Whether a run that ends with its copies has some left, which have to wait."""
+        copier, start = self._tracker.copier, self._config.source.start
+        return until is None and start == "initial_only" and copier is not None and copier.waits
 
     def _first_tables(self) -> Sequence[Snapshot]:
         """The captured tables with which the connector begins."""

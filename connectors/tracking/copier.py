@@ -79,7 +79,11 @@ class Copier(Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether they may be copied now, as the limits say."""
+        """Whether they may be copied now, as the limits say.
+
+        Raises:
+            ConnectionLost: the server that rows are read from does not answer.
+        """
 
     @property
     def goes_first(self) -> bool:

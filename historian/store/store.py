@@ -96,6 +96,14 @@ class Store:
         """What :meth:`note_retry` keeps."""
         return self._transactions.read(lambda connection: fact(connection, "retry")) or ""
 
+    def note_copies_wait(self, text: str) -> None:
+        """Keeps why a run copies no rows for now; "": it does."""
+        self._transactions.write(lambda connection: set_fact(connection, "copies_wait", text))
+
+    def copies_wait(self) -> str:
+        """What :meth:`note_copies_wait` keeps."""
+        return self._transactions.read(lambda connection: fact(connection, "copies_wait")) or ""
+
     def note_start(self, text: str) -> None:
         """Keeps where the connector begins, as its configuration says it; before its first entry is recorded."""
         self._transactions.write(lambda connection: set_fact(connection, "start", text))

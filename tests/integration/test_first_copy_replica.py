@@ -13,6 +13,7 @@ import pytest
 from connectors.backfill import selection
 from connectors.config import PipelineConfig
 from connectors.pipeline.run import Pipeline
+from databases.replication import follow
 from databases.servers import Server
 from historian.plans.plans import Plan
 from replicas.plan_ends import assert_lake_is_what_a_server_holds, assert_plans_are_what_a_replica_holds
@@ -59,6 +60,20 @@ def test_the_lake_holds_at_each_of_fifty_plans_ends_what_a_replica_holds_there(
     _compare(name, seed + 100, fresh_server, spark, tmp_path, monkeypatch, plans=50)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds((1,)))
+@pytest.mark.parametrize("name", ["mysql9", "mysql57", "mariadb118", "mariadb105"])
+def test_rows_that_another_replica_gave_are_what_the_first_one_holds_there(
+    name: str,
+    seed: int,
+    fresh_server: Callable[..., Server],
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _compare(name, seed + 200, fresh_server, spark, tmp_path, monkeypatch, plans=20, from_replica=True)
+
+
 def _compare(
     name: str,
     seed: int,
@@ -68,9 +83,15 @@ def _compare(
     monkeypatch: pytest.MonkeyPatch,
     *,
     plans: int,
+    from_replica: bool = False,
 ) -> None:
     primary = fresh_server(name)
-    lake = Replica(primary, directory / "lake", start="initial", backfill="{chunk_rows: 50, connections: 1}")
+    backfill = "chunk_rows: 50, connections: 1"
+    if from_replica:
+        rows = fresh_server(name)
+        follow(rows, primary)
+        backfill += f", server: {{host: {rows.host}, port: {rows.port}}}"
+    lake = Replica(primary, directory / "lake", start="initial", backfill=f"{{{backfill}}}")
     beside = _Beside(primary, seed, changes=plans * 700, ddls=plans)
     monkeypatch.setattr(selection, "snapshot_behind", beside.ahead(selection.snapshot_behind))
     monkeypatch.setattr(selection, "changes_behind", beside.ahead(selection.changes_behind))

@@ -1,0 +1,108 @@
+"""When rows may be copied: as fast as the limits allow, and while the server that they are read from is not busy."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from connectors.backfill.busy import busy_reasons, limits_of
+from connectors.readers.binlog.transport.connection import ConnectionLost
+
+if TYPE_CHECKING:
+    from connectors.config import CopyLimits
+    from connectors.readers.binlog.transport.connection import ServerAddress
+
+__all__ = ["Pace"]
+
+_log = logging.getLogger(__name__)
+_ASK_S = 1.0
+_LAG_S = 10.0
+"""Between two looks at a replica that lags. Each may take as long itself, and the log waits for it."""
+
+
+class Pace:
+    """Says when rows may be copied.
+
+    Args:
+        address: of the server that rows are read from.
+        note: is told why copies wait, once; "": they go on.
+        is_replica: whether the log can be followed without that server, so that one that does not answer is waited for.
+    """
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        flavor: str,
+        limits: CopyLimits,
+        *,
+        note: Callable[[str], None],
+        is_replica: bool = False,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._address = address
+        self._flavor = flavor
+        self._limits = limits
+        self._note = note
+        self._is_replica = is_replica
+        self._clock_s = clock_s
+        self._rows_free_s = 0.0
+        self._bytes_free_s = 0.0
+        self._ask_s = 0.0
+        self._lag_free_s = 0.0
+        self._busy = ""
+        self._lag = ""
+        self._is_told = False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether rows may be copied now; the server is asked once a second at most.
+
+        Raises:
+            ConnectionLost: the server does not answer.
+            SourceError: the user may not ask it.
+        """
+        now_s = self._clock_s()
+        if now_s < max(self._rows_free_s, self._bytes_free_s, self._lag_free_s):
+            return False
+        if now_s >= self._ask_s and limits_of(self._limits.pause_above):
+            self._ask_s = now_s + _ASK_S
+            self._busy = "; ".join(self._reasons())
+            self._tell()
+        return not self._busy
+
+    def took(self, rows: int, size_bytes: int) -> None:
+        """Counts rows that were copied, and their bytes; the stricter limit holds."""
+        now_s = self._clock_s()
+        if self._limits.rows_per_s:
+            self._rows_free_s = max(self._rows_free_s, now_s) + rows / self._limits.rows_per_s
+        if self._limits.bytes_per_s:
+            self._bytes_free_s = max(self._bytes_free_s, now_s) + size_bytes / self._limits.bytes_per_s
+
+    def lags(self, why: str) -> None:
+        """Takes note of what a replica lacks, for which copies wait some seconds; "": it lacks nothing."""
+        self._lag = why
+        self._lag_free_s = self._clock_s() + _LAG_S if why else 0.0
+        self._tell()
+
+    def _reasons(self) -> list[str]:
+        try:
+            with closing(self._address.connect()) as connection:
+                return list(busy_reasons(connection, self._flavor, self._limits.pause_above))
+        except ConnectionLost as error:
+            if not self._is_replica:
+                raise
+            return [str(error)]
+
+    def _tell(self) -> None:
+        """Tells once that copies wait, and once that they go on."""
+        why = self._busy or self._lag
+        if bool(why) != self._is_told:
+            self._is_told = bool(why)
+            if why:
+                _log.warning("copies wait, at %s: %s", self._address, why)
+            else:
+                _log.warning("copies go on")
+            self._note(why)

@@ -1,0 +1,37 @@
+"""How much there is to copy, and which tables take longer to read in one go than the log is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from connectors.backfill.estimates import estimated_rows
+from connectors.backfill.keys.split_key import SplitKey
+from connectors.check.result import CheckResult, ok, shortened, warning
+from connectors.check.server import ServerView
+from connectors.check.settings import retention_s
+from connectors.tracking.sources import server_address
+from historian.schema.snapshots import Snapshot
+
+__all__ = ["size_checks"]
+
+_ROWS_PER_S = 20_000
+"""What a SELECT gives at least, as far as can be said beforehand: wide rows come slower, narrow ones several times as fast."""
+
+
+def size_checks(server: ServerView, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
+    """About how many rows *tables* hold. While a SELECT reads a table in one go, the log behind its plan waits unread."""
+    rows = estimated_rows(server_address(server.source), [snapshot.name for snapshot in tables])
+    kept_s = retention_s(server)
+    kept = f"binlogs are kept for {kept_s / 3600:g} hours" if kept_s else "binlogs are kept"
+    largest = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
+    listed = shortened([f"{name} {count:,}" for name, count in largest])
+    yield ok("rows to copy", f"about {sum(rows.values()):,}; {kept}" + (f": {listed}" if listed else ""))
+    for snapshot in tables:
+        count = rows.get(snapshot.name, 0)
+        if kept_s and count / _ROWS_PER_S > kept_s:
+            has_key = snapshot.primary_key or SplitKey.of(snapshot, server.flavor) is not None
+            what = "a repair reads all of them" if has_key else "it has no key, so its copy reads all of them"
+            found = f"about {count:,} rows; {what} in one SELECT, {count / _ROWS_PER_S / 3600:.1f} hours at {_ROWS_PER_S:,} a second"
+            expected = f"less than the retention: {kept}, and those behind the plan are not read meanwhile"
+            mend = "keep binlogs longer" if has_key else "keep binlogs longer, or give the table a key"
+            yield warning(f"time to read {snapshot.name}", found, expected, mend)

@@ -1,0 +1,159 @@
+"""Copies that are gentle to the server: they wait while it is busy, and are as slow as the limits say."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+import pytest
+from typer.testing import CliRunner
+
+from connectors.check import run_checks
+from connectors.cli import app
+from connectors.config import load_config
+from connectors.pipeline.run import Pipeline, run
+from databases.servers import Server
+from historian.store import Store
+from replicas.first_copies import copying_config
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = 60
+
+
+def _fill(server: Server) -> None:
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
+        connection.commit()
+
+
+def _sleep(connection: pymysql.Connection[Any]) -> None:
+    """Runs a statement until somebody ends it."""
+    with suppress(pymysql.err.MySQLError):
+        connection.query("SELECT SLEEP(300)")
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("kind", ["mysql8", "mariadb118"])
+def test_nothing_is_copied_while_the_server_is_busy_and_the_log_is_followed(
+    request: pytest.FixtureRequest,
+    kind: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    _fill(server)
+    limits = "{threads_running: 8, history_list_length: 1000000000}"
+    config = load_config(copying_config(server, tmp_path, backfill=f"{{chunk_rows: 10, pause_above: {limits}}}"))
+    stopping = threading.Event()
+    busy = [server.connect() for _ in range(8)]
+    sleepers = [threading.Thread(target=_sleep, args=(one,)) for one in busy]
+    with (
+        caplog.at_level(logging.WARNING),
+        closing(Store.open(config.history.store)) as store,
+        Pipeline.opened(config, spark, lambda *_: None) as pipeline,
+    ):
+        for sleeper in sleepers:
+            sleeper.start()
+        _wait(lambda: int(server.sql("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1]) > 8)
+        runner = threading.Thread(target=pipeline.run, kwargs={"once": False, "until": None, "stopping": stopping})
+        runner.start()
+        try:
+            _wait(lambda: bool(store.copies_wait()))
+            server.sql("INSERT INTO c.t VALUES (1000, 'new')")
+            _wait(lambda: store.last_plan() is not None)
+            assert [0] == [progress.rows for progress in store.copies().values()]
+            said = json.loads(CliRunner().invoke(app, ["status", str(config.path), "--no-targets", "--json"]).output)
+            assert "threads_running is" in said["copies_wait"]
+            for one in busy:
+                server.sql(f"KILL {one.thread_id()}")
+            for sleeper in sleepers:
+                sleeper.join()
+            _wait(lambda: all(progress.is_done for progress in store.copies().values()))
+        finally:
+            stopping.set()
+            runner.join()
+        assert "" == store.copies_wait()
+    told = [record.getMessage() for record in caplog.records if "copies" in record.getMessage()]
+    assert ["copies wait: at", "copies go on"] == [text[: len("copies wait: at")].strip() for text in told]
+
+
+def test_a_run_that_ends_with_its_copies_waits_for_what_the_limits_put_off(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    _fill(mysql8)
+    path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 20, connections: 1, bytes_per_second: 2 KB}")
+    path.write_text(path.read_text().replace("start: initial", "start: initial_only"))
+    begun_s = time.monotonic()
+
+    assert {} == run(load_config(path), spark=spark)
+
+    assert time.monotonic() - begun_s > 1
+    with closing(Store.open(load_config(path).history.store)) as store:
+        assert [(True, _ROWS)] == [(progress.is_done, progress.rows) for progress in store.copies().values()]
+
+
+@pytest.mark.parametrize(
+    "kind, grant", [("mysql8", "PROCESS"), ("mysql57", "PROCESS"), ("mariadb105", "SLAVE MONITOR")]
+)
+def test_a_check_names_the_grant_that_a_measure_needs(
+    request: pytest.FixtureRequest, kind: str, grant: str, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    _fill(server)
+    limits = "{threads_running: 50, history_list_length: 100000, replica_lag_seconds: 10}"
+    path = copying_config(server, tmp_path, backfill=f"{{pause_above: {limits}}}")
+    monitor = "BINLOG MONITOR" if server.flavor == "mariadb" else "REPLICATION CLIENT"
+    server.sql("ANALYZE TABLE c.t")
+    server.sql("CREATE USER checked IDENTIFIED BY 'historian'")
+    try:
+        server.sql(f"GRANT SELECT, REPLICATION SLAVE, {monitor} ON *.* TO checked")
+        path.write_text(path.read_text().replace("user: historian", "user: checked"))
+        found = {result.name: result for result in run_checks(load_config(path))}
+        measure = "replica_lag_seconds" if server.flavor == "mariadb" else "history_list_length"
+        assert f"GRANT {grant} ON *.* TO 'checked'@'%'" == found[f"pause_above.{measure}"].mend
+        server.sql(f"GRANT {grant} ON *.* TO checked")
+        found = {result.name: result for result in run_checks(load_config(path))}
+    finally:
+        server.sql("DROP USER checked")
+
+    assert "c.t 60" in found["rows to copy"].found
+    assert ["ok", "ok", "failed"] == [r.status for name, r in found.items() if name.startswith("pause_above.")]
+    assert "the server follows no source" == found["pause_above.replica_lag_seconds"].found
+
+
+def test_a_check_warns_of_what_is_read_for_longer_than_binlogs_are_kept(
+    mysql8: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(mysql8)
+    mysql8.sql("CREATE TABLE c.keyless AS SELECT v FROM c.t")
+    mysql8.sql("CREATE TABLE c.small (id INT PRIMARY KEY)")
+    mysql8.sql("ANALYZE TABLE c.t, c.keyless, c.small")
+    config = load_config(copying_config(mysql8, tmp_path))
+    assert not [result for result in run_checks(config) if result.name.startswith("time to read")]
+    monkeypatch.setattr("connectors.check.sizes._ROWS_PER_S", 1e-6)
+
+    found = {r.name: (r.status, r.mend) for r in run_checks(config) if r.name.startswith("time to read")}
+
+    assert {
+        "time to read c.keyless": ("warning", "keep binlogs longer, or give the table a key"),
+        "time to read c.t": ("warning", "keep binlogs longer"),
+    } == found
