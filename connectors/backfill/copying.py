@@ -144,10 +144,11 @@ class Copier:
         under_repair = {i for i in open_tables if copies[i].repairs}
         left_out = under_repair & set(self._stopped()) if under_repair else set()
         open_tables = {i: table for i, table in open_tables.items() if i not in left_out}
-        # A plan whose rows are compared with targets has no other rows of the table.
+        # A plan whose rows are compared with targets has no other rows of the table, and a capture behind it goes first.
         has_log = plan.start != plan.end
         self._goes_first = reads and has_log and not under_repair <= left_out
-        apart = {*repairs, *under_repair} if has_log else set(repairs)
+        compares = not has_log and plan.version == self._tracker.history.last_number
+        apart = set(repairs) if compares else {*repairs, *under_repair}
         now = {i: table for i, table in open_tables.items() if i not in apart}
         pieces = self._pieces(now, copies, plan.end) if reads else []
         pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]

@@ -81,10 +81,10 @@ def _copy(config: Path, wanted: Sequence[TableName]) -> None:
                 )
             (planned,) = plan.tables
             copy = planned.copy
-            rows, rest = (0, "") if copy is None else (copy.rows, "" if copy.is_done else ", reads the rest")
-            typer.echo(
-                f"{name}: {rows} rows read at {plan.end}; the next run{rest and rest + ' and'} gives its targets what differs"
+            rows, does = (
+                (0, "gives") if copy is None else (copy.rows, "gives" if copy.is_done else "reads the rest and gives")
             )
+            typer.echo(f"{name}: {rows} rows read at {plan.end}; the next run {does} its targets what differs")
 
 
 def _cancel(config: Path, wanted: Sequence[TableName]) -> None:

@@ -21,9 +21,11 @@ from connectors.config import CopyLimits, load_config
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.changelog.operations import Op
+from historian.names import TableName
 from historian.plans.plans import Plan, TableCopy
 from replicas.first_copies import copying_config
 from replicas.repairing_oracle import RepairingOracle
+from replicas.tracked import unlogged
 from workload.seeds import seeds
 
 if TYPE_CHECKING:
@@ -121,6 +123,28 @@ def test_what_comes_amid_a_repair_is_followed_or_begins_it_anew(
             reason[:23].strip(" ,") for reason in oracle.reasons
         }
         assert oracle.begun_anew > 1
+
+
+def test_a_table_that_is_healed_amid_its_repair_is_repaired_from_the_beginning(mysql9: Server, tmp_path: Path) -> None:
+    _filled(mysql9)
+    oracle = RepairingOracle(mysql9, tmp_path, CopyLimits(chunk_rows=120, connections=2), "c")
+    oracle.run()
+    _execute(mysql9, *_UNSEEN)
+    oracle.run()
+    oracle.repair()
+    oracle.run(plans=2)
+    unlogged(mysql9, "ALTER TABLE c.t DROP COLUMN v", "UPDATE c.t SET n = 99")
+    _execute(mysql9, "UPDATE t SET n = 0 WHERE id < 9")
+    oracle.run(plans=1)
+    assert ["t"] == [name.table for name in oracle.stopped]
+    oracle.heal(TableName("c", "t"))
+    oracle.run()
+    assert not oracle.is_done()  # What was captured comes with the log that follows.
+    _execute(mysql9, "UPDATE t SET n = 1 WHERE id < 9")
+    oracle.run()
+
+    assert {} == oracle.differences("c")
+    assert oracle.is_done()
 
 
 _UNSEEN = (

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from connectors.config import CopyLimits
+from connectors.recovery.healing import heal
 from connectors.recovery.repairing import repair, repairable
 from databases.servers import Server
 from historian.changelog.chunks import Chunk
+from historian.names import TableName
 from historian.plans.plans import Plan
 from logs.binlog_lab import address
 from replicas.copying_oracle import CopyingOracle
@@ -35,6 +37,12 @@ class RepairingOracle(CopyingOracle):
                 self.reasons.append(stop.reason)
                 self.begun_anew += table_id in under_way
                 repair(tracker, address(self.server), table_id, stop.reason.splitlines()[0], limits=self.limits)
+        self.stopped = {}
+
+    def heal(self, name: TableName) -> None:
+        """Captures a stopped table anew."""
+        with self._tracker() as tracker:
+            heal(tracker, name)
         self.stopped = {}
 
     def took(self, plan: Plan, chunks: list[Chunk]) -> None:
