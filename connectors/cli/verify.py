@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from connectors.config import CopyLimits, PipelineConfig
+    from connectors.config import PipelineConfig
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
@@ -75,17 +75,25 @@ def differing_tables(
     """
     if not isinstance(settings.source, ServerSource):
         raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+    from connectors.recovery.repairing import repair as repaired
     from connectors.sink_kinds import compares_ranges
     from connectors.tracking.sources import server_address
 
     address, lake = server_address(settings.source), lake_of(settings)
     limits = settings.source.backfill if compares_ranges(settings.sinks) else None
     catalog = tracker.history.catalog_at(_last(tracker).version).tables
-    return sum(
-        _verified(spark, lake, tracker, address, snapshot, limits, repair=repair)
+    differing = {
+        snapshot: reason
         for name, snapshot in sorted(catalog.items())
         if tracker.captured(name) and (wanted is None or name in wanted)
-    )
+        if (reason := _verified(spark, lake, tracker, address, snapshot)) is not None
+    }
+    # A repair is a plan, and the lake does not hold that yet: all tables are compared before.
+    for snapshot, reason in differing.items() if repair else ():
+        if reason:
+            repaired(tracker, address, snapshot.table_id, reason, limits=limits)
+            typer.echo(f"{snapshot.name}: the next run compares it, and writes what differs")
+    return len(differing)
 
 
 def _last(tracker: Tracker) -> Plan:
@@ -101,14 +109,10 @@ def _verified(
     tracker: Tracker,
     address: ServerAddress,
     snapshot: Snapshot,
-    limits: CopyLimits | None,
-    *,
-    repair: bool,
-) -> bool:
-    """Whether the table's targets differ, or cannot be compared; prints what does."""
+) -> str | None:
+    """Why the table's targets are to be repaired, "" where they cannot be, None where they do not differ; prints what does."""
     from connectors.backfill.spool import Spool
     from connectors.recovery.repairing import read_whole
-    from connectors.recovery.repairing import repair as repaired
     from connectors.tail.json_lines import ndjson_rows
     from sinks.contract.local_chunks import LocalChunks
     from sinks.delta.repairs.returning import LeftBehind
@@ -131,15 +135,8 @@ def _verified(
                         typer.echo(line)
         except (NotComparable, LeftBehind) as error:
             typer.echo(f"{snapshot.name}: not compared: {error}")
-            if repair and isinstance(error, LeftBehind):
-                repaired(tracker, address, snapshot.table_id, "verify could not compare its targets", limits=limits)
-                typer.echo(f"{snapshot.name}: the next run compares them, and writes what differs")
-            return True
+            return "verify could not compare its targets" if isinstance(error, LeftBehind) else ""
     typer.echo(
         f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"
     )
-    if rows and repair:
-        reason = f"verify found {rows} changelog rows to mend"
-        repaired(tracker, address, snapshot.table_id, reason, limits=limits)
-        typer.echo(f"{snapshot.name}: the next run writes them")
-    return rows > 0
+    return f"verify found {rows} changelog rows to mend" if rows else None

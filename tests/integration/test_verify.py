@@ -47,9 +47,11 @@ def test_each_difference_is_printed_and_mended(
         "UPDATE c.t SET f = 1.2 WHERE id = 1",
         "DELETE FROM c.t WHERE id = 2",
         "INSERT INTO c.t VALUES (9, 'n', 0)",
+        "INSERT INTO c.u VALUES (5)",
     )
 
-    code, lines = _verify(replicated, "--table", "c.t", "--repair")
+    assert "c.u" not in "".join(_verify(replicated, "--table", "c.t")[1])
+    code, lines = _verify(replicated, "--repair")
     rows = [json.loads(line) for line in lines if line.startswith("{")]
     assert 1 == code
     assert [
@@ -57,6 +59,7 @@ def test_each_difference_is_printed_and_mended(
         ("+C", {"id": 1, "v": "a", "f": 1.2}),
         ("-R", {"id": 2, "v": "b", "f": None}),
         ("+A", {"id": 9, "v": "n", "f": 0.0}),
+        ("+A", {"id": 5}),
     ] == [(row["op"], row["data"]) for row in rows]
 
     assert {} == run(load_config(replicated), once=True, spark=spark)
