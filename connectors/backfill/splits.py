@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.boundaries import boundaries
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import where
@@ -22,9 +23,11 @@ from historian.plans.plans import PlannedVersion
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
 
-__all__ = ["Piece", "groups", "next_pieces", "repaired_by_ranges", "whole_table"]
+__all__ = ["Piece", "even_pieces", "groups", "next_pieces", "repaired_by_ranges", "whole_table"]
 
 _log = logging.getLogger(__name__)
+_EVEN_FROM_ROWS = 100_000
+"""Fewer are read sooner than it is found out where to cut them."""
 _LAST_PIECES = 100
 """So many tables at most end in one plan: each takes a SELECT and a commit or two."""
 
@@ -107,6 +110,25 @@ def whole_table(table_id: int, version: PlannedVersion, flavor: str, *, of_sourc
     assert version.snapshot is not None  # noqa: S101 - the table exists
     key = SplitKey.of(version.snapshot, flavor)
     return Piece(table_id=table_id, version=version, key=key, range=KeyRange(), of_source=of_source)
+
+
+def even_pieces(
+    address: ServerAddress, table_id: int, version: PlannedVersion, flavor: str, connections: int
+) -> list[Piece]:
+    """All rows of a table, of many rows a piece for each of *connections*.
+
+    Raises:
+        ConnectionLost, SourceError: the source cannot be asked.
+    """
+    assert version.snapshot is not None  # noqa: S101 - the table exists
+    name = version.snapshot.name
+    rows = estimated_rows(address, (name,)).get(name, 0) // connections
+    if connections < 2 or rows < _EVEN_FROM_ROWS:
+        return [whole_table(table_id, version, flavor)]
+    limits = CopyLimits(connections=connections, chunk_rows=rows)
+    found = next_pieces(address, flavor, {table_id: (version, None)}, limits, {})
+    last = found.pop() if found else whole_table(table_id, version, flavor)
+    return [*found, replace(last, range=KeyRange(after=last.range.after))]
 
 
 def repaired_by_ranges(version: PlannedVersion, flavor: str) -> bool:

@@ -86,7 +86,8 @@ def differing_tables(
         snapshot: reason
         for name, snapshot in sorted(catalog.items())
         if tracker.captured(name) and (wanted is None or name in wanted)
-        if (reason := _verified(spark, lake, tracker, address, snapshot)) is not None
+        if (reason := _verified(spark, lake, tracker, address, snapshot, settings.source.backfill.connections))
+        is not None
     }
     # A repair is a plan, and the lake does not hold that yet: all tables are compared before.
     for snapshot, reason in differing.items() if repair else ():
@@ -109,6 +110,7 @@ def _verified(
     tracker: Tracker,
     address: ServerAddress,
     snapshot: Snapshot,
+    connections: int,
 ) -> str | None:
     """Why the table's targets are to be repaired, "" where they cannot be, None where they do not differ; prints what does."""
     from connectors.backfill.spool import Spool
@@ -119,7 +121,7 @@ def _verified(
     from sinks.delta.writing.comparing import NotComparable, compared
 
     with closing(Spool()) as copied, closing(LocalChunks()) as chunks:
-        plan = read_whole(tracker, address, snapshot.table_id, "verify", copied)
+        plan = read_whole(tracker, address, snapshot.table_id, "verify", copied, connections=connections)
         if plan is None:
             raise SourceError(
                 "a statement is on the table behind what the lake holds",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.selection import read_as_of
-from connectors.backfill.splits import next_pieces, repaired_by_ranges, whole_table
+from connectors.backfill.splits import even_pieces, next_pieces, repaired_by_ranges
 from connectors.backfill.spool import Spool
 from historian.errors import SourceError
 from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
@@ -74,12 +74,14 @@ def repair(
     return plan
 
 
-def read_whole(tracker: Tracker, address: ServerAddress, table_id: int, reason: str, copied: Spool) -> Plan | None:
+def read_whole(
+    tracker: Tracker, address: ServerAddress, table_id: int, reason: str, copied: Spool, *, connections: int = 1
+) -> Plan | None:
     """The plan by which targets are compared with a table as of the last plan's end, and its rows in *copied*; it is not stored.
 
-    Args and errors are those of :func:`repair`; None where a statement came meanwhile.
+    Args and errors are those of :func:`repair`; None where a statement came meanwhile. *connections* read side by side.
     """
-    return _read(tracker, address, table_id, reason, copied, behind=None, limits=None)
+    return _read(tracker, address, table_id, reason, copied, behind=None, limits=None, connections=connections)
 
 
 def _read(
@@ -91,6 +93,7 @@ def _read(
     *,
     behind: int | None,
     limits: CopyLimits | None,
+    connections: int = 1,
 ) -> Plan | None:
     last = tracker.store.last_plan()
     chain = tracker.history.versions_of(table_id)
@@ -104,9 +107,10 @@ def _read(
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
     flavor, version = tracker.reader.flavor, table.versions[-1]
-    pieces, connections = [whole_table(table_id, version, flavor)], 1
     if limits is not None and repaired_by_ranges(version, flavor):
         pieces, connections = next_pieces(address, flavor, {table_id: (version, None)}, limits, {}), limits.connections
+    else:
+        pieces = even_pieces(address, table_id, version, flavor, connections)
     if not pieces:
         return None
     read = read_as_of(address, tracker, plan, pieces, connections, copied)[table_id]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from connectors.backfill import splits
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
@@ -39,9 +40,11 @@ def test_an_equal_lake_has_nothing_to_mend(replicated: Path) -> None:
     assert ["c.t: 3 rows", "c.u: 0 rows"] == [line.split(" at ")[0] for line in lines]
 
 
+@pytest.mark.parametrize("least", [splits._EVEN_FROM_ROWS, 1], ids=["in one piece", "in pieces"])
 def test_each_difference_is_printed_and_mended(
-    mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path
+    mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int
 ) -> None:
+    monkeypatch.setattr(splits, "_EVEN_FROM_ROWS", least)
     unlogged(
         mysql8,
         "UPDATE c.t SET f = 1.2 WHERE id = 1",
