@@ -139,11 +139,20 @@ def test_rows_come_from_the_replica_while_it_lags_and_stops(
     assert "copies go on" in caplog.text
 
 
-def test_a_replica_with_transactions_of_its_own_is_refused(
+def test_a_replica_with_a_filter_or_transactions_of_its_own_is_refused(
     servers: _Servers, spark: SparkSession, tmp_path: Path
 ) -> None:
-    config = load_config(_config(servers, tmp_path))
-    servers.replica.sql("INSERT INTO c.t VALUES (-1, -1)")
+    config, replica = load_config(_config(servers, tmp_path)), servers.replica
+    is_mariadb = replica.flavor == "mariadb"
+    ignored = (
+        "SET GLOBAL replicate_ignore_db = '{}'"
+        if is_mariadb
+        else "CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = ({})"
+    )
+    run(replica, f"STOP {_word(replica)}", ignored.format("x"))
+    assert ["backfill.server.filters"] == [r.name for r in run_checks(config) if r.status == "failed"]
+    run(replica, ignored.format(""), f"START {_word(replica)}")
+    replica.sql("INSERT INTO c.t VALUES (-1, -1)")
     found = {result.name: result for result in run_checks(config) if result.status == "failed"}
 
     assert ["backfill.server.transactions"] == list(found)

@@ -11,13 +11,17 @@ import pytest
 
 from connectors.config import (
     BinlogFilesSource,
+    CopyLimits,
+    PauseAbove,
     PipelineConfig,
+    RowServer,
     ServerIds,
     ServerSource,
     TableFilter,
     load_config,
     revision,
 )
+from connectors.readers.binlog.transport.connection import TlsSettings
 from historian.errors import ConfigError
 from historian.names import TableName
 from historian.secret import Secret
@@ -126,6 +130,28 @@ def test_a_whole_file_becomes_plain_values(tmp_path: Path) -> None:
     assert (sink.type, sink.path) == ("delta", str(tmp_path / "lake"))
     assert DeltaSettings(**sink.settings) == DeltaSettings(path=sink.path)
     assert (config.run.once, config.run.trigger_s, config.run.max_batch_bytes) == (False, 2.0, 256_000_000)
+
+
+def test_a_replica_that_rows_are_copied_from_is_reached_as_the_source_unless_it_says_otherwise(tmp_path: Path) -> None:
+    said = "backfill: {server: {host: replica}}\n      tables:"
+    source = _load(tmp_path, SHOP.replace("tables:", said), SHOP_DB_PASSWORD="s3cret").source
+    assert isinstance(source, ServerSource)
+    usual = RowServer(host="replica", port=3306, user="cdc", password="s3cret", tls=source.tls)
+    assert usual == source.rows_from
+    own = said.replace("replica}", "replica, port: 1, user: r, password: 0ther, tls: {mode: disabled}}")
+    source = _load(tmp_path, SHOP.replace("tables:", own), SHOP_DB_PASSWORD="s3cret").source
+    assert isinstance(source, ServerSource)
+    tls = TlsSettings(mode="disabled")
+    assert RowServer(host="replica", port=1, user="r", password="0ther", tls=tls) == source.rows_from
+    assert "0ther" not in repr(source)
+
+
+def test_copies_are_as_gentle_as_is_said(tmp_path: Path) -> None:
+    limits = "{rows_per_second: 10, bytes_per_second: 2 MB, pause_above: {threads_running: 9, replica_lag_seconds: 0}}"
+    source = _load(tmp_path, SHOP.replace("tables:", f"backfill: {limits}\n      tables:"), SHOP_DB_PASSWORD="x").source
+    assert isinstance(source, ServerSource)
+    pause = PauseAbove(threads_running=9, replica_lag_s=0)
+    assert CopyLimits(rows_per_s=10, bytes_per_s=2_000_000, pause_above=pause) == source.backfill
 
 
 def test_a_file_with_every_key_of_the_plan_is_understood(tmp_path: Path) -> None:
