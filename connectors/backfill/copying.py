@@ -48,7 +48,7 @@ class Copier:
 
     Args:
         tracker: that makes the plans.
-        address: of the server, or of a replica with the same log.
+        address: of the source.
         replica: that rows are copied from in its place.
         limits: how much is copied at a time.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
@@ -96,7 +96,7 @@ class Copier:
         Raises:
             ConnectionLost: the server that rows are read from does not answer.
         """
-        return self._pace.is_free
+        return self._is_done or self._pace.is_free  # where nothing is left, nobody is asked
 
     def with_copies(self, plan: Plan, begun: Collection[int], parents: ParentLog = NO_CASCADES) -> CopyingPlan:
         """See :class:`connectors.tracking.copier.Copier`; the tracker's history has come to the plan's end."""
