@@ -49,7 +49,7 @@ class Copier:
 
     Args:
         tracker: that makes the plans.
-        address: of the server, or of a replica with the same log.
+        address: of the source.
         replica: that rows are copied from in its place.
         limits: how much is copied at a time.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
@@ -101,7 +101,7 @@ class Copier:
         Raises:
             ConnectionLost: the server that rows are read from does not answer.
         """
-        return self._pace.is_free
+        return self._is_done or self._pace.is_free  # where nothing is left, nobody is asked
 
     @property
     def goes_first(self) -> bool:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.busy import busy_reasons, limits_of
@@ -19,6 +20,7 @@ __all__ = ["Pace"]
 
 _log = logging.getLogger(__name__)
 _ASK_S = 1.0
+_ANSWER_S = 10
 _LAG_S = 10.0
 """Between two looks at a replica that lags. Each may take as long itself, and the log waits for it."""
 
@@ -42,7 +44,7 @@ class Pace:
         is_replica: bool = False,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._address = address
+        self._address = replace(address, timeout_s=_ANSWER_S) if is_replica else address
         self._flavor = flavor
         self._limits = limits
         self._note = note

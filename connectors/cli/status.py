@@ -98,7 +98,7 @@ def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
             "schema_versions": history.last_number,
             "copies": _copies(store, history),
             "copies_paused": store.copy_orders().paused,
-            "copies_wait": store.copies_wait() or None,
+            "copies_wait": _copies_wait(store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
         }
@@ -183,6 +183,13 @@ def _copies(store: Store, history: History) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _copies_wait(store: Store) -> str | None:
+    """Why a run copies no rows for now; None: it does, or none are left."""
+    progress = store.copies().values()
+    is_done = bool(progress) and all(each.is_done for each in progress)
+    return None if is_done else store.copies_wait() or None
 
 
 def _nulled(store: Store, history: History) -> list[dict[str, Any]]:

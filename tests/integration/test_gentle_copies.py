@@ -93,7 +93,7 @@ def test_nothing_is_copied_while_the_server_is_busy_and_the_log_is_followed(
             runner.join()
         assert "" == store.copies_wait()
     told = [record.getMessage() for record in caplog.records if "copies" in record.getMessage()]
-    assert ["copies wait: at", "copies go on"] == [text[: len("copies wait: at")].strip() for text in told]
+    assert ["copies wait, at", "copies go on"] == [text[: len("copies wait, at")].strip() for text in told]
 
 
 def test_a_run_that_ends_with_its_copies_waits_for_what_the_limits_put_off(
