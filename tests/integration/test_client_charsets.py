@@ -171,7 +171,7 @@ def test_literals_and_national_literals_of_each_client_are_what_the_server_made_
     """In rows from before each column was added."""
     kinds = [f"VARCHAR(9) CHARACTER SET {name}" for name in ("latin1", "utf8mb4", "utf16", "utf32", "binary")]
     kinds += ["VARBINARY(9)", "BIT(32)", *(["BLOB", "TINYBLOB", "TEXT"] if server.flavor == "mariadb" else [])]
-    literals = ("N'é'", "'é'", "'🍵'", "_utf8'1'")
+    literals = (*(text.encode() for text in ("N'é'", "'é'", "'🍵'", "_utf8'1'")), b"'\x80\xc3'")
     names = []
     with closing(server.connect(sql_mode="STRICT_ALL_TABLES")) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
@@ -179,7 +179,7 @@ def test_literals_and_national_literals_of_each_client_are_what_the_server_made_
         cursor.execute(f"SET NAMES {client}")
         for number, (kind, literal) in enumerate(product(kinds, literals)):
             with suppress(OperationalError):
-                cursor._query(f"ALTER TABLE {database}.t ADD n{number} {kind} DEFAULT {literal}".encode())
+                cursor._query(f"ALTER TABLE {database}.t ADD n{number} {kind} DEFAULT ".encode() + literal)
                 names.append(f"n{number}")
     (values,) = server.sql(f"SELECT {', '.join(map('HEX({})'.format, names))} FROM {database}.t")
 

@@ -36,6 +36,8 @@ _TEMPORAL = frozenset(("date", "time", "datetime", "timestamp"))
 _MOMENTS = frozenset(("date", "datetime", "timestamp"))
 _WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
 """Character sets in which the bytes of ASCII are others."""
+_UNCHANGED = frozenset(("", "binary", "utf8mb4"))
+"""Charsets of connections whose bytes MariaDB prints as they are; "": a file's."""
 _ADDRESSES = frozenset(("inet4", "inet6", "uuid"))
 _SAYS = frozenset((*_INTEGERS, *_TEMPORAL, "decimal", "float", "double", "year"))
 """Types that read the characters of an introduced literal; of ``_binary`` too, whose bytes they do not take for a number."""
@@ -185,7 +187,7 @@ def _converted(default: DefaultSpec, kind: ColumnType, context: StatementContext
     if client not in (connection, "binary"):
         raw = encoded(fitted(converted(raw, client, context.flavor, context.version), connection), connection)
     if kind.name in BYTE_TYPES or kind.name == "bit":
-        if context.flavor == "mariadb" and kind.name in _WITHOUT_DEFAULT and connection != "binary":
+        if context.flavor == "mariadb" and kind.name in _WITHOUT_DEFAULT and connection not in _UNCHANGED:
             # It keeps such a default as it prints it, in UTF-8.
             raw = encoded(converted(raw, connection, context.flavor, context.version), "utf8mb4")
         return replace(default, kind="bytes", text=f"0x{raw.hex()}")
