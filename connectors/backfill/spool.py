@@ -17,9 +17,9 @@ __all__ = ["Spool", "chunk_body", "chunk_of"]
 _MEMORY_BYTES = 128 << 20
 
 
-def chunk_body(chunk: Chunk) -> bytes:
+def chunk_body(chunk: Chunk, compression: str = "zstd") -> bytes:
     """*chunk* as an Arrow IPC stream of one row of :data:`historian.changelog.chunks.CHUNK_STREAM`, its rows compressed."""
-    return bytes(ipc_stream(chunk_row(chunk, compression="zstd")))
+    return bytes(ipc_stream(chunk_row(chunk, compression=compression)))
 
 
 def chunk_of(body: bytes) -> Chunk:
@@ -48,7 +48,8 @@ class Spool:
                 self._held.append((chunk.table_id, chunk.sequence, chunk))
         if fits:
             return
-        body = chunk_body(chunk)
+        # What is read again soon takes little time to pack; a store is to be small.
+        body = chunk_body(chunk, "lz4")
         with self._lock:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="historian-")  # noqa: SIM115 closed with the spool
