@@ -120,7 +120,7 @@ def _verified(
     from sinks.delta.repairs.returning import LeftBehind
     from sinks.delta.writing.comparing import NotComparable, compared
 
-    with closing(Spool()) as copied, closing(LocalChunks()) as chunks:
+    with closing(Spool()) as copied, closing(LocalChunks(threads=connections)) as chunks:
         plan = read_whole(tracker, address, snapshot.table_id, "verify", copied, connections=connections)
         if plan is None:
             raise SourceError(

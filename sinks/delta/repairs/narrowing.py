@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -32,18 +33,22 @@ def may_differ(
         key: names of the columns that tell rows apart; (): rows count as whole ones.
     """
     seed = secrets.randbits(64)
-    there, wanted = Fingerprints(seed, key), Fingerprints(seed, key)
-    for rows in held():
-        there.add(rows)
+
+    def fingerprints(tables: Iterable[pa.Table]) -> Fingerprints:
+        found = Fingerprints(seed, key)
+        for rows in tables:
+            found.add(rows)
+        return found
 
     def counted(chunks: Iterator[Chunk]) -> Iterable[Fingerprints]:
-        found = Fingerprints(seed, key)
-        for rows in filter(None, map(typed, chunks)):
-            found.add(rows)
-        return [found]
+        return [fingerprints(filter(None, map(typed, chunks)))]
 
-    for part in chunks.map(counted):
-        wanted.merge(part)
+    wanted = Fingerprints(seed, key)
+    with ThreadPoolExecutor(1, "fingerprints") as pool:
+        counting = pool.submit(lambda: fingerprints(held()))
+        for part in chunks.map(counted):
+            wanted.merge(part)
+        there = counting.result()
     buckets = wanted.differing(there)
     if max(there.count_in(buckets), wanted.count_in(buckets)) > _FEW_ROWS:
         return None
