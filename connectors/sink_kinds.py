@@ -11,10 +11,11 @@ from connectors.config import SinkConfig
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from connectors.config import CopyLimits, ServerSource
     from sinks.contract.base import DryRun, Sink
     from sinks.delta import DeltaSettings
 
-__all__ = ["compares_ranges", "keeps_rows", "lake", "lakes", "make_dry_run", "make_sink"]
+__all__ = ["compares_ranges", "keeps_rows", "lake", "lakes", "make_dry_run", "make_sink", "repair_limits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,11 @@ _LAKE = "delta"
 def compares_ranges(sinks: Sequence[SinkConfig]) -> bool:
     """Whether tables may be repaired by ranges of their keys: the one sink does, or says that a table is to be compared as a whole."""
     return [sink.type for sink in sinks] == [_LAKE]
+
+
+def repair_limits(source: ServerSource, sinks: Sequence[SinkConfig]) -> CopyLimits | None:
+    """What a plan of a repair reads; None: the whole table."""
+    return source.backfill if compares_ranges(sinks) else None
 
 
 def make_sink(config: SinkConfig, spark: SparkSession) -> Sink:

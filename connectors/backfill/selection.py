@@ -112,9 +112,7 @@ def read_as_of(
             table.is_unexplained = isinstance(failure, TableChanged) and not changes[table_id].void
             table.void = changes[table_id].void if failure is None else str(failure).splitlines()[0]
             if not table.void:
-                _rewind(
-                    selected.of_table(table_id), changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]]
-                )
+                _rewind(selected.chunks(table_id), changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]])
     return found
 
 

@@ -60,19 +60,13 @@ class Spool:
 
     def __iter__(self) -> Iterator[bytes]:
         """The bodies, in the order of their chunks' sequence."""
-        for _, _, held in sorted(self._held, key=lambda held: held[1]):
+        for held in self._in_order():
             yield chunk_body(held) if isinstance(held, Chunk) else self._read(*held)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The chunks, in that order."""
-        for _, _, held in sorted(self._held, key=lambda held: held[1]):
+    def chunks(self, table_id: int | None = None) -> Iterator[Chunk]:
+        """The chunks, or those of one table, in that order."""
+        for held in self._in_order(table_id):
             yield held if isinstance(held, Chunk) else chunk_of(self._read(*held))
-
-    def of_table(self, table_id: int) -> Iterator[Chunk]:
-        """The chunks of one table, in that order."""
-        for table, _, held in sorted(self._held, key=lambda held: held[1]):
-            if table == table_id:
-                yield held if isinstance(held, Chunk) else chunk_of(self._read(*held))
 
     def __len__(self) -> int:
         return len(self._held)
@@ -83,6 +77,10 @@ class Spool:
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
+
+    def _in_order(self, table_id: int | None = None) -> Iterator[Chunk | tuple[int, int]]:
+        mine = (held for held in self._held if table_id is None or held[0] == table_id)
+        return (chunk for _, _, chunk in sorted(mine, key=lambda held: held[1]))
 
     def _read(self, at: int, size: int) -> bytes:
         assert self._file is not None  # noqa: S101 something was put there

@@ -61,14 +61,14 @@ def backfill(
 def _copy(config: Path, wanted: Sequence[TableName]) -> None:
     from connectors.recovery.copying_again import repeatable
     from connectors.recovery.repairing import repair
-    from connectors.sink_kinds import compares_ranges
+    from connectors.sink_kinds import repair_limits
     from connectors.tracking.sources import server_address
 
     with held_tracker(config) as (settings, tracker):
         source = settings.source
         if not isinstance(source, ServerSource):
             raise ConfigError("binlog files hold no tables to copy", problems=("expected a server @ $.source",))
-        limits = source.backfill if compares_ranges(settings.sinks) else None
+        limits = repair_limits(source, settings.sinks)
         table_ids = {repeatable(tracker.store, source.tables, name): name for name in wanted}
         for table_id, name in table_ids.items():
             reason = "copied again by historian backfill"

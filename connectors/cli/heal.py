@@ -70,12 +70,12 @@ def heal(
 def _repair(config: PipelineConfig, tracker: Tracker, table: TableName) -> None:
     from connectors.config import ServerSource
     from connectors.recovery.repairing import repair
-    from connectors.sink_kinds import compares_ranges
+    from connectors.sink_kinds import repair_limits
     from connectors.tracking.sources import server_address
 
     source, snapshot = config.source, tracker.history.catalog.tables[table]
     assert isinstance(source, ServerSource)  # noqa: S101 - else nothing could be captured
-    limits = source.backfill if compares_ranges(config.sinks) else None
+    limits = repair_limits(source, config.sinks)
     reason = "captured anew by historian heal"
     plan = repair(tracker, server_address(source), snapshot.table_id, reason, limits=limits)
     if plan is None:

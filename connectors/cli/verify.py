@@ -76,11 +76,11 @@ def differing_tables(
     if not isinstance(settings.source, ServerSource):
         raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
     from connectors.recovery.repairing import repair as repaired
-    from connectors.sink_kinds import compares_ranges
+    from connectors.sink_kinds import repair_limits
     from connectors.tracking.sources import server_address
 
     address, lake = server_address(settings.source), lake_of(settings)
-    limits = settings.source.backfill if compares_ranges(settings.sinks) else None
+    limits = repair_limits(settings.source, settings.sinks)
     catalog = tracker.history.catalog_at(_last(tracker).version).tables
     differing = {
         snapshot: reason

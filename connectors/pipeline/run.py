@@ -229,9 +229,8 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._report = report
-        # What one of several sinks has stopped goes on in the others.
-        stopped_by_sink = sinks[0].repairable if len(sinks) == 1 else dict
-        self._rows = SourceRows(config.source, tracker, stopped_by_sink, by_ranges=compares_ranges(config.sinks))
+        by_ranges = compares_ranges(config.sinks)
+        self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
     @classmethod
     @contextmanager
@@ -248,7 +247,7 @@ class Pipeline:
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
-                    source, stopped = config.source, sinks[0].repairable if len(sinks) == 1 else tuple
+                    source, stopped = config.source, _stopped_by_sink(sinks)
                     replica, limits = replica_of(source), source.backfill
                     tracker.copier = Copier(tracker, server_address(source), limits, replica=replica, stopped=stopped)
                 yield cls(config, spark, tracker, sinks, held, lease, report)
@@ -360,6 +359,11 @@ class Pipeline:
 
     def _timeline(self, plan: Plan) -> Callable[[int], Sequence[TimelineEntry]]:
         return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
+
+
+def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:
+    """As :meth:`sinks.contract.base.Sink.repairable`. What one of several sinks has stopped goes on in the others."""
+    return sinks[0].repairable if len(sinks) == 1 else dict
 
 
 def _is_full(plan: Plan, limit_bytes: int) -> bool:

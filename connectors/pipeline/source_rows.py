@@ -64,8 +64,6 @@ class SourceRows:
         tracker = self._tracker
         if tracker.copier is None or not isinstance(self._source, ServerSource):
             return None
-        if tracker.store.copy_orders().paused:
-            return None
         stops: dict[int, _Stop] = {
             i: _Stop("its sink stopped it at a statement that changes rows", behind, behind)
             for i, behind in self._stopped_by_sink().items()
@@ -76,6 +74,8 @@ class SourceRows:
         stops |= {
             i: _Stop(stop.reason.splitlines()[0], str(stop.place), None) for i, stop in repairable(tracker).items()
         }
+        if not stops or tracker.store.copy_orders().paused:
+            return None
         for table_id, stop in stops.items():
             if (table_id, stop.place) in self._tried:
                 continue

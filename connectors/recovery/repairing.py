@@ -31,13 +31,12 @@ __all__ = ["read_whole", "repair", "repairable"]
 
 def repairable(tracker: Tracker) -> dict[int, Quarantine]:
     """The stopped tables that a look at the source brings back, by id: their schema is known, and rows alone are not."""
-    tables = {snapshot.table_id: name for name, snapshot in tracker.history.catalog.tables.items()}
     stops = tracker.store.quarantines()
-    return {
-        i: stop
-        for i, stop in stops.items()
-        if stop.repairable and not stop.is_cancelled and i in tables and tracker.captured(tables[i])
-    }
+    stops = {i: stop for i, stop in stops.items() if stop.repairable and not stop.is_cancelled}
+    if not stops:
+        return {}
+    tables = {snapshot.table_id: name for name, snapshot in tracker.history.catalog.tables.items()}
+    return {i: stop for i, stop in stops.items() if i in tables and tracker.captured(tables[i])}
 
 
 def repair(

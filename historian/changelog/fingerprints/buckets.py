@@ -40,7 +40,8 @@ class Fingerprints:
     def add(self, rows: pa.Table) -> None:
         """Counts *rows* in. Their columns come in the same order each time."""
         keys = self._keys(rows)
-        hashes = _hashed(rows, [name for name in rows.schema.names if name not in self._key], keys.copy())
+        others = [name for name in rows.schema.names if name not in self._key] if self._key else []
+        hashes = _hashed(rows, others, keys.copy())
         add_to_buckets(self._sums, self._counts, keys, hashes)
 
     def merge(self, other: Fingerprints) -> None:
