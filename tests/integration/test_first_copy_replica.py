@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,55 +34,48 @@ LONGEST_S = 300
 DATABASES = "^(shop|archive|brief.*)$"
 
 
+@pytest.fixture
+def compare(
+    fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """:func:`_compare` of a server's name and a seed."""
+    return partial(_compare, fresh_server=fresh_server, spark=spark, directory=tmp_path, monkeypatch=monkeypatch)
+
+
 @pytest.mark.parametrize("seed", seeds((1,)))
 @pytest.mark.parametrize("name", ["mysql9", "mariadb118"])
 def test_the_lake_holds_at_each_plans_end_what_a_replica_holds_there(
-    name: str,
-    seed: int,
-    fresh_server: Callable[..., Server],
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, seed: int, compare: Callable[..., None]
 ) -> None:
-    _compare(name, seed, fresh_server, spark, tmp_path, monkeypatch, plans=20)
+    compare(name, seed, plans=20)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds((1,)))
 @pytest.mark.parametrize("name", ["mysql9", "mysql8", "mysql57", "mariadb118", "mariadb1011", "mariadb105"])
 def test_the_lake_holds_at_each_of_fifty_plans_ends_what_a_replica_holds_there(
-    name: str,
-    seed: int,
-    fresh_server: Callable[..., Server],
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, seed: int, compare: Callable[..., None]
 ) -> None:
-    _compare(name, seed + 100, fresh_server, spark, tmp_path, monkeypatch, plans=50)
+    compare(name, seed + 100, plans=50)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds((1,)))
 @pytest.mark.parametrize("name", ["mysql9", "mysql57", "mariadb118", "mariadb105"])
 def test_rows_that_another_replica_gave_are_what_the_first_one_holds_there(
-    name: str,
-    seed: int,
-    fresh_server: Callable[..., Server],
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, seed: int, compare: Callable[..., None]
 ) -> None:
-    _compare(name, seed + 200, fresh_server, spark, tmp_path, monkeypatch, plans=20, from_replica=True)
+    compare(name, seed + 200, plans=20, from_replica=True)
 
 
 def _compare(
     name: str,
     seed: int,
+    *,
     fresh_server: Callable[..., Server],
     spark: SparkSession,
     directory: Path,
     monkeypatch: pytest.MonkeyPatch,
-    *,
     plans: int,
     from_replica: bool = False,
 ) -> None:

@@ -21,21 +21,12 @@ from connectors.config import load_config
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.store import Store
-from replicas.first_copies import copying_config
+from replicas.first_copies import copying_config, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROWS = 60
-
-
-def _fill(server: Server) -> None:
-    server.clear()
-    server.sql("CREATE DATABASE c")
-    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
-        connection.commit()
 
 
 def _sleep(connection: pymysql.Connection[Any]) -> None:
@@ -60,7 +51,7 @@ def test_nothing_is_copied_while_the_server_is_busy_and_the_log_is_followed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server: Server = request.getfixturevalue(kind)
-    _fill(server)
+    fill(server, _ROWS)
     limits = "{threads_running: 8, history_list_length: 1000000000}"
     config = load_config(copying_config(server, tmp_path, backfill=f"{{chunk_rows: 10, pause_above: {limits}}}"))
     stopping = threading.Event()
@@ -99,7 +90,7 @@ def test_nothing_is_copied_while_the_server_is_busy_and_the_log_is_followed(
 def test_a_run_that_ends_with_its_copies_waits_for_what_the_limits_put_off(
     mysql8: Server, spark: SparkSession, tmp_path: Path
 ) -> None:
-    _fill(mysql8)
+    fill(mysql8, _ROWS)
     path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 20, connections: 1, bytes_per_second: 2 KB}")
     path.write_text(path.read_text().replace("start: initial", "start: initial_only"))
     begun_s = time.monotonic()
@@ -118,7 +109,7 @@ def test_a_check_names_the_grant_that_a_measure_needs(
     request: pytest.FixtureRequest, kind: str, grant: str, tmp_path: Path
 ) -> None:
     server: Server = request.getfixturevalue(kind)
-    _fill(server)
+    fill(server, _ROWS)
     limits = "{threads_running: 50, history_list_length: 100000, replica_lag_seconds: 10}"
     path = copying_config(server, tmp_path, backfill=f"{{pause_above: {limits}}}")
     monitor = "BINLOG MONITOR" if server.flavor == "mariadb" else "REPLICATION CLIENT"
@@ -143,7 +134,7 @@ def test_a_check_names_the_grant_that_a_measure_needs(
 def test_a_check_warns_of_what_is_read_for_longer_than_binlogs_are_kept(
     mysql8: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _fill(mysql8)
+    fill(mysql8, _ROWS)
     mysql8.sql("CREATE TABLE c.keyless AS SELECT v FROM c.t")
     mysql8.sql("CREATE TABLE c.small (id INT PRIMARY KEY)")
     mysql8.sql("ANALYZE TABLE c.t, c.keyless, c.small")

@@ -19,7 +19,7 @@ from databases.servers import Server
 from historian.errors import SinkError
 from historian.schema.snapshots import Snapshot
 from historian.store import Store
-from replicas.first_copies import copying_config
+from replicas.first_copies import copying_config, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ def test_what_was_copied_comes_again_though_the_table_has_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server: Server = request.getfixturevalue(kind)
-    _fill(server)
+    fill(server, _ROWS)
     path = copying_config(server, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
 
     for number, place in enumerate(("plan_recorded", "files_written", "tables_recorded", "plan_written")):
@@ -65,7 +65,7 @@ def test_what_was_copied_comes_again_though_the_table_has_changed(
 def test_what_was_copied_is_read_again_where_the_store_was_lost(
     mysql8: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _fill(mysql8)
+    fill(mysql8, _ROWS)
     path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
     with monkeypatch.context() as patch:
         _end_at(patch, "tables_recorded")
@@ -79,16 +79,6 @@ def test_what_was_copied_is_read_again_where_the_store_was_lost(
 
     rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_t")
     assert sorted(mysql8.sql("SELECT id, v FROM c.t")) == sorted((row.id, row.v) for row in rows.collect())
-
-
-def _fill(server: Server) -> None:
-    """Makes a table with rows."""
-    server.clear()
-    server.sql("CREATE DATABASE c")
-    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(_ROWS)])
-        connection.commit()
 
 
 def _end_at(patch: pytest.MonkeyPatch, place: str) -> None:
@@ -146,7 +136,7 @@ def test_a_table_whose_schema_the_server_does_not_tell_stops_and_is_not_left_out
 
 
 def test_status_tells_how_far_a_copy_is(mysql8: Server, spark: SparkSession, tmp_path: Path) -> None:
-    _fill(mysql8)
+    fill(mysql8, _ROWS)
     mysql8.sql("ANALYZE TABLE c.t")
     path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
     plans = iter(("", "", "ends"))

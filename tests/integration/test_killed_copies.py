@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from lakes.killed_run import COPYING, run_killed
 from replicas.copied_tables import change, make_tables
 from replicas.plan_ends import assert_lake_is_what_a_server_holds
 from replicas.replica import Replica
+from workload.beside import beside
 from workload.seeds import seeds
 
 if TYPE_CHECKING:
@@ -63,26 +64,13 @@ def _kill(server: Server, spark: SparkSession, directory: Path, places: list[str
     assert killed > len(places) // 2
 
 
-@contextmanager
-def _writing(server: Server) -> Iterator[None]:
+def _writing(server: Server) -> AbstractContextManager[None]:
     """Others write meanwhile."""
-    ended = threading.Event()
-    failures: list[BaseException] = []
 
-    def write() -> None:
-        try:
-            for turn in itertools.count():
-                change(server, turn)
-                if ended.wait(PAUSE_S):
-                    return
-        except BaseException as error:  # noqa: BLE001 raised below, in the test's thread
-            failures.append(error)
+    def write(ended: threading.Event) -> None:
+        for turn in itertools.count():
+            change(server, turn)
+            if ended.wait(PAUSE_S):
+                return
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        writer.join()
-    assert [] == failures
+    return beside(write)

@@ -7,8 +7,8 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from historian.plans.plans import Plan, TableCopy
 from replicas.first_copies import copying_config
 from replicas.repairing_oracle import RepairingOracle
 from replicas.tracked import unlogged
+from workload.beside import beside
 from workload.seeds import seeds
 
 if TYPE_CHECKING:
@@ -231,38 +232,24 @@ def _read(spark: SparkSession, path: Path, name: str) -> Any:
     return spark.read.format("delta").load(f"{path.parent}/lake/{name}")
 
 
-@contextmanager
-def _written(server: Server, seed: int, act: Callable[[random.Random, Any], None]) -> Iterator[None]:
+def _written(server: Server, seed: int, act: Callable[[random.Random, Any], None]) -> AbstractContextManager[None]:
     """Changes the table meanwhile."""
-    stop = threading.Event()
-    failures: list[BaseException] = []
 
-    def write() -> None:
+    def write(ended: threading.Event) -> None:
         rng = random.Random(seed)
-        try:
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute("USE c")
-                while not stop.wait(0.01):
-                    try:
-                        act(rng, cursor)
-                        connection.commit()
-                    except pymysql.err.MySQLError as error:
-                        if error.args[0] not in _EXPECTED:
-                            raise
-                        connection.rollback()
-                        cursor.execute("SET binlog_format = 'ROW'")
-        except BaseException as error:
-            failures.append(error)
-            raise
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("USE c")
+            while not ended.wait(0.01):
+                try:
+                    act(rng, cursor)
+                    connection.commit()
+                except pymysql.err.MySQLError as error:
+                    if error.args[0] not in _EXPECTED:
+                        raise
+                    connection.rollback()
+                    cursor.execute("SET binlog_format = 'ROW'")
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    assert [] == failures
+    return beside(write)
 
 
 def _changes(rng: random.Random, cursor: Any) -> None:

@@ -40,4 +40,4 @@ def test_chunks_come_in_order_from_memory_and_file(memory_bytes: int) -> None:
         assert len(spool) == 4
         assert list(spool.chunks()) == in_order
         assert [chunk_of(body) for body in spool] == in_order
-        assert list(spool.of_table(1)) == [chunk for chunk in in_order if chunk.table_id == 1]
+        assert list(spool.chunks(1)) == [chunk for chunk in in_order if chunk.table_id == 1]

@@ -6,7 +6,17 @@ from pathlib import Path
 
 from databases.servers import Server
 
-__all__ = ["copying_config"]
+__all__ = ["copying_config", "fill"]
+
+
+def fill(server: Server, rows: int) -> None:
+    """Makes the database ``c`` with one table of that many rows."""
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO c.t VALUES (%s, %s)", [(i, f"v{i}") for i in range(rows)])
+        connection.commit()
 
 
 def copying_config(server: Server, directory: Path, *, backfill: str = "{}") -> Path:
