@@ -24,7 +24,6 @@ from historian.ddl.resolving.keys import takes_part
 from historian.ddl.resolving.unnamed_tables import function_name, triggers_name
 from historian.ddl.types.defaults import now_text
 from historian.ddl.types.information_schema import COMPRESSED, WITHOUT_VERSIONING
-from historian.errors import SourceError
 from historian.names import TableName
 from historian.schema.edits import ForgetTable
 from historian.schema.generated_columns import with_sources
@@ -46,6 +45,8 @@ from historian.schema.snapshots import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
@@ -83,7 +84,8 @@ _QUERIES = tuple(
 _KINDS = {"SEQUENCE": SEQUENCE, "VIEW": VIEW, "BLACKHOLE": NO_ROWS}
 _CANNOT_MERGE = (1146, 1168, 1194, 1195, 1472)
 """Errors of a MERGE table one of whose tables is gone, of another kind, damaged, or is itself; and of one that is gone by now."""
-_TRIES = 10
+_TRIES = 5
+_CHANGING = "statements changed the table while its schema was read"
 UNTOLD_LABEL = "the server does not tell a label"
 """How the reason of :attr:`Catalog.unknown` begins, where ``information_schema`` prints no whole list of labels."""
 _NOW = re.compile(r"(?:current_timestamp|localtimestamp)(?:\((\d*)\))?", re.IGNORECASE)
@@ -103,7 +105,8 @@ def capture_catalog(
 ) -> Catalog:
     """All tables and databases but the server's own, as they are at one moment. Views and sequences are no tables.
 
-    A table with a column type that is not known here is in ``unknown``, and so is a sequence or view.
+    A table with a column type that is not known here is in ``unknown``, and so is a sequence or view, and a table that
+    statements change all the while.
 
     Args:
         connection: to the server, in any state but inside a transaction; cursors give tuples.
@@ -113,14 +116,16 @@ def capture_catalog(
 
     Raises:
         ConnectionLost: the connection broke.
-        SourceError: the schemas change faster than they can be read, or the server refuses to tell them.
+        SourceError: the server refuses to tell the schemas.
     """
     with answered("information_schema"), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         ((version, modes, charset, collation),) = cursor.fetchall()
-        databases, tables, columns, statistics, others, functions, triggers, rules, parts = _one_moment(cursor)
+        answers, differing = _one_moment(cursor)
+        databases, tables, columns, statistics, others, functions, triggers, rules, parts = answers
         context = _context(version, modes)
-        names = {
+        names = dict.fromkeys(differing & {TableName(*row[:2]) for row in tables}, _CHANGING)
+        names |= {
             TableName(database, table): _KINDS.get(kind) or _merged(cursor, TableName(database, table), context)
             for database, table, kind in others
         }
@@ -177,21 +182,29 @@ def _context(version: str, modes: str) -> StatementContext:
     )
 
 
-def _one_moment(cursor: Cursor) -> list[_Rows]:
-    """The answers to all queries, asked until two rounds agree: ``information_schema`` knows no snapshot on all servers."""
+def _one_moment(cursor: Cursor) -> tuple[list[_Rows], frozenset[TableName]]:
+    """The answers to all queries, asked until two rounds agree: ``information_schema`` knows no snapshot on all servers.
+
+    Some servers make and drop tables all the time: after the last try, the tables on which two rounds differ come second.
+    """
     before = _round(cursor)
     for _ in range(_TRIES):
         after = _round(cursor)
         if before == after:
-            return after
-        before = after
-    raise SourceError(
-        "the schemas change while they are read",
-        where="information_schema",
-        expected="two rounds of queries with the same answer",
-        found=f"{_TRIES} that differ",
-        next_step="try again when fewer statements change tables",
-    )
+            return after, frozenset()
+        before, last = after, before
+    tables, others = (_by_table(answers) for answers in (last, before))
+    return before, frozenset(name for name in {*tables, *others} if tables.get(name) != others.get(name))
+
+
+def _by_table(answers: Sequence[_Rows]) -> dict[TableName, list[tuple[Any, ...]]]:
+    """All rows of one round that are on a table, in their order."""
+    rows: dict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
+    for query, answer in zip(_QUERIES, answers, strict=True):
+        if "table_name" in query:
+            for row in answer:
+                rows[TableName(*row[:2])].append(row)
+    return rows
 
 
 def _round(cursor: Cursor) -> list[_Rows]:

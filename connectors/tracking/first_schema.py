@@ -46,9 +46,9 @@ def first_entry(
     """
     for _ in range(_TRIES):
         origin = _origin(reader, start)
-        edits, is_quiet = _first_edits(reader, origin, capture, schema)
-        # Where the connector may begin anywhere, it begins at a moment without statements on tables.
-        if is_quiet or not begins_with_copies(start):
+        edits, is_known = _first_edits(reader, origin, capture, schema)
+        # Where the connector may begin anywhere, it begins at a moment that is not amid statements on tables.
+        if is_known or not begins_with_copies(start):
             break
     return TimelineEntry(
         number=1,
@@ -70,14 +70,14 @@ def begins_with_copies(start: str) -> bool:
 def _first_edits(
     reader: Reader, origin: LogPosition, capture: Capture | None, schema: Catalog | None
 ) -> tuple[list[Edit], bool]:
-    """The edits that make what exists at *origin*, and whether no statement stood between there and the capture."""
+    """The edits that make what exists at *origin*, and whether the schema there of each table is known."""
     given = () if schema is None else tuple(schema.tables.values())
     edits: list[Edit] = [] if schema is None else [SetDatabase(database=d) for d in schema.databases.values()]
     edits += [CreateTable(snapshot=snapshot) for snapshot in given]
     if capture is None:
         return edits, True
-    captured, is_quiet = _captured_edits(reader, origin, capture, apply_all(tuple(edits), Catalog()))
-    return [*edits, *captured], is_quiet
+    captured, is_known = _captured_edits(reader, origin, capture, apply_all(tuple(edits), Catalog()))
+    return [*edits, *captured], is_known
 
 
 def _origin(reader: Reader, start: str) -> LogPosition:
@@ -115,7 +115,7 @@ def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known
                 f"its schema at the start is not known: the log holds {statement[:120]!r} and no CREATE TABLE before"
             )
             edits.append(ForgetTable(table=name, reason=reason))
-    return edits, not touched
+    return edits, all(statement is None for statement in touched.values())
 
 
 def touched_behind(

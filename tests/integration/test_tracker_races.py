@@ -1,4 +1,4 @@
-"""Two races that trackers of schemas document cannot occur: DDLs in quick succession, and a tracker that was off.
+"""Races of statements with a tracker of schemas: DDLs in quick succession, a tracker that was off, tables that come and go.
 
 Each column's name says which values it may hold, and all are of one type: a row that is read with the schema before or
 behind its own has values under wrong names, and nothing else would tell.
@@ -145,3 +145,28 @@ def test_a_tracker_that_was_off_reads_what_happened_meanwhile_as_it_happened(
 
     _check(rows, TURNS * 6)
     assert len({version.table_id for version in versions}) == 2
+
+
+def test_tables_that_come_and_go_all_the_while_keep_no_connector_from_beginning(server: Server, tmp_path: Path) -> None:
+    """Some applications make a table for each report: no two looks at the schemas are the same."""
+    over = threading.Event()
+
+    def churn(name: str) -> None:
+        with closing(server.connect(database=DATABASE)) as connection, connection.cursor() as cursor:
+            while not over.is_set():
+                cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)")
+                cursor.execute(f"DROP TABLE {name}")
+
+    threads = [threading.Thread(target=churn, args=(f"report{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        config = load_config(Replica(server, tmp_path, [DATABASE]).path)
+        with closing(make_tracker(config, start="initial")) as tracker:
+            versions = tracker.history.versions(TableName(DATABASE, "t"))
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+    assert [(v.snapshot and [c.name for c in v.snapshot.columns]) for v in versions] == [["id", "x0", "y0"]]
