@@ -23,13 +23,15 @@ __all__ = ["CheckResult", "require", "run_checks"]
 
 def run_checks(config: PipelineConfig) -> tuple[CheckResult, ...]:
     """Every check that applies, in the order they are shown. Reads only; never raises for what a check is about."""
+    from connectors.check.places import place_checks, syntax_checks
+
     results: list[CheckResult] = []
     try:
         results.extend(_results(config))
     except SourceError as error:
         expected = "a server that answers, and lets the user in"
         results.append(failed("server", str(error), expected, error.next_step or "correct source.host and source.port"))
-    return tuple(results)
+    return (*results, *place_checks(config), *syntax_checks(config.sinks))
 
 
 def require(config: PipelineConfig) -> None:

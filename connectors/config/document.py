@@ -24,7 +24,12 @@ __all__ = ["SINKS", "ConsoleDocument", "DeltaDocument", "Document", "HistoryDocu
 
 
 def _trigger(text: str | int) -> float | str:
-    return values.ONCE if text == values.ONCE else values.parse_duration_s(str(text))
+    if text == values.ONCE:
+        return values.ONCE
+    trigger_s = values.parse_duration_s(str(text))
+    if not trigger_s:
+        raise ValueError("expected a duration above zero, or once")
+    return trigger_s
 
 
 _Trigger = Annotated[Any, parsed(_trigger), schema_types("string")]

@@ -1,4 +1,4 @@
-"""What is wrong with a document, one line a problem: ``reason @ $.source.port (got 'x')``. No secret is ever in it."""
+"""What is wrong with a document, one line a problem: ``reason @ $.source.port (got 'x'), line 5, column 3``. No secret is ever in it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from connectors.config.document import SINKS, Document
-from connectors.config.environment import JsonPath, path_text
 from connectors.config.model import Model
+from connectors.config.references import NOT_A_REFERENCE, JsonPath, path_text
 from connectors.config.sources import SOURCE_TYPES
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
+
+    from connectors.config.written import WrittenDocument
 
 __all__ = ["problems_of"]
 
@@ -35,20 +37,22 @@ _WORDS = {
 }
 
 
-def problems_of(error: ValidationError | None, raw: Any, known: Mapping[JsonPath, str]) -> tuple[str, ...]:
+def problems_of(
+    error: ValidationError | None, written: WrittenDocument, known: Mapping[JsonPath, str]
+) -> tuple[str, ...]:
     """The problems of *error* and those *known* already, in the order of the document.
 
     Args:
         error: what validation found; None: nothing.
-        raw: the document as written, references to the environment unfilled; values in messages are its own.
+        written: the document with its references unfilled; values in messages are its own.
         known: problems found before, by path; what validation says of the same places is left out.
     """
-    lines = [(path, _line(reason, path, raw)) for path, reason in known.items()]
+    lines = [(path, _line(reason, path, written)) for path, reason in known.items()]
     for details in [] if error is None else error.errors(include_url=False, include_input=False):
         path = _plain(details["loc"])
         if path not in known:
-            lines += [(found, _line(reason, found, raw)) for found, reason in _reasons(details, path)]
-    order = {path: at for at, path in enumerate(_paths(raw, ()))}
+            lines += [(found, _line(reason, found, written)) for found, reason in _reasons(details, path)]
+    order = {path: at for at, path in enumerate(_paths(written.value, ()))}
     lines.sort(key=lambda line: order.get(line[0], order.get(line[0][:-1], 0)))
     return tuple(dict.fromkeys(text for _, text in lines))
 
@@ -116,12 +120,14 @@ def _plain(loc: tuple[int | str, ...]) -> JsonPath:
     return tuple(path)
 
 
-def _line(reason: str, path: JsonPath, raw: Any) -> str:
-    found = _found(raw, path)
-    # A misspelt key may be that of a secret.
-    hidden = any(part in _SECRETS for part in path) or reason.startswith("unknown key")
+def _line(reason: str, path: JsonPath, written: WrittenDocument) -> str:
+    found = _found(written.value, path)
+    # A misspelt key may be that of a secret, and what is no reference a part of one.
+    hidden = any(part in _SECRETS for part in path) or reason.startswith(("unknown key", NOT_A_REFERENCE))
     got = "" if hidden or isinstance(found, (dict, list, _Missing)) else f" (got {found!r})"
-    return f"{reason} @ {path_text(path)}{got}"
+    place = written.place(path)
+    where = "" if place is None else f", line {place[0]}, column {place[1]}"
+    return f"{reason} @ {path_text(path)}{got}{where}"
 
 
 class _Missing:

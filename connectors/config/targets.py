@@ -33,11 +33,18 @@ def _target(pattern: str) -> str:
         raise ValueError(f"not a pattern: {error}") from None
     if "table" not in fields or set(fields) - {"database", "table"}:
         raise ValueError(NOT_ONE_EACH)
-    return pattern
+    return _inside(pattern)
 
 
 def _own_target(pattern: str) -> str:
-    return pattern if pattern and not {"{", "}"}.intersection(pattern) else _target(pattern)
+    return _inside(pattern) if pattern and not {"{", "}"}.intersection(pattern) else _target(pattern)
+
+
+def _inside(name: str) -> str:
+    """Names of directories below the lake's; a name's own ``/`` makes directories of its own."""
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError("expected a name inside of the sink's own directory, without parts that are empty, . or ..")
+    return name
 
 
 NOT_ONE_EACH = "expected a name with {table}, and {database} where tables of several are wanted"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import textwrap
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +89,10 @@ def _load(directory: Path, text: str, **environment: str) -> PipelineConfig:
 
 
 def _problems(directory: Path, text: str, **environment: str) -> tuple[str, ...]:
+    """What is wrong, without the places in the file."""
     with pytest.raises(ConfigError) as caught:
         _load(directory, text, **environment)
-    return caught.value.problems
+    return tuple(re.sub(r", line \d+, column \d+$", "", problem) for problem in caught.value.problems)
 
 
 def _source(directory: Path, text: str, **environment: str) -> Any:
@@ -416,12 +421,97 @@ def test_values_from_the_environment_are_checked_but_not_printed(tmp_path: Path)
     assert _load(tmp_path, text, PORT="3307").source == replace(_source(tmp_path, SOURCE), port=3307)
 
 
-def test_a_reference_of_another_form_is_refused(tmp_path: Path) -> None:
-    text = "name: shop\nsource: {type: mysql, host: '${HOST}', user: cdc}"
+@pytest.mark.parametrize(
+    "text", ["${HOST}", "ab${SECRETpart!", "${env:}", "${env:1}", "${file:a", "${password:x}", "${command: }"]
+)
+@pytest.mark.parametrize("key", ["host", "password"])
+def test_a_reference_of_another_form_is_refused_and_not_printed(tmp_path: Path, key: str, text: str) -> None:
+    """It may be a part of a password."""
+    source = {"type": "mysql", "host": "db", "user": "cdc", key: text}
 
-    assert _problems(tmp_path, text, HOST="db") == (
-        "not a reference; expected ${env:NAME} or ${env:NAME:-default}, found ${HOST} @ $.source.host (got '${HOST}')",
+    (problem,) = _problems(tmp_path, f"name: shop\nsource: {json.dumps(source)}", HOST="db")
+
+    expected = "expected ${env:NAME}, ${env:NAME:-default}, ${file:PATH} or ${command:PROGRAM}, or $${ for a literal ${"
+    assert problem == f"not a reference; {expected} @ $.source.{key}"
+
+
+def test_references_to_files_and_programs_and_literal_ones(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    source = "{type: mysql, host: '${command:printf %s db}.internal', user: 'c$${dc', password: 'a-${file:secret}'}"
+
+    config = _load(tmp_path, f"name: shop\nsource: {source}")
+
+    assert isinstance(config.source, ServerSource)
+    assert (config.source.host, config.source.user, config.source.password) == ("db.internal", "c${dc", "a-s3cret")
+
+
+@pytest.mark.parametrize(
+    "reference, problem",
+    [
+        ("${file:none}", "file {base}/none cannot be read: No such file or directory"),
+        ("${file:latin}", "file {base}/latin is not UTF-8"),
+        ("${command:false}", "command false ended with 1"),
+        ("${command:ls /none}", "command ls ended with 2: ls: cannot access '/none': No such file or directory"),
+        (
+            "${command:no-such-program}",
+            "a command cannot be run: [Errno 2] No such file or directory: 'no-such-program'",
+        ),
+        ('${command:a "b}', "a command cannot be run: No closing quotation"),
+        ("${command:printf \\\\377}", "what command printf prints is not UTF-8"),
+    ],
+)
+def test_a_reference_that_cannot_be_filled_in_says_why(tmp_path: Path, reference: str, problem: str) -> None:
+    (tmp_path / "latin").write_bytes(b"\xff")
+    source = {"type": "mysql", "host": "db", "user": "cdc", "password": reference}
+
+    found = _problems(tmp_path, f"name: shop\nsource: {json.dumps(source)}", PATH=os.environ["PATH"])
+
+    assert found == (f"{problem.format(base=tmp_path)} @ $.source.password",)
+
+
+def test_a_problem_is_told_with_its_place_in_the_file(tmp_path: Path) -> None:
+    text = "name: shop\nsource:\n  type: mysql\n  user: cdc\n  prot: 1\n  tables:\n  - 'a.*'\n  - 5\n"
+
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text)
+
+    assert caught.value.problems == (
+        "missing @ $.source.host, line 2, column 1",
+        "unknown key; did you mean port? @ $.source.prot, line 5, column 3",
+        "expected a text; put it in quotes @ $.source.tables[1] (got 5), line 8, column 5",
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: x\nsource: &a [*a]",
+        "name: x\na: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefgh")),
+    ],
+)
+def test_aliases_that_unfold_without_end_are_refused(tmp_path: Path, text: str) -> None:
+    assert _problems(tmp_path, text) == ("expected at most 100000 keys and items, 50 deep, aliases unfolded @ $",)
+
+
+def test_a_document_of_any_depth_is_refused_by_an_error_of_ours(tmp_path: Path) -> None:
+    (problem,) = _problems(tmp_path, "name: " + "[" * 5000)
+
+    assert problem.startswith("not YAML: ")
+
+
+@pytest.mark.parametrize("name", ["../{table}", "/{table}", "a//{table}", "./{table}", "{table}/.."])
+def test_targets_are_inside_of_their_lake(tmp_path: Path, name: str) -> None:
+    text = f"name: shop\nsource: {SOURCE}\nsinks: [{{type: delta, path: lake, mirror: '{name}'}}]"
+    expected = "expected a name inside of the sink's own directory, without parts that are empty, . or .."
+
+    assert _problems(tmp_path, text) == (f"{expected} @ $.sinks[0].mirror (got '{name}')",)
+
+
+def test_a_trigger_of_no_time_is_refused(tmp_path: Path) -> None:
+    text = f"name: shop\nsource: {SOURCE}\nrun: {{trigger: 0 seconds}}"
+
+    assert _problems(tmp_path, text) == ("expected a duration above zero, or once @ $.run.trigger (got '0 seconds')",)
 
 
 @pytest.mark.parametrize(
