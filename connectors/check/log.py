@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import BinlogFilesSource, PipelineConfig
 from connectors.tracking.continuity import Continuity
+from connectors.tracking.first_schema import origin_of
 from connectors.tracking.recorded import recorded_store
 from historian.errors import HistorianError
-from historian.positions import parse_position
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
@@ -39,10 +39,9 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
                 reader.locate(plan.end)
                 return ok(_START, f"goes on behind {plan.end}, which the log holds")
             start = config.source.start
+            place = origin_of(reader, start)
             if start not in ("initial", "initial_only", "earliest", "latest"):
-                reader.locate(parse_position(start, config.source.flavor))
                 return ok(_START, f"begins behind {start}, which the log holds")
-            place = reader.start() if start == "earliest" else reader.end()
             return ok(_START, f"{start}: {place.at}{f', {place.gtids}' if place.gtids else ''}")
         except HistorianError as error:
             mend = _MEND_LOST if plan is not None else "choose another source.start"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from connectors.readers.base import Statement
 from historian.ddl import resolve
+from historian.errors import LogPurged
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.positions import LogPosition, parse_position
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.tracking.capture import Capture
 
-__all__ = ["begins_with_copies", "first_entry", "touched_behind"]
+__all__ = ["begins_with_copies", "first_entry", "origin_of", "touched_behind"]
 
 _TRIES = 20
 
@@ -45,7 +46,7 @@ def first_entry(
         LogPurged: the log behind *start* is not all there.
     """
     for _ in range(_TRIES):
-        origin = _origin(reader, start)
+        origin = origin_of(reader, start)
         edits, is_known = _first_edits(reader, origin, capture, schema)
         # Where the connector may begin anywhere, it begins at a moment that is not amid statements on tables.
         if is_known or not begins_with_copies(start):
@@ -80,12 +81,26 @@ def _first_edits(
     return [*edits, *captured], is_known
 
 
-def _origin(reader: Reader, start: str) -> LogPosition:
+def origin_of(reader: Reader, start: str) -> LogPosition:
+    """The position at which a connector without history begins.
+
+    Args:
+        start: as of :func:`first_entry`.
+
+    Raises:
+        LogPurged: the log does not hold that position.
+    """
     if start == "earliest":
         return reader.start()
     if start == "latest" or begins_with_copies(start):
         return reader.end()
-    return reader.locate(parse_position(start, reader.flavor))
+    try:
+        return reader.locate(parse_position(start, reader.flavor))
+    except LogPurged as error:
+        error.next_step = (
+            "choose another source.start: initial, earliest, changes_only, or a position that the log holds"
+        )
+        raise
 
 
 def _captured_edits(reader: Reader, origin: LogPosition, capture: Capture, known: Catalog) -> tuple[list[Edit], bool]:

@@ -120,6 +120,7 @@ def test_a_start_that_is_not_in_the_files_is_named(tmp_path: Path) -> None:
 
     assert (found.status, found.mend) == ("failed", "choose another source.start")
     assert "binlog.000009" in found.found
+    assert "heal" not in found.found  # there is no connector yet that could be healed
 
 
 def test_a_run_is_refused_with_every_failed_check(tmp_path: Path) -> None:
