@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import Pipeline
 from connectors.spark.jvm import delta_jars
 from databases.servers import start_server
@@ -260,7 +261,7 @@ run: {{trigger: "{chosen.trigger}"}}
         )
         _fill(server)
         stopping = threading.Event()
-        with Pipeline.opened(load_config(config), spark, lambda _plan, _stopped: None) as pipeline:
+        with Pipeline.opened(load_config(config), spark, on_written(lambda _plan, _stopped: None)) as pipeline:
             worker = threading.Thread(target=lambda: pipeline.run(once=False, until=None, stopping=stopping))
             worker.start()
             mirror = directory / "lake" / "shop_live"

@@ -35,6 +35,7 @@ def run(
     Ctrl-C ends it after the running batch. Start it again and it goes on where it was; nothing is written twice.
     Ends with 1 where a captured table stopped on the way; the others are complete.
     """
+    from connectors.monitoring.observer import on_written
     from connectors.pipeline.run import run as replicate
 
     settings = configured(config)
@@ -47,7 +48,7 @@ def run(
     progress = _Progress(settings)
     progress.begins(until or ("the log's present end" if once or settings.run.once else ""))
     try:
-        stopped = replicate(settings, once=once, until=until, report=progress.report)
+        stopped = replicate(settings, once=once, until=until, observer=on_written(progress.report))
         progress.look_for_stopped(stopped)
     finally:
         progress.close()

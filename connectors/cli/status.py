@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import asdict
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import print_table, terminal
-from historian.errors import HistorianError, StoreError, ValueUnrepresentable
+from connectors.monitoring.state import connector_state, or_reason, time_text
+from historian.errors import StoreError
 from historian.names import TableName
-from historian.positions import LogPosition, parse_position
-from historian.values.policies import FAIL
+from historian.positions import parse_position
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from historian.history.history import History
-    from historian.schema.snapshots import Column
-    from historian.store import Store
 
 __all__ = ["status"]
-
-T = TypeVar("T")
 
 
 @ending
@@ -46,12 +39,12 @@ def status(
     settings = configured(config)
     store = recorded_store(settings)
     with nullcontext() if store is None else closing(store):
-        shown = _or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
+        shown = or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
         if store is None and not (shown and isinstance(shown, list)):
             raise StoreError(
                 "the connector has not run yet", where=settings.name, next_step="`historian run` starts it"
             )
-        found = _found(settings, store)
+        found = connector_state(settings, store)
     found["targets"] = shown
     if isinstance(shown, list):
         _add_lags(settings, shown, found["lag"])
@@ -69,178 +62,16 @@ def _is_captured(config: PipelineConfig, table: str) -> bool:
     return config.source.tables(TableName(database, name))
 
 
-def _found(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
-    """What the store says. Without a store it is where the log ends."""
-    from connectors.tracking.recorded import stopped_tables
-
-    found: dict[str, Any] = {
-        "name": config.name,
-        "connector": None,
-        "tracked": None,
-        "last_plan": None,
-        "retry": None,
-        "lag": None,
-        "schema_versions": 0,
-        "copies": [],
-        "copies_paused": False,
-        "copies_wait": None,
-        "stopped": [],
-        "nulled": [],
-        "nulled_defaults": [],
-    }
-    plan = None if store is None else store.last_plan()
-    if store is not None:
-        resolved, history = store.resolved(), store.history()
-        found |= {
-            "connector": store.connector(config.name),
-            "tracked": None if resolved is None else _position(resolved),
-            "retry": store.retry() or None,
-            "schema_versions": history.last_number,
-            "copies": _copies(store, history),
-            "copies_paused": store.copy_orders().paused,
-            "copies_wait": _copies_wait(store),
-            "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
-            "nulled": _nulled(store, history),
-        }
-        if plan is not None:
-            found["last_plan"] = {
-                "number": plan.number,
-                "end": _position(plan.end),
-                "made": _time(plan.system_time_us),
-                "tables": len(plan.tables),
-            }
-            found["nulled_defaults"] = list(_nulled_defaults(config, store, history, plan.version))
-    found["lag"] = _or_reason(lambda: _lag(config, None if plan is None else plan.end))
-    return found
-
-
 def _add_lags(config: PipelineConfig, targets: list[dict[str, Any]], lag: dict[str, Any]) -> None:
     """Adds to each target how far it is behind the log: when its plan was made, and transactions where there are GTIDs."""
     end = lag.get("log_end")
     for target in targets:
         made_us = target.pop("made_us")
-        target["made"] = _time(made_us) if made_us else None
+        target["made"] = time_text(made_us) if made_us else None
         target["behind"] = None
         if end is not None and end["gtids"] and target["position"]:
             ended = parse_position(end["gtids"], config.source.flavor)
             target["behind"] = ended.transactions_since(parse_position(target["position"], config.source.flavor))
-
-
-def _position(position: LogPosition) -> dict[str, str]:
-    return {"gtids": position.gtids, "at": str(position.at)}
-
-
-def _time(time_us: int) -> str:
-    return datetime.fromtimestamp(time_us / 1e6, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
-    """An answer from a part that may be out of reach, else why there is none: status is for bad days too."""
-    try:
-        return ask()
-    except HistorianError as error:
-        return {"unknown": str(error)}
-
-
-def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
-    """What the log holds behind the last plan: transactions where it has GTIDs, else bytes in the same file."""
-    from connectors.tracking.sources import make_reader
-
-    with closing(make_reader(config.source)) as reader:
-        end = reader.end()
-        start = reader.start() if reached is None else reached
-    lag: dict[str, Any] = {"log_end": _position(end)}
-    if not end.gtids:
-        lag["bytes"] = end.offset - start.offset if end.file == start.file else None
-    else:
-        behind = end.transactions_since(start)
-        lag |= {} if behind is None else {"transactions": behind}
-    return lag
-
-
-def _copies(store: Store, history: History) -> list[dict[str, Any]]:
-    """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far."""
-    found = []
-    stopped, orders = store.quarantines(), store.copy_orders()
-    for table_id, progress in sorted(store.copies().items()):
-        versions = history.versions_of(table_id)
-        table = str(versions[-1].name) if versions else f"table {table_id}"
-        under_way = "repairing" if progress.repairs else "copying"
-        state = "done" if progress.is_done else "waiting" if progress.upto is None else under_way
-        if state != "done" and (table_id in stopped or table_id in orders.cancelled):
-            state = "stopped" if table_id in stopped else "ends with the next plan"
-        found.append(
-            {
-                "table": table,
-                "state": state,
-                "rows": progress.rows,
-                "estimate": progress.estimate or None,
-                "rows_per_s": round(progress.rows_per_s),
-                "left_s": progress.left_s,
-                "begun": _time(progress.begun_us),
-                "upto": progress.upto,
-                "repairs": progress.repairs,
-            }
-        )
-    return found
-
-
-def _copies_wait(store: Store) -> str | None:
-    """Why a run copies no rows for now; None: it does, or none are left."""
-    progress = store.copies().values()
-    is_done = bool(progress) and all(each.is_done for each in progress)
-    return None if is_done else store.copies_wait() or None
-
-
-def _nulled(store: Store, history: History) -> list[dict[str, Any]]:
-    """Values that cannot be represented and stand as NULL in the targets, such as 0000-00-00, by column."""
-    found = []
-    for (table_id, column_id), count in sorted(store.nulled().items()):
-        snapshots = [v.snapshot for v in history.versions_of(table_id) if v.snapshot is not None]
-        holding = [s for s in snapshots if s.column_by_id(column_id) is not None]
-        column = holding[-1].column_by_id(column_id) if holding else None
-        table = str(holding[-1].name) if holding else f"table {table_id}"
-        found.append({"table": table, "column": column.name if column else f"column {column_id}", "values": count})
-    return found
-
-
-def _nulled_defaults(config: PipelineConfig, store: Store, history: History, last: int) -> Iterator[dict[str, str]]:
-    """Defaults that cannot be represented, such as 0000-00-00, up to entry *last*: rows from before have NULL in their place.
-
-    The log does not say how many rows there were.
-    """
-    from historian.schema.edits import AddColumn
-
-    for number in store.columns_added('"initial":"' if _may_null_numbers(config) else "-00"):
-        for table_id in [version.table_id for version in history.versions_by(number) if number <= last]:
-            # A column's form depends on its first name, and so on all versions.
-            chain = config.types.applied(history.versions_of(table_id))
-            version = next(each for each in chain if each.number == number)
-            for column in (edit.column for edit in version.edits if isinstance(edit, AddColumn)):
-                if _became_null(column) and config.source.tables(version.name):
-                    yield {
-                        "table": str(version.name),
-                        "column": column.name,
-                        "default": column.initial or "",
-                        "statement": version.entry.statement,
-                    }
-
-
-def _may_null_numbers(config: PipelineConfig) -> bool:
-    """Whether other defaults than dates may be NULL."""
-    values = [dict(rule.values) for rule in config.types.rules]
-    return any(each.get(reason, FAIL) != FAIL for each in values for reason in ("int64_overflow", "invalid_boolean"))
-
-
-def _became_null(column: Column) -> bool:
-    from historian.values.texts import initial_value
-
-    if not column.initial_known or column.initial is None:
-        return False
-    try:
-        return initial_value(column) is None
-    except ValueUnrepresentable:  # such a column stops its table, which says why
-        return False
 
 
 def _targets(config: PipelineConfig) -> list[dict[str, Any]]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from connectors.config import settings, values
+from connectors.config import settings
 from connectors.config.evolution import evolution_settings
 from connectors.config.filters import check_pattern
-from connectors.config.model import Bytes, Location, Model, parsed, schema_types
+from connectors.config.model import Location, Model
+from connectors.config.run_document import RunDocument
 from connectors.config.sources import BinlogFilesDocument, ServerDocument
 from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument
 from connectors.config.type_options import TypesDocument
@@ -20,20 +21,7 @@ from historian.plans.evolution import EvolutionSettings
 from historian.plans.shards import IntoSettings, evolution_problems, group_problems
 from historian.values.policies import DEAD_LETTER, REASONS
 
-__all__ = ["SINKS", "ConsoleDocument", "DeltaDocument", "Document", "HistoryDocument", "ParquetDocument", "RunDocument"]
-
-
-def _trigger(text: str | int) -> float | str:
-    if text == values.ONCE:
-        return values.ONCE
-    trigger_s = values.parse_duration_s(str(text))
-    if not trigger_s:
-        raise ValueError("expected a duration above zero, or once")
-    return trigger_s
-
-
-_Trigger = Annotated[Any, parsed(_trigger), schema_types("string")]
-_Retry = Annotated[Any, parsed(values.parse_retry_s), schema_types("string")]
+__all__ = ["SINKS", "ConsoleDocument", "DeltaDocument", "Document", "HistoryDocument", "ParquetDocument"]
 
 
 def _glob(text: str) -> str:
@@ -152,45 +140,6 @@ class ConsoleDocument(Model):
     def plain(self) -> settings.SinkConfig:
         """The plain value."""
         return settings.SinkConfig(type=self.type)
-
-
-class RunDocument(Model):
-    """How a run goes."""
-
-    trigger: _Trigger = Field(
-        default=2.0,
-        description="Time from the start of one plan to the next, such as `2 seconds`. `once`: end at the present end of the log.",
-    )
-    max_batch_bytes: Bytes = Field(
-        default=256_000_000, description="The most log in one plan, such as `256 MB`. A transaction is never cut."
-    )
-    batch_bytes: Bytes | None = Field(
-        default=None,
-        description="The log for which a plan is made before the trigger's time. By default `max_batch_bytes`.",
-    )
-    retry: _Retry | None = Field(
-        default=None,
-        description="How long a run tries again where what failed may pass, such as a server's restart: `forever`, `never` or a "
-        "time such as `10 minutes`. By default `forever`, and `never` for runs with `--once` or `--until`.",
-    )
-    checkpoint: str | None = Field(default=None, description="Of earlier releases. Accepted and not used.")
-
-    @model_validator(mode="after")
-    def _fits(self) -> RunDocument:
-        if self.batch_bytes is not None and self.batch_bytes > self.max_batch_bytes:
-            raise ValueError("expected a batch_bytes of max_batch_bytes at most")
-        return self
-
-    def plain(self) -> settings.RunConfig:
-        """The plain value."""
-        once = self.trigger == values.ONCE
-        return settings.RunConfig(
-            once=once,
-            trigger_s=0.0 if once else cast("float", self.trigger),
-            max_batch_bytes=self.max_batch_bytes,
-            batch_bytes=self.batch_bytes or self.max_batch_bytes,
-            retry_s=self.retry,
-        )
 
 
 _Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["problems_of"]
 
-_SECRETS = frozenset(("password", "store", "salt"))
+_SECRETS = frozenset(("password", "store", "salt", "token"))
 _SINK_TYPES = tuple(name for sink in SINKS for name in get_args(sink.model_fields["type"].annotation))
 _WORDS = {
     "missing": "missing",

@@ -56,6 +56,7 @@ _SECTIONS = (
     _Section("`types`", "TypesDocument"),
     _Section("`types.columns.PATTERN`", "TypeOptionsDocument"),
     _Section("`run`", "RunDocument"),
+    _Section("`run.http`", "HttpDocument"),
 )
 _ALSO = {"TableDocument": "DeltaDocument", "TypeOptionsDocument": "TypesDocument"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = [
     "BinlogFilesSource",
     "CopyLimits",
     "HistoryConfig",
+    "HttpConfig",
     "PauseAbove",
     "PipelineConfig",
     "RowServer",
@@ -174,6 +176,25 @@ class SinkConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    """The endpoint of a run.
+
+    Attributes:
+        host, port: where it listens.
+        token: that metrics and status want; "": none.
+        max_tables: so many tables at most have series of their own.
+        max_lag_s: a run that is further behind is not ready; ``max_silence_s``: one that is not heard of for longer is not healthy.
+    """
+
+    host: str
+    port: int
+    token: str = field(default="", repr=False)
+    max_tables: int = 1000
+    max_lag_s: float = math.inf
+    max_silence_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """How a run goes.
 
@@ -184,6 +205,7 @@ class RunConfig:
         batch_bytes: of log for which a plan is made before the trigger's time.
         retry_s: how long attempts may fail with what may pass before the run ends; ``inf``: for ever. None: for ever, but a
             run that ends by itself ends with the first.
+        http: the endpoint for metrics and health; None: there is none.
     """
 
     once: bool = False
@@ -191,6 +213,7 @@ class RunConfig:
     max_batch_bytes: int = 256_000_000
     batch_bytes: int = 256_000_000
     retry_s: float | None = None
+    http: HttpConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

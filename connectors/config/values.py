@@ -7,7 +7,16 @@ import math
 import re
 from dataclasses import dataclass
 
-__all__ = ["ONCE", "ServerIds", "parse_bytes", "parse_duration_s", "parse_retry_s", "parse_server_ids", "server_ids_of"]
+__all__ = [
+    "ONCE",
+    "ServerIds",
+    "parse_address",
+    "parse_bytes",
+    "parse_duration_s",
+    "parse_retry_s",
+    "parse_server_ids",
+    "server_ids_of",
+]
 
 ONCE = "once"
 """The trigger that ends a run at what the log holds when it starts."""
@@ -26,6 +35,7 @@ _SECONDS = {
 _RETRY_S = {"forever": math.inf, "never": 0.0}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 _SERVER_IDS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
+_HIGHEST_PORT = 65_535
 _HIGHEST_SERVER_ID = 2**32 - 1
 _DERIVED_FIRST = 1_000_000_000
 _DERIVED_SIZE = 100
@@ -80,6 +90,19 @@ def parse_duration_s(text: str) -> float:
     if match is None or factor is None:
         raise ValueError("expected a duration such as 2 seconds (units: ms, seconds, minutes, hours)")
     return float(match[1]) * factor
+
+
+def parse_address(text: str | int) -> tuple[str, int]:
+    """A host and a port to listen at; a port alone is one of this machine's loopback.
+
+    >>> parse_address("127.0.0.1:9464"), parse_address(9464), parse_address("[::1]:80")
+    (('127.0.0.1', 9464), ('127.0.0.1', 9464), ('::1', 80))
+    """
+    host, colon, port = str(text).rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > _HIGHEST_PORT:
+        raise ValueError("expected HOST:PORT such as 127.0.0.1:9464")
+    return host, int(port)
 
 
 def parse_retry_s(text: str | int) -> float:

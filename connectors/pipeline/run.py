@@ -7,16 +7,17 @@ that all sinks hold.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from connectors.backfill.copying import Copier
@@ -24,6 +25,8 @@ from connectors.backfill.replica import replica_of
 from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
+from connectors.monitoring.observer import Observer, Observers, WrittenPlan, on_written
+from connectors.pipeline.counting import nulled, written_plan
 from connectors.pipeline.decoding import PlannedLog, decoded
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
@@ -34,7 +37,6 @@ from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import compares_ranges, make_sink
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
-from historian.changelog.operations import column_id
 from historian.errors import HistorianError, SinkError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
@@ -46,12 +48,10 @@ if TYPE_CHECKING:
 
     from connectors.tracking.tracker import Tracker
     from sinks.contract.base import Sink
-    from sinks.contract.chunks import ChunkHead
 
 __all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
 
 _log = logging.getLogger(__name__)
-_Report = Callable[[Plan, Mapping[str, str]], None]
 _POLL_S = 1.0
 _STREAM = ""
 """The pipeline's name among the streams of its store."""
@@ -62,7 +62,7 @@ def run(
     *,
     once: bool = False,
     until: str | None = None,
-    report: _Report = lambda plan, stopped: None,  # noqa: ARG005 a report that says nothing
+    observer: Observer | None = None,
     spark: SparkSession | None = None,
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
@@ -75,7 +75,7 @@ def run(
         config: of the pipeline.
         once: stop at what the log holds now.
         until: stop at this position.
-        report: is called with each plan that all sinks hold, and the tables that sinks have stopped so far, with reasons.
+        observer: is told what the run does. With ``run.http`` an endpoint's own is told too.
         spark: session to run in; by default one of its own, stopped at the end.
 
     Returns:
@@ -92,7 +92,12 @@ def run(
     stopping = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(_signals(stopping.set))
-        attempts = _Attempts(config, report)
+        watching = [] if observer is None else [observer]
+        if config.run.http is not None:
+            from connectors.monitoring.endpoint import served
+
+            watching.append(stack.enter_context(served(config)))
+        attempts = _Attempts(config, Observers(*watching))
         stack.callback(attempts.forget)
         try:
             if spark is None:
@@ -135,9 +140,9 @@ def _stop(spark: SparkSession) -> None:
 class _Attempts:
     """Attempts of one run, each with a pipeline of its own. What is done stands in the store and in the sinks."""
 
-    def __init__(self, config: PipelineConfig, report: _Report) -> None:
+    def __init__(self, config: PipelineConfig, observer: Observer) -> None:
         self._config = config
-        self._report_plan = report
+        self._observer = Observers(on_written(self._note_written), observer)
         self._has_failed = False
         self.plans = 0
         self.stopped: Mapping[str, str] = {}
@@ -147,7 +152,7 @@ class _Attempts:
     ) -> Mapping[str, str]:
         """Runs a pipeline to its end, and gives the tables that sinks have stopped."""
         try:
-            with Pipeline.opened(self._config, spark, self._report) as pipeline:
+            with Pipeline.opened(self._config, spark, self._observer) as pipeline:
                 if self._has_failed:
                     self.forget()
                     _log.warning("goes on behind %s", pipeline.position() or "the beginning of the log")
@@ -162,6 +167,7 @@ class _Attempts:
         _log.warning("%s", failure)
         now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
         self._note(f"{now}: {failure}")
+        self._observer.failed(str(failure))
 
     def forget(self) -> None:
         """Takes back the note of a failed attempt: the run goes on, or ends."""
@@ -174,10 +180,9 @@ class _Attempts:
         with suppress(HistorianError), closing(Store.open(self._config.history.store)) as store:
             store.note_retry(text)
 
-    def _report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
+    def _note_written(self, plan: Plan, stopped: Mapping[str, str]) -> None:  # noqa: ARG002 as observers are told
         self.plans += 1
         self.stopped = stopped
-        self._report_plan(plan, stopped)
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
@@ -219,7 +224,7 @@ class Pipeline:
         sinks: Sequence[Sink],
         held: int,
         lease: Lease,
-        report: _Report,
+        observer: Observer,
     ) -> None:
         self._config = config
         self._spark = spark
@@ -228,13 +233,13 @@ class Pipeline:
         self._sinks = sinks
         self._held = held
         self._lease = lease
-        self._report = report
+        self._observer = observer
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
     @classmethod
     @contextmanager
-    def opened(cls, config: PipelineConfig, spark: SparkSession, report: _Report) -> Iterator[Pipeline]:
+    def opened(cls, config: PipelineConfig, spark: SparkSession, observer: Observer) -> Iterator[Pipeline]:
         """A pipeline that holds the connector's lease and its targets."""
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
@@ -250,7 +255,11 @@ class Pipeline:
                     source, stopped = config.source, _stopped_by_sink(sinks)
                     replica, limits = replica_of(source), source.backfill
                     tracker.copier = Copier(tracker, server_address(source), limits, replica=replica, stopped=stopped)
-                yield cls(config, spark, tracker, sinks, held, lease, report)
+                observer.opened()
+                try:
+                    yield cls(config, spark, tracker, sinks, held, lease, observer)
+                finally:
+                    observer.closed()
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
         """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
@@ -300,7 +309,9 @@ class Pipeline:
             elif (once or until is not None) and not self._ends_later(until):
                 return
             else:
-                tracker.reader.wait(tracker.end_of(number), _POLL_S)
+                end = tracker.end_of(number)
+                self._observer.waits(tracker.reader.waiting_bytes(end))
+                tracker.reader.wait(end, _POLL_S)
 
     def _repaired(self, number: int) -> PlannedLog | None:
         """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
@@ -339,15 +350,25 @@ class Pipeline:
     def _write(self, planned: PlannedLog) -> None:
         plan = planned.plan
         self._lease.check()
+        written = WrittenPlan(plan=plan, stopped={})
         if plan.tables:
+            begun_s = time.monotonic()
             with decoded(planned, self._tracker.reader, self._spark) as chunks:
+                times_s = [time.monotonic()]
                 for sink in self._sinks:
                     sink.write(plan, self._timeline(plan), chunks)
-                nulled_counts = _nulled(chunks.heads)
+                    times_s.append(time.monotonic())
+                written = replace(
+                    written_plan(plan, chunks.heads),
+                    decode_s=times_s[0] - begun_s,
+                    write_s=tuple(after - before for before, after in pairwise(times_s)),
+                )
+                nulled_counts = nulled(chunks.heads)
             if nulled_counts:
                 self._store.count_nulled(plan.number, nulled_counts)
         self._tracker.done_with(_STREAM, plan.number)
-        self._report(plan, self.stopped())
+        event_time_us = self._tracker.event_time_us
+        self._observer.written(replace(written, stopped=self.stopped(), event_time_us=event_time_us))
 
     def position(self) -> str:
         """Up to where the sinks hold the log; "" where they hold nothing."""
@@ -369,16 +390,6 @@ def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:
 def _is_full(plan: Plan, limit_bytes: int) -> bool:
     """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
     return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes
-
-
-def _nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
-    """How many values became NULL that cannot be represented, by table id and column id."""
-    nulled_counts: dict[tuple[int, int], int] = {}
-    for head in heads:
-        for name, count in json.loads(head.nulled or "{}").items():
-            key = (head.table_id, column_id(name))
-            nulled_counts[key] = nulled_counts.get(key, 0) + count
-    return nulled_counts
 
 
 def _session(config: PipelineConfig, name: str) -> SparkSession:

@@ -107,6 +107,7 @@ class Tracker:
         self.on_unlogged: Callable[[TableName, Place, str], None] | None = None
         self.continuity = Continuity(store, reader)
         self.copier: Copier | None = None
+        self.event_time_us = 0
 
     @property
     def history(self) -> History:
@@ -278,6 +279,7 @@ class Tracker:
                 bounds.append(bound)
         if not bounds:
             return None
+        self.event_time_us = bounds[-1].event_time_us or self.event_time_us
         self.continuity.note(bounds[-1].position)
         self.store.record(walk.new_entries, walk.reached, after=history.last_number)
         for entry in walk.new_entries:

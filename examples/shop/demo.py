@@ -24,6 +24,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from connectors.readers.binlog.transport.files import list_files
 from connectors.spark.jvm import delta_jars
@@ -128,7 +129,7 @@ def replay(console: Console, config: PipelineConfig) -> SparkSession:
             before = sum(sizes[name] for name in names if name < plan.end.file)
             bar.update(task, completed=before + plan.end.offset)
 
-        run(config, once=True, report=report, spark=spark)
+        run(config, once=True, observer=on_written(report), spark=spark)
         bar.update(task, completed=sum(sizes.values()))
     return spark
 

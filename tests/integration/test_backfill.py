@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
+from connectors.monitoring.observer import Observer
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.store import Store
@@ -163,7 +164,7 @@ class _Running:
         self._thread.start()
 
     def _run(self, path: Path, spark: SparkSession) -> None:
-        with Pipeline.opened(load_config(path), spark, lambda *_: None) as pipeline:
+        with Pipeline.opened(load_config(path), spark, Observer()) as pipeline:
             pipeline.run(once=False, until=None, stopping=self._stopping)
 
     def wait(self, is_so: Callable[[], bool]) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from connectors.check import run_checks
 from connectors.config import load_config
+from connectors.monitoring.observer import Observer, on_written
 from connectors.pipeline.run import Pipeline
 from databases.replication import follow, wait_for
 from databases.servers import Server
@@ -121,9 +122,13 @@ def test_rows_come_from_the_replica_while_it_lags_and_stops(
             if all(progress.is_done for progress in store.copies().values()):
                 stopping.set()
 
-    with caplog.at_level(logging.WARNING), _Writer(source), Pipeline.opened(config, spark, report) as pipeline:
+    with (
+        caplog.at_level(logging.WARNING),
+        _Writer(source),
+        Pipeline.opened(config, spark, on_written(report)) as pipeline,
+    ):
         pipeline.run(once=False, until=None, stopping=stopping)
-    with Pipeline.opened(config, spark, report) as pipeline:
+    with Pipeline.opened(config, spark, on_written(report)) as pipeline:
         pipeline.run(once=True, until=None, stopping=threading.Event())
 
     rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_t").collect()
@@ -157,7 +162,7 @@ def test_a_replica_with_a_filter_or_transactions_of_its_own_is_refused(
 
     assert ["backfill.server.transactions"] == list(found)
     with (
-        Pipeline.opened(config, spark, lambda *_: None) as pipeline,
+        Pipeline.opened(config, spark, Observer()) as pipeline,
         pytest.raises(SourceError, match="a replica that has transactions of its own"),
     ):
         pipeline.run(once=True, until=None, stopping=threading.Event())

@@ -9,6 +9,7 @@ import pytest
 
 import sinks
 from connectors.config import PipelineConfig, load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from historian.plans.plans import Plan
 
@@ -42,7 +43,7 @@ def test_the_end_of_a_run_brings_every_mirror_to_one_position(spark: SparkSessio
             _config(tmp_path / said, said),
             once=True,
             spark=spark,
-            report=lambda plan, _, plans=plans: plans.append(plan),
+            observer=on_written(lambda plan, _, plans=plans: plans.append(plan)),
         )  # type: ignore[misc]
 
     plain, late = made.values()

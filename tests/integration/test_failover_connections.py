@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from connectors.readers.base import Bound
 from connectors.readers.binlog.server_reader import BinlogServerReader
@@ -166,7 +167,7 @@ def test_a_run_has_one_dump_through_a_failover_and_back(
     for thread in threads:
         thread.start()
     try:
-        run(load_config(file), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+        run(load_config(file), spark=spark, observer=on_written(lambda plan, _: written.set() if plan.tables else None))
         left = [_settled(each, 0) for each in servers]
     finally:
         ended.set()

@@ -13,6 +13,7 @@ import pytest
 
 from connectors.backfill import selection
 from connectors.config import PipelineConfig
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import Pipeline
 from databases.replication import follow
 from databases.servers import Server
@@ -121,7 +122,7 @@ class _Beside:
         writer.start()
         try:
             self._wait(lambda: self._is_filled)
-            with Pipeline.opened(config, spark, self._report) as pipeline:
+            with Pipeline.opened(config, spark, on_written(self._report)) as pipeline:
                 pipeline.run(once=False, until=None, stopping=self._ended)
         finally:
             self._give(math.inf)

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from connectors.check import run_checks
 from connectors.cli import app
 from connectors.config import load_config
+from connectors.monitoring.observer import Observer
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.store import Store
@@ -60,7 +61,7 @@ def test_nothing_is_copied_while_the_server_is_busy_and_the_log_is_followed(
     with (
         caplog.at_level(logging.WARNING),
         closing(Store.open(config.history.store)) as store,
-        Pipeline.opened(config, spark, lambda *_: None) as pipeline,
+        Pipeline.opened(config, spark, Observer()) as pipeline,
     ):
         for sleeper in sleepers:
             sleeper.start()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from connectors.readers.binlog.selected import reading
 from connectors.readers.binlog.selected.columns import select_statement
@@ -146,7 +147,7 @@ def test_status_tells_how_far_a_copy_is(mysql8: Server, spark: SparkSession, tmp
             raise _Ended
 
     with pytest.raises(SinkError):
-        run(load_config(path), once=True, spark=spark, report=report)
+        run(load_config(path), once=True, spark=spark, observer=on_written(report))
     (copy,) = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"]).stdout)["copies"]
 
     assert ("c.t", "copying", 30, _ROWS) == (copy["table"], copy["state"], copy["rows"], copy["estimate"])

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from connectors.spark.jvm_s3 import s3_jars
 from databases.postgres import Postgres, start_postgres
@@ -88,7 +89,9 @@ def _outlives(
 
     thread = threading.Thread(target=take_away)
     thread.start()
-    stopped = run(load_config(config), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+    stopped = run(
+        load_config(config), spark=spark, observer=on_written(lambda plan, _: written.set() if plan.tables else None)
+    )
     thread.join()
     assert stopped == {}
     rows = spark.read.format("delta").load(str(config.parent / "lake" / "shop_t_changes"))

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from databases.servers import Server
@@ -74,7 +75,7 @@ def test_a_run_goes_on_after_its_server_was_restarted(
     thread.start()
     with caplog.at_level(logging.WARNING, "connectors.pipeline.run"):
         config = load_config(_config(server, tmp_path, "forever"))
-        stopped = run(config, spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+        stopped = run(config, spark=spark, observer=on_written(lambda plan, _: written.set() if plan.tables else None))
     thread.join()
 
     rows = spark.read.format("delta").load(str(tmp_path / "lake" / "shop_t_changes"))
@@ -117,7 +118,7 @@ def test_status_shows_that_a_run_tries_again_and_what_failed(
 
     thread = threading.Thread(target=stop_and_start)
     thread.start()
-    run(load_config(config), spark=spark, report=lambda plan, _: written.set() if plan.tables else None)
+    run(load_config(config), spark=spark, observer=on_written(lambda plan, _: written.set() if plan.tables else None))
     thread.join()
 
     during, after = shown
@@ -134,4 +135,4 @@ def test_a_run_that_is_not_to_try_again_ends_with_what_failed(
     server.sql("INSERT INTO shop.t VALUES (1)")
 
     with pytest.raises(ConnectionLost):
-        run(load_config(_config(server, tmp_path, "never")), spark=spark, report=lambda *_: server.stop())
+        run(load_config(_config(server, tmp_path, "never")), spark=spark, observer=on_written(lambda *_: server.stop()))

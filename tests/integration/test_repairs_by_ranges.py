@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import CopyLimits, load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
 from historian.changelog.operations import Op
@@ -222,7 +223,7 @@ def _run_until_repaired(path: Path, spark: SparkSession, server: Server) -> None
     while not any(copy.is_done for copy in plans):
         assert time.monotonic() < end_s
         stopping.clear()
-        with Pipeline.opened(load_config(path), spark, report) as pipeline:
+        with Pipeline.opened(load_config(path), spark, on_written(report)) as pipeline:
             pipeline.run(once=False, until=None, stopping=stopping)
     # Plans with log lie between those that compare ranges.
     assert any(copy.behind == copy.upto for copy in plans)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from connectors.config import PipelineConfig, load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline import run
 from connectors.pipeline.run import Pipeline
 from historian.plans.plans import Plan
@@ -56,7 +57,7 @@ def _run(
         if plan.number == stop_behind:
             stopping.set()
 
-    with Pipeline.opened(config, SPARK, report) as running:
+    with Pipeline.opened(config, SPARK, on_written(report)) as running:
         running.run(once=stop_behind is None, until=until, stopping=stopping)
     return plans
 
@@ -109,7 +110,7 @@ def test_a_run_that_is_stopped_before_it_begins_writes_nothing(tmp_path: Path) -
     stopping.set()
     plans: list[Plan] = []
 
-    with Pipeline.opened(_config(tmp_path), SPARK, lambda plan, _: plans.append(plan)) as running:
+    with Pipeline.opened(_config(tmp_path), SPARK, on_written(lambda plan, _: plans.append(plan))) as running:
         running.run(once=True, until=None, stopping=stopping)
 
     assert plans == []
@@ -153,7 +154,7 @@ def test_a_log_that_brings_nothing_is_waited_for_until_rows_are_due(
     names = sorted(path.name for path in (SHOP / "binlog").iterdir())
     config, stopping = _config(tmp_path, *names, run="{trigger: 1 ms}"), threading.Event()
     plans: list[Plan] = []
-    with Pipeline.opened(config, SPARK, lambda plan, _: plans.append(plan)) as running:
+    with Pipeline.opened(config, SPARK, on_written(lambda plan, _: plans.append(plan))) as running:
         # The log has ended: what waits for it is the end of the test.
         monkeypatch.setattr(running._tracker.reader, "wait", lambda *_: stopping.set())
         running.run(once=False, until=None, stopping=stopping)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectors.config import PipelineConfig, load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.history.history import History
@@ -103,7 +104,7 @@ run:
         self, spark: SparkSession, *, until: str | None = None, report: Callable[[Any], None] = lambda _: None
     ) -> Mapping[str, str]:
         """Runs the connector up to what the log holds now, or to *until*; a start and a stop."""
-        return run(self.config, once=True, until=until, report=lambda plan, _: report(plan), spark=spark)
+        return run(self.config, once=True, until=until, observer=on_written(lambda plan, _: report(plan)), spark=spark)
 
     def history(self) -> History:
         """What the store holds."""

@@ -1,0 +1,187 @@
+"""The HTTP endpoint of a run: ``/metrics``, ``/health``, ``/ready`` and ``/status``.
+
+``/metrics`` is Prometheus' text format, or OpenMetrics where that is asked for. The others are JSON. ``/health`` and ``/ready`` answer 200 or 503,
+and tell no names but those of limits; ``/metrics`` and ``/status`` want the token, where there is one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from prometheus_client.exposition import choose_encoder
+
+from connectors.config import PipelineConfig
+from connectors.config.settings import HttpConfig
+from connectors.monitoring.health import Health
+from connectors.monitoring.metrics import Metrics
+from connectors.monitoring.observer import Observer, Observers
+from connectors.monitoring.state import connector_state
+from connectors.monitoring.store_metrics import StoreMetrics
+from connectors.tracking.recorded import recorded_store
+from historian.errors import ConfigError, HistorianError
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["served"]
+
+_JSON = "application/json; charset=utf-8"
+_STATE_AGE_S = 2.0
+_SOCKET_LIMIT_S = 10.0
+
+
+@contextmanager
+def served(config: PipelineConfig) -> Iterator[Observer]:
+    """Serves what the observer is told at ``run.http``, inside of the ``with``.
+
+    Raises:
+        ConfigError: nobody can listen there.
+    """
+    limits = config.run.http
+    assert limits is not None  # noqa: S101 the caller has looked
+    kinds = tuple(sink.type for sink in config.sinks)
+    metrics = Metrics(config.name, config.source.place, kinds, tables=limits.max_tables)
+    metrics.registry.register(StoreMetrics(config, tables=limits.max_tables))
+    health = Health.of(limits, metrics)
+    pages = _Pages(metrics.registry, health, _Remembered(lambda: _state(config)), limits)
+    try:
+        server = _Server((limits.host, limits.port), pages)
+    except OSError as error:
+        problem = f"{error.strerror or error} @ $.run.http (got {limits.host}:{limits.port})"
+        raise ConfigError("the endpoint cannot listen", problems=(problem,), where=str(config.path)) from None
+    thread = threading.Thread(target=server.serve_forever, name="historian http", daemon=True)
+    thread.start()
+    try:
+        yield Observers(metrics, health)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _state(config: PipelineConfig) -> dict[str, Any]:
+    store = recorded_store(config)
+    with nullcontext() if store is None else closing(store):
+        return connector_state(config, store)
+
+
+class _Remembered:
+    """An answer that many may ask for, but that is made once in :data:`_STATE_AGE_S`."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made_s: float | None = None
+        self._answer: dict[str, Any] = {}
+
+    def __call__(self) -> dict[str, Any]:
+        with self._lock:
+            if self._made_s is None or time.monotonic() - self._made_s > _STATE_AGE_S:
+                self._answer = self._make()
+                self._made_s = time.monotonic()
+            return self._answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: HTTPStatus
+    kind: str
+    body: bytes
+
+    @classmethod
+    def of(cls, value: object, status: HTTPStatus = HTTPStatus.OK) -> _Answer:
+        return cls(status, _JSON, json.dumps(value, indent=2).encode() + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """What stands under which path."""
+
+    registry: CollectorRegistry
+    health: Health
+    state: Callable[[], dict[str, Any]]
+    limits: HttpConfig
+
+    def answer(self, path: str, accept: str, authorization: str) -> _Answer:
+        match path:
+            case "/health":
+                return _verdict(self.health.dead())
+            case "/ready":
+                return _verdict(self.health.not_ready())
+            case "/metrics" | "/status" if not self._lets_in(authorization):
+                return _Answer.of(
+                    {"error": "expected Authorization: Bearer with run.http.token"}, HTTPStatus.UNAUTHORIZED
+                )
+            case "/metrics":
+                encode, kind = choose_encoder(accept)
+                return _Answer(HTTPStatus.OK, kind, encode(self.registry))
+            case "/status":
+                return self._status()
+        known = ["/metrics", "/health", "/ready", "/status"]
+        return _Answer.of({"error": "not found", "known": known}, HTTPStatus.NOT_FOUND)
+
+    def _lets_in(self, authorization: str) -> bool:
+        expected = f"Bearer {self.limits.token}"
+        return not self.limits.token or hmac.compare_digest(authorization.encode(), expected.encode())
+
+    def _status(self) -> _Answer:
+        try:
+            return _Answer.of(self.state() | {"ready": not self.health.not_ready()})
+        except HistorianError as error:
+            return _Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _verdict(reasons: Sequence[str]) -> _Answer:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
+    return _Answer.of({"ok": not reasons, "reasons": list(reasons)}, status)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], pages: _Pages) -> None:
+        self.pages = pages
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing: whoever asked has gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout: ClassVar[float] = _SOCKET_LIMIT_S
+    server_version = "historian"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def _answer(self, *, with_body: bool) -> None:
+        headers = self.headers
+        answer = self.server.pages.answer(
+            urlsplit(self.path).path, headers.get("Accept", ""), headers.get("Authorization", "")
+        )
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if with_body:
+            self.wfile.write(answer.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 http.server's own name
+        """Says nothing: a scrape every few seconds is no news."""

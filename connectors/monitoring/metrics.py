@@ -1,0 +1,155 @@
+"""A run's numbers, as Prometheus asks for them.
+
+Names and units follow https://prometheus.io/docs/practices/naming/. Counters begin at zero with each process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from connectors.monitoring.observer import Observer, WrittenPlan
+from historian.plans.plans import PlannedTable
+
+__all__ = ["OTHER_TABLES", "Metrics"]
+
+OTHER_TABLES = "_other"
+"""The label of tables beyond those that have series of their own."""
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class Metrics(Observer):
+    """Takes notes of a run in metrics of a registry of its own.
+
+    Args:
+        connector: its name; ``source``: where its log is.
+        sinks: the kind of each.
+        tables: how many tables at most have series of their own: those of the first rows.
+        clock_s: seconds of UTC's epoch.
+
+    Attributes:
+        registry: to be collected, from any thread.
+    """
+
+    def __init__(
+        self,
+        connector: str,
+        source: str,
+        sinks: tuple[str, ...],
+        *,
+        tables: int,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._clock_s = clock_s
+        self._tables: set[str] = set()
+        self._table_limit = tables
+        self._sinks = [f"{at}:{kind}" for at, kind in enumerate(sinks)]
+        self._event_time_s = 0.0
+        self._is_behind = False
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+
+        def gauge(name: str, what: str, *labels: str) -> Gauge:
+            return Gauge(f"historian_{name}", what, labels, registry=registry)
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"historian_{name}", what, labels, registry=registry)
+
+        def histogram(name: str, what: str, *labels: str) -> Histogram:
+            return Histogram(f"historian_{name}", what, labels, registry=registry, buckets=_SECONDS)
+
+        info = gauge("connector_info", "The connector and its release; always 1.", "connector", "source", "version")
+        info.labels(connector, source, version("pyspark-historian")).set(1)
+        self._is_open = gauge("lease_held", "1 while the run holds its connector's lease and its targets.")
+        self._plans = counter("plans", "Plans that all sinks hold.")
+        self._plan_number = gauge("last_plan_number", "Number of the last plan that all sinks hold.")
+        self._plan_time = gauge("last_plan_timestamp_seconds", "When that plan was made.")
+        self._event_time = gauge("last_event_timestamp_seconds", "Time of the last transaction that all sinks hold.")
+        lag = gauge("lag_seconds", "How long ago that was; 0 where the sinks hold the whole log.")
+        lag.set_function(self.lag_s)
+        self._lag_bytes = gauge("lag_bytes", "Log that waits for its plan, as far as the source tells.")
+        self._log_bytes = counter("log_bytes", "Log that plans read.")
+        self._rows = counter("rows", "Changelog rows.", "table", "operation")
+        self._copied = counter("copied_rows", "Rows that were read from the source's tables.", "table")
+        self._nulled = counter("nulled_values", "Values that became NULL since they cannot be represented.")
+        self._dead_letters = counter("dead_letters", "Values that are kept in historian_dead_letters.")
+        self._schema_changes = counter("schema_changes", "Schema versions of captured tables.", "table")
+        self._decoded = histogram("decode_seconds", "Time until a plan's log was decoded.")
+        self._written = histogram("write_seconds", "Time that a sink took for a plan, its commits among it.", "sink")
+        self._failures = counter("failed_attempts", "Attempts that failed and were made again.")
+        self._is_retrying = gauge("retrying", "1 from a failed attempt to the next plan or look at the log.")
+        self._stopped = gauge("sink_stopped_tables", "Tables that sinks have stopped.")
+
+    def lag_s(self) -> float:
+        """How long ago the last transaction was that all sinks hold; 0 where the log has no more."""
+        return max(0.0, self._clock_s() - self._event_time_s) if self._is_behind and self._event_time_s else 0.0
+
+    def opened(self) -> None:
+        """As of :class:`Observer`."""
+        self._is_open.set(1)
+
+    def closed(self) -> None:
+        """As of :class:`Observer`."""
+        self._is_open.set(0)
+
+    def failed(self, failure: str) -> None:  # noqa: ARG002 the log tells it
+        """As of :class:`Observer`."""
+        self._failures.inc()
+        self._is_retrying.set(1)
+        self._is_behind = True
+
+    def waits(self, waiting_bytes: int) -> None:
+        """As of :class:`Observer`."""
+        self._is_retrying.set(0)
+        self._lag_bytes.set(waiting_bytes)
+        self._is_behind = waiting_bytes > 0
+
+    def written(self, written: WrittenPlan) -> None:
+        """As of :class:`Observer`."""
+        plan = written.plan
+        self._is_retrying.set(0)
+        self._plans.inc()
+        self._plan_number.set(plan.number)
+        self._plan_time.set(plan.system_time_us / 1e6)
+        if written.event_time_us:
+            self._event_time_s = written.event_time_us / 1e6
+            self._event_time.set(self._event_time_s)
+        self._is_behind = True
+        self._log_bytes.inc(sum(planned.end - planned.start for planned in plan.ranges))
+        self._nulled.inc(written.nulled)
+        self._dead_letters.inc(written.dead_letters)
+        self._stopped.set(len(written.stopped))
+        names = {table.table_id: _name(table) for table in plan.tables}
+        for (table_id, op), count in written.rows.items():
+            self._rows.labels(self._label(names.get(table_id, "")), op.name.lower()).inc(count)
+        for table in plan.tables:
+            name = names.get(table.table_id, "")
+            if table.copy is not None and table.copy.rows:
+                self._copied.labels(self._label(name)).inc(table.copy.rows)
+            changes = sum(version.place is not None for version in table.versions)
+            if changes:
+                self._schema_changes.labels(self._label(name)).inc(changes)
+        if plan.tables:
+            self._decoded.observe(written.decode_s)
+            for sink, seconds in zip(self._sinks, written.write_s, strict=False):
+                self._written.labels(sink).observe(seconds)
+
+    def _label(self, table: str) -> str:
+        if table not in self._tables:
+            if len(self._tables) >= self._table_limit:
+                return OTHER_TABLES
+            self._tables.add(table)
+        return table
+
+
+def _name(table: PlannedTable) -> str:
+    """The table's name at the plan's end, or the last one that it had."""
+    snapshots = [version.snapshot for version in table.versions if version.snapshot is not None]
+    return str(snapshots[-1].name) if snapshots else f"table {table.table_id}"

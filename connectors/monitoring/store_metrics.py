@@ -1,0 +1,94 @@
+"""Numbers that a connector's store tells: stopped tables, copies, schema versions. They are read when they are asked for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from connectors.config import PipelineConfig
+from connectors.monitoring.metrics import OTHER_TABLES
+from connectors.tracking.recorded import recorded_store, stopped_tables
+from historian.errors import HistorianError
+from historian.store import Store
+
+__all__ = ["StoreMetrics"]
+
+_MAX_AGE_S = 5.0
+
+
+class StoreMetrics(Collector):
+    """What the store holds, at most :data:`_MAX_AGE_S` old. Without a store there is nothing to tell.
+
+    Args:
+        tables: how many tables at most have series of their own.
+    """
+
+    def __init__(self, config: PipelineConfig, *, tables: int, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._tables = tables
+        self._clock_s = clock_s
+        self._lock = threading.Lock()
+        self._read_s: float | None = None
+        self._found: tuple[Metric, ...] = ()
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the names are asked for without a look at the store."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """The families, read anew where the last look is too long ago."""
+        with self._lock:
+            if self._read_s is None or self._clock_s() - self._read_s > _MAX_AGE_S:
+                self._found = tuple(self._read())
+                self._read_s = self._clock_s()
+            return self._found
+
+    def _read(self) -> Iterable[Metric]:
+        reachable = GaugeMetricFamily("historian_store_up", "1 where the history's store could be read.")
+        found: list[Metric] = []
+        try:
+            store = recorded_store(self._config)
+            if store is not None:
+                with closing(store):
+                    found = [self._stopped(store), *self._copies(store), _versions(store)]
+            reachable.add_metric([], 1)
+        except HistorianError:
+            reachable.add_metric([], 0)
+        return [reachable, *found]
+
+    def _stopped(self, store: Store) -> Metric:
+        family = GaugeMetricFamily(
+            "historian_table_stopped", "1 for each captured table that stopped.", labels=["table"]
+        )
+        names = sorted({str(each.table) for each in stopped_tables(store) if self._config.source.tables(each.table)})
+        for name in names[: self._tables]:
+            family.add_metric([name], 1)
+        if len(names) > self._tables:
+            family.add_metric([OTHER_TABLES], len(names) - self._tables)
+        return family
+
+    def _copies(self, store: Store) -> Iterable[Metric]:
+        history, copies = store.history(), store.copies()
+        going = {i: copy for i, copy in copies.items() if not copy.is_done}
+        count = GaugeMetricFamily("historian_copies", "Tables that are not copied whole, or are being repaired.")
+        count.add_metric([], len(going))
+        rows = GaugeMetricFamily("historian_copy_rows", "Rows that a copy under way has so far.", labels=["table"])
+        of = GaugeMetricFamily("historian_copy_estimated_rows", "Rows that it has in the end, about.", labels=["table"])
+        for table_id, copy in sorted(going.items())[: self._tables]:
+            versions = history.versions_of(table_id)
+            name = str(versions[-1].name) if versions else f"table {table_id}"
+            rows.add_metric([name], copy.rows)
+            if copy.estimate:
+                of.add_metric([name], copy.estimate)
+        return count, rows, of
+
+
+def _versions(store: Store) -> Metric:
+    family = GaugeMetricFamily("historian_schema_versions", "Entries of the schema history.")
+    family.add_metric([], store.last_number())
+    return family

@@ -1,0 +1,44 @@
+"""What a plan's chunks say of themselves, counted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from connectors.monitoring.observer import WrittenPlan
+from historian.changelog.operations import Op, column_id
+
+if TYPE_CHECKING:
+    from historian.plans.plans import Plan
+    from sinks.contract.chunks import ChunkHead
+
+__all__ = ["nulled", "written_plan"]
+
+
+def written_plan(plan: Plan, heads: Iterable[ChunkHead]) -> WrittenPlan:
+    """How many rows and values of what kind a plan's chunks have; those of tables that stop in it are left out."""
+    rows: Counter[tuple[int, Op]] = Counter()
+    going = [head for head in heads if not head.stopped]
+    for head in going:
+        for code, count in enumerate(json.loads(head.operations)):
+            if count:
+                rows[head.table_id, Op(code)] += count
+    return WrittenPlan(
+        plan=plan,
+        stopped={},
+        rows=dict(rows),
+        nulled=sum(nulled(going).values()),
+        dead_letters=sum(len(json.loads(head.dead_letters)) for head in going if head.dead_letters),
+    )
+
+
+def nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
+    """How many values became NULL that cannot be represented, by table id and column id."""
+    nulled_counts: dict[tuple[int, int], int] = {}
+    for head in heads:
+        for name, count in json.loads(head.nulled or "{}").items():
+            key = (head.table_id, column_id(name))
+            nulled_counts[key] = nulled_counts.get(key, 0) + count
+    return nulled_counts
