@@ -1,4 +1,4 @@
-"""What the endpoint of a run says is what the lake, the source and the store hold."""
+"""What the endpoint of a run says is what the lake, the source and the store hold, and what a real Prometheus makes of it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server, free_port
 from historian.changelog.operations import Op
+from monitoring.prometheus import Prometheus, started_prometheus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+DOCKER = Path(__file__).parents[2] / "docker" / "monitoring"
 LONGEST_S = 120
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -73,6 +75,24 @@ def _rows(samples: Samples, table: str) -> Counter[str]:
     return found
 
 
+def _seen_by(prometheus: Prometheus) -> dict[str, Any]:
+    """What Prometheus holds of two connectors, one of which is not there."""
+    until = time.monotonic() + LONGEST_S
+    while not (prometheus.ask("alerts")["alerts"] and prometheus.samples("historian_lease_held")):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    dashboard = json.loads((DOCKER / "grafana/dashboards/historian.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    return {
+        "rows": prometheus.samples('historian_rows_total{table="shop.t", operation="append"}'),
+        "panels": {
+            text: prometheus.samples(text.replace("$instance", ".*").replace("$__rate_interval", "1m"))
+            for text in expressions
+        },
+        "alerts": {each["labels"]["alertname"]: each["state"] for each in prometheus.ask("alerts")["alerts"]},
+    }
+
+
 def _config(server: Server, path: Path, port: int) -> Path:
     file = path / "shop.yaml"
     file.write_text(
@@ -83,11 +103,32 @@ def _config(server: Server, path: Path, port: int) -> Path:
     return file
 
 
+def _write(server: Server) -> None:
+    server.sql("INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3)")
+    server.sql("INSERT INTO shop.s VALUES (1, 1)")
+    server.sql("ALTER TABLE shop.t ADD COLUMN w INT")
+    server.sql("UPDATE shop.t SET w = 5 WHERE id = 2")
+    server.sql("DELETE FROM shop.t WHERE id = 3")
+
+
+def _looked(endpoint: _Endpoint, config: Path, targets: list[str]) -> dict[str, Any]:
+    """What the endpoint, the terminal and Prometheus say where the sinks hold the whole log."""
+    samples = endpoint.wait(
+        lambda found: _rows(found, "shop.t")["retract"] == 1 and not found["historian_lag_seconds", ()]
+    )
+    state = json.loads(endpoint.get("/status")[1])
+    shown = CliRunner().invoke(app, ["status", str(config), "--json", "--no-targets"])
+    with started_prometheus(config.parent, targets, DOCKER / "alerts.yaml") as prometheus:
+        seen = _seen_by(prometheus)
+    pages = {path: endpoint.get(path)[0] for path in ("/health", "/ready", "/none")}
+    return {"samples": samples, "status": state, "cli": json.loads(shown.stdout), "prometheus": seen, "pages": pages}
+
+
 def test_numbers_of_a_run_agree_with_lake_source_and_store(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:
     mysql9.clear()
     mysql9.sql("CREATE DATABASE shop")
-    mysql9.sql("CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)")
-    mysql9.sql("CREATE TABLE shop.s (id INT PRIMARY KEY, v INT)")
+    for table in ("t", "s"):
+        mysql9.sql(f"CREATE TABLE shop.{table} (id INT PRIMARY KEY, v INT)")
     config = _config(mysql9, tmp_path, port := free_port())
     endpoint = _Endpoint(port)
     seen: dict[str, Any] = {}
@@ -97,22 +138,8 @@ def test_numbers_of_a_run_agree_with_lake_source_and_store(mysql9: Server, spark
             until = time.monotonic() + LONGEST_S
             while not endpoint.is_ready() and time.monotonic() < until:
                 time.sleep(0.2)
-            mysql9.sql("INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3)")
-            mysql9.sql("INSERT INTO shop.s VALUES (1, 1)")
-            mysql9.sql("ALTER TABLE shop.t ADD COLUMN w INT")
-            mysql9.sql("UPDATE shop.t SET w = 5 WHERE id = 2")
-            mysql9.sql("DELETE FROM shop.t WHERE id = 3")
-            seen["samples"] = endpoint.wait(
-                lambda found: (
-                    _rows(found, "shop.t")["retract"] == 1
-                    and ("historian_lag_seconds", ()) in found
-                    and not found["historian_lag_seconds", ()]
-                )
-            )
-            seen["status"] = json.loads(endpoint.get("/status")[1])
-            shown = CliRunner().invoke(app, ["status", str(config), "--json", "--no-targets"])
-            seen["cli"] = json.loads(shown.stdout)
-            seen["pages"] = {path: endpoint.get(path) for path in ("/health", "/ready", "/none")}
+            _write(mysql9)
+            seen.update(_looked(endpoint, config, [f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}"]))
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -136,10 +163,11 @@ def test_numbers_of_a_run_agree_with_lake_source_and_store(mysql9: Server, spark
     assert set(counts) == {"0:delta", "1:parquet"}
     assert len(set(counts.values())) == 1
     assert seen["status"] | {"targets": None} == seen["cli"] | {"ready": True}
-    assert {path: status for path, (status, _) in seen["pages"].items()} == {
-        "/health": 200,
-        "/ready": 200,
-        "/none": 404,
-    }
+    assert seen["pages"] == {"/health": 200, "/ready": 200, "/none": 404}
+    assert [value for _, value in seen["prometheus"]["rows"]] == [3]
+    assert "HistorianDown" in seen["prometheus"]["alerts"]
+    assert "HistorianNotReplicating" not in seen["prometheus"]["alerts"]
+    shown = {text.partition("{")[0] for text, samples in seen["prometheus"]["panels"].items() if samples}
+    assert {"sum(historian_lease_held", "max(historian_lag_seconds", "process_resident_memory_bytes"} <= shown
     with pytest.raises(OSError, match="refused"):
         endpoint.get("/health")

@@ -106,6 +106,7 @@ def _system_sql(kind: Build) -> str:
 def main() -> None:
     """Prepares builds side by side and prints the version of each."""
     from databases import postgres
+    from monitoring import prometheus
 
     wanted = [build(name) for name in sys.argv[1:]] or list(BUILDS.values())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -116,6 +117,9 @@ def main() -> None:
     if not sys.argv[1:]:
         version = (postgres.prepare() / "VERSION").read_text(encoding="utf-8").strip()
         sys.stdout.write(f"  {postgres.NAME:12} {version}\n")
+        sys.stdout.write(
+            f"  prometheus   {prometheus.promtool('--version', directory=Path.cwd()).split()[2].rstrip(',')}\n"
+        )
 
 
 if __name__ == "__main__":
