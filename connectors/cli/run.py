@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
+from connectors.monitoring.observer import Observer, WrittenPlan
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from historian.plans.plans import Plan
     from historian.store import Store
 
 __all__ = ["run"]
@@ -35,7 +35,6 @@ def run(
     Ctrl-C ends it after the running batch. Start it again and it goes on where it was; nothing is written twice.
     Ends with 1 where a captured table stopped on the way; the others are complete.
     """
-    from connectors.monitoring.observer import on_written
     from connectors.pipeline.run import run as replicate
 
     settings = configured(config)
@@ -48,7 +47,7 @@ def run(
     progress = _Progress(settings)
     progress.begins(until or ("the log's present end" if once or settings.run.once else ""))
     try:
-        stopped = replicate(settings, once=once, until=until, observer=on_written(progress.report))
+        stopped = replicate(settings, once=once, until=until, observer=progress)
         progress.look_for_stopped(stopped)
     finally:
         progress.close()
@@ -67,7 +66,7 @@ def _located(config: PipelineConfig, text: str) -> str:
         return str(reader.locate(position))
 
 
-class _Progress:
+class _Progress(Observer):
     """A line on standard error for each plan with something in it, and for each table that stops."""
 
     def __init__(self, config: PipelineConfig) -> None:
@@ -88,8 +87,9 @@ class _Progress:
         begin = f"begins at {began}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
         tell(f"{self._config.name}: replicates {source.place}; {begin}{f', up to {end}' if end else ''}; Spark starts")
 
-    def report(self, plan: Plan, stopped: Mapping[str, str]) -> None:
-        """Takes note of a plan that all sinks hold, and of tables that sinks have stopped."""
+    def written(self, written: WrittenPlan) -> None:
+        """Tells of a plan that all sinks hold, and of tables that stopped."""
+        plan = written.plan
         self.plans += 1
         self.end = str(plan.end)
         if plan.tables:
@@ -104,8 +104,14 @@ class _Progress:
                 rows, done = sum(copy.rows for copy in mine), sum(copy.is_done for copy in mine)
                 told += [f", {rows} rows {what}, {done} of {len(mine)} tables whole"] if mine else []
             copied = f"{''.join(told)}{self._left() if copies else ''}"
-            tell(f"plan {plan.number}: {len(plan.tables)} tables{changes}{copied}, up to {plan.end}")
-        self.look_for_stopped(stopped)
+            now = datetime.now(timezone.utc).astimezone()
+            rows, took_s = sum(written.rows.values()), written.decode_s + sum(written.write_s)
+            behind = f", {_behind(written.event_time_us, now)} behind" if written.event_time_us else ""
+            tell(
+                f"{now:%H:%M:%S} plan {plan.number}: {rows} rows, {len(plan.tables)} tables{changes}{copied}, in {took_s:.1f} s{behind}, "
+                f"up to {plan.end}"
+            )
+        self.look_for_stopped(written.stopped)
 
     def _left(self) -> str:
         from historian.store import left_s
@@ -138,3 +144,9 @@ class _Progress:
         done = f"{self.plans} plans written, up to {self.end}" if self.plans else "nothing new in the log"
         stopped = f"; stopped: {', '.join(sorted(self.stopped))}" if self.stopped else ""
         return f"{done}{stopped}"
+
+
+def _behind(event_time_us: int, now: datetime) -> str:
+    """How long ago that was, in whole seconds."""
+    passed = now - datetime.fromtimestamp(event_time_us / 1e6, timezone.utc)
+    return str(max(timedelta(0), timedelta(seconds=round(passed.total_seconds()))))
