@@ -22,6 +22,7 @@ from connectors.cli.run import run
 from connectors.cli.schemas.commands import schemas
 from connectors.cli.status import status
 from connectors.cli.tail import tail
+from connectors.cli.terminal.logs import LogFormat, LogLevel, configure_logs
 from connectors.cli.terminal.outcome import DEBUG
 from connectors.cli.verify import verify
 from connectors.spark.quiet import SHOWS_EVERYTHING
@@ -50,6 +51,16 @@ def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Print tracebacks of errors, and all that Spark says.")
     ] = False,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            "--log-format", envvar="HISTORIAN_LOG_FORMAT", help="What standard error has: lines, or JSON objects."
+        ),
+    ] = LogFormat.TEXT,
+    log_level: Annotated[
+        LogLevel,
+        typer.Option("--log-level", envvar="HISTORIAN_LOG_LEVEL", help="From which level on the log is shown."),
+    ] = LogLevel.WARNING,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
@@ -57,6 +68,7 @@ def _options(
     """Options of all commands."""
     DEBUG.set(debug)
     SHOWS_EVERYTHING.set(debug)
+    configure_logs(log_format, log_level)
 
 
 app.command()(run)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connectors.cli.terminal.arguments import Config, configured
+from connectors.cli.terminal.logs import bind
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from connectors.monitoring.observer import Observer, WrittenPlan
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from historian.plans.plans import Plan
     from historian.store import Store
 
 __all__ = ["run"]
@@ -44,6 +47,7 @@ def run(
         raise ConfigError("there is nothing to write to", problems=("missing @ $.sinks",), where=str(config))
     if until is not None:
         until = _located(settings, until)
+    bind(connector=settings.name)
     progress = _Progress(settings)
     progress.begins(until or ("the log's present end" if once or settings.run.once else ""))
     try:
@@ -87,6 +91,10 @@ class _Progress(Observer):
         begin = f"begins at {began}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
         tell(f"{self._config.name}: replicates {source.place}; {begin}{f', up to {end}' if end else ''}; Spark starts")
 
+    def planned(self, plan: Plan) -> None:
+        """Names the plan in what is logged while it is written."""
+        bind(plan=plan.number)
+
     def written(self, written: WrittenPlan) -> None:
         """Tells of a plan that all sinks hold, and of tables that stopped."""
         plan = written.plan
@@ -107,10 +115,18 @@ class _Progress(Observer):
             now = datetime.now(timezone.utc).astimezone()
             rows, took_s = sum(written.rows.values()), written.decode_s + sum(written.write_s)
             behind = f", {_behind(written.event_time_us, now)} behind" if written.event_time_us else ""
+            fields: dict[str, Any] = {
+                "rows": rows,
+                "tables": len(plan.tables),
+                "seconds": round(took_s, 3),
+                "end": str(plan.end),
+            }
             tell(
                 f"{now:%H:%M:%S} plan {plan.number}: {rows} rows, {len(plan.tables)} tables{changes}{copied}, in {took_s:.1f} s{behind}, "
-                f"up to {plan.end}"
+                f"up to {plan.end}",
+                **fields,
             )
+        bind(plan=None)
         self.look_for_stopped(written.stopped)
 
     def _left(self) -> str:
@@ -128,11 +144,11 @@ class _Progress(Observer):
         for found in () if self._store is None else stopped_tables(self._store):
             if str(found.table) not in self.stopped:
                 self.stopped.add(str(found.table))
-                tell(str(found))
+                tell(str(found), level=logging.ERROR, table=str(found.table))
         for table, reason in stopped_by_sinks.items():
             if table not in self.stopped:
                 self.stopped.add(table)
-                tell(f"stopped: {table} in its targets\n  {reason}")
+                tell(f"stopped: {table} in its targets\n  {reason}", level=logging.ERROR, table=table)
 
     def close(self) -> None:
         """Closes the store."""

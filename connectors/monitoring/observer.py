@@ -39,6 +39,9 @@ class Observer:
     def opened(self) -> None:
         """An attempt holds the lease and its targets."""
 
+    def planned(self, plan: Plan) -> None:
+        """A plan is about to be decoded and written."""
+
     def written(self, written: WrittenPlan) -> None:
         """All sinks hold a plan."""
 
@@ -62,6 +65,11 @@ class Observers(Observer):
         """As of each."""
         for each in self._observers:
             each.opened()
+
+    def planned(self, plan: Plan) -> None:
+        """As of each."""
+        for each in self._observers:
+            each.planned(plan)
 
     def written(self, written: WrittenPlan) -> None:
         """As of each."""

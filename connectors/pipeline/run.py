@@ -350,6 +350,7 @@ class Pipeline:
     def _write(self, planned: PlannedLog) -> None:
         plan = planned.plan
         self._lease.check()
+        self._observer.planned(plan)
         written = WrittenPlan(plan=plan, stopped={})
         if plan.tables:
             begun_s = time.monotonic()

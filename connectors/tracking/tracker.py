@@ -408,7 +408,7 @@ class Tracker:
                 continue
             # One that stopped with the same change, before a plan could be made, is part of the next plan.
             if table_id not in held or held[table_id] == stop:
-                _log.warning("table %s is stopped: %s", name, stop.reason)
+                _log.warning("table %s is stopped: %s", name, stop.reason, extra={"table": str(name)})
                 self.store.quarantine(table_id, name, stop)
                 stops[table_id] = stop
         return stops

@@ -335,7 +335,9 @@ class Walk:
         """Goes on with what FULL metadata says, where a change of the table is not in the log."""
         place = behind_event(mapped)
         reason = f"a change of the table is not in the log; its TABLE_MAP at {mapped.place} says what it is now"
-        _log.warning("%s: %s; unknown behind %s\n%s", mapped.table, reason, since, difference)
+        _log.warning(
+            "%s: %s; unknown behind %s\n%s", mapped.table, reason, since, difference, extra={"table": str(mapped.table)}
+        )
         edit = ResumeTable(
             table=mapped.table, snapshot=healed, unknown_since=since, loses_rows=loses_rows, reason=reason
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 import traceback
@@ -13,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from connectors.cli.terminal.logs import log
 from historian import errors
 from historian.errors import ConfigError, HistorianError
 
@@ -84,7 +86,7 @@ def ending(command: Callable[P, R]) -> Callable[P, R]:
         except HistorianError as error:
             if DEBUG.get():
                 traceback.print_exc()
-            tell(_block(error))
+            _tell_error(error)
             raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -95,22 +97,36 @@ def ending(command: Callable[P, R]) -> Callable[P, R]:
         except (typer.Exit, typer.BadParameter):
             raise
         except Exception:  # noqa: BLE001 the last place that can give a mistake of ours its own exit code
-            traceback.print_exc()
+            trace = traceback.format_exc()
+            if not log(logging.ERROR, "a mistake in historian itself; please report it", trace=trace):
+                tell(trace.rstrip())
             tell("this is a mistake in historian itself; please report it with the lines above")
             raise typer.Exit(ExitCode.BUG) from None
 
     return wrapped
 
 
-def tell(text: str) -> None:
-    """Writes a note to standard error."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
+def tell(text: str, *, level: int = logging.INFO, **fields: object) -> None:
+    """Writes a note to standard error: the text, or a record with *fields* where records are JSON."""
+    if not log(level, text, **fields):
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
+
+
+def _tell_error(error: HistorianError) -> None:
+    facts = {name: str(fact) for name, fact in _facts(error).items() if fact is not None}
+    problems = error.problems if isinstance(error, ConfigError) else ()
+    fields: dict[str, object] = {**facts, "error": type(error).__name__, "retryable": error.retryable}
+    if not log(logging.ERROR, error.what, **fields, **({"problems": list(problems)} if problems else {})):
+        tell(_block(error))
+
+
+def _facts(error: HistorianError) -> dict[str, object]:
+    return {"where": error.where, "expected": error.expected, "found": error.found, "next": error.next_step or None}
 
 
 def _block(error: HistorianError) -> str:
     lines = [f"error: {error.what}"]
-    facts = {"where": error.where, "expected": error.expected, "found": error.found, "next": error.next_step or None}
-    lines += [f"  {name:<9} {_indented(fact)}" for name, fact in facts.items() if fact is not None]
+    lines += [f"  {name:<9} {_indented(fact)}" for name, fact in _facts(error).items() if fact is not None]
     if isinstance(error, ConfigError):
         lines += [f"  - {problem}" for problem in error.problems]
     if error.retryable:

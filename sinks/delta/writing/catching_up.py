@@ -120,7 +120,8 @@ class Pacing:
             try:
                 found = self._rows(take, plan, len(deferred), first=first)
             except (TableStopped, ChainBroken) as error:
-                _log.error("table %s is stopped: %s", take.part.location.name, error)
+                name = take.part.location.name
+                _log.error("table %s is stopped: %s", name, error, extra={"table": str(name)})
                 self._state.stop(take.part.location.table_id, str(error), plan.number)
                 continue
             if found:

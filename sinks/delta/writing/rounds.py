@@ -282,7 +282,7 @@ class PlanWriter:
         try:
             yield
         except (TableStopped, ChainBroken) as error:
-            _log.error("table %s is stopped: %s", part.location.name, error)
+            _log.error("table %s is stopped: %s", part.location.name, error, extra={"table": str(part.location.name)})
             with self._stops:
                 self._stopped.add(part.location.table_id)
                 self._closed |= dict.fromkeys(part.location.directories, str(error))

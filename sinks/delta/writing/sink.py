@@ -172,7 +172,9 @@ class DeltaSink:
             try:
                 seed(self._spark, state, self._settings, part, table.seed)
             except (PositionExpired, TableStopped, ChainBroken) as error:
-                _log.error("table %s is stopped: %s", part.location.name, error)
+                _log.error(
+                    "table %s is stopped: %s", part.location.name, error, extra={"table": str(part.location.name)}
+                )
                 state.stop(table.table_id, str(error), plan.number)
                 failed.add(table.table_id)
         return failed

@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import typer
 import yaml
 
+from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.metrics import Metrics
 from connectors.monitoring.store_metrics import StoreMetrics
@@ -55,3 +57,5 @@ def test_the_page_on_monitoring_names_every_metric(tmp_path: Path) -> None:
 def test_what_the_alerts_advise_is_in_the_repository() -> None:
     for page in re.findall(r"docs/[a-z/-]+\.md", (DOCKER / "alerts.yaml").read_text()):
         assert (ROOT / page).is_file()
+    commands = set(re.findall(r"`historian ([a-z-]+)`", (DOCKER / "alerts.yaml").read_text()))
+    assert commands <= set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
