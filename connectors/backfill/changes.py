@@ -32,6 +32,11 @@ class TableChanges:
     void: str = ""
 
     @property
+    def row_count(self) -> int:
+        """How many there are."""
+        return sum(chunk.rows.num_rows for chunk in self.chunks)
+
+    @property
     def batches(self) -> list[pa.RecordBatch]:
         """The rows alone."""
         return [chunk.rows for chunk in self.chunks]

@@ -17,7 +17,7 @@ from connectors.backfill.keys.coverage import Ask, asking, within
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.replica import Replica
 from connectors.backfill.rewind import rewound, rewound_bag
-from connectors.backfill.snapshots import SourceSnapshot, snapshot_behind
+from connectors.backfill.snapshots import NotVisible, SourceSnapshot, VisibleLog, snapshot_behind
 from connectors.backfill.splits import Piece, groups
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
@@ -29,7 +29,7 @@ from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.row_images import Mask
 from historian.errors import SourceError
 from historian.plans.key_ranges import KeyRange
-from historian.positions import LogPosition
+from historian.positions import FilePosition, LogPosition
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -56,6 +56,9 @@ class CopiedTable:
     size_bytes: int = 0
     void: str = ""
     is_unexplained: bool = False
+
+
+_MOMENT = "rows of a table without a key changed at the very moment of the SELECT"
 
 
 def read_as_of(
@@ -86,6 +89,7 @@ def read_as_of(
     found = {piece.table_id: CopiedTable() for piece in pieces}
     versions = {piece.table_id: piece.version for piece in pieces}
     failed: dict[int, SourceError] = {}
+    visible = VisibleLog()
     numbered = {piece: len(plan.ranges) + number for number, piece in enumerate(pieces)}
     with closing(Spool()) as selected, closing(address.connect()) as connection:
         prepare_session(connection)
@@ -93,7 +97,7 @@ def read_as_of(
         bags: dict[int, TableChanges] = {}
         with ThreadPoolExecutor(connections, "copies") as pool:
             for server, mine in _servers(pieces, replica):
-                work = partial(_select, address, server, tracker.reader.flavor, plan, numbered, selected)
+                work = partial(_select, address, server, tracker.reader.flavor, plan, numbered, selected, visible)
                 for voids in pool.map(work, groups(mine, connections)):
                     failed |= voids
                 if server is not None and mine:
@@ -102,7 +106,7 @@ def read_as_of(
             if not _identity(piece):
                 try:
                     bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
-                except (TableChanged, SelectInterrupted) as error:
+                except (TableChanged, SelectInterrupted, NotVisible) as error:
                     failed[piece.table_id] = error
         wanted = {i: version for i, version in versions.items() if i not in bags}
         changes = {**bags, **changes_behind(tracker, plan.end, plan.version, wanted)} if wanted else bags
@@ -142,6 +146,7 @@ def _select(
     plan: Plan,
     numbered: Mapping[Piece, int],
     selected: Spool,
+    visible: VisibleLog,
     pieces: Sequence[Piece],
 ) -> dict[int, SourceError]:
     """Reads some pieces over one connection; by table id why one could not be read."""
@@ -150,7 +155,8 @@ def _select(
     address = source if replica is None else replica.address
     try:
         while rest:
-            with snapshot_behind(address, flavor, plan.end, is_replica=replica is not None) as snapshot:
+            is_replica = replica is not None
+            with snapshot_behind(address, flavor, plan.end, is_replica=is_replica, visible=visible) as snapshot:
                 prepare_session(snapshot.connection)
                 while rest:
                     piece = rest.pop(0)
@@ -159,6 +165,11 @@ def _select(
                     except (TableChanged, SelectInterrupted) as error:
                         voids[piece.table_id] = error
                         break  # its connection is closed
+    except NotVisible as error:
+        if replica is not None:
+            raise
+        # A commit hangs, or a statement takes long: the log goes on without these rows.
+        voids |= {piece.table_id: error for piece in pieces}
     except ConnectionLost as error:
         if replica is None:
             raise
@@ -195,19 +206,27 @@ def _bag(
     with snapshot_behind(address, flavor, plan.end) as snapshot:
         prepare_session(snapshot.connection)
         _read(snapshot, flavor, plan, piece, numbered[piece], selected)
-        end, executed = snapshot.end, snapshot.executed
+        end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
     assert end is not None  # noqa: S101 - it is the source's
-    until = tracker.reader.locate(LogPosition(flavor=flavor, gtids="", file=end.file, offset=end.offset))
-    changes = changes_behind(tracker, plan.end, plan.version, {piece.table_id: piece.version}, until=until)[
-        piece.table_id
-    ]
+    changes = _changes_until(tracker, plan, piece, end)
     if executed is not None:
         seen = (
             executed.contains_gtid(place) for chunk in changes.chunks for place in positions(chunk).unique().to_pylist()
         )
         if not all(seen):
-            changes.void = "rows of a table without a key changed at the very moment of the SELECT"
+            changes.void = _MOMENT
+    elif whole is not None and changes.chunks:
+        surely = _changes_until(tracker, plan, piece, whole) if whole.covers(plan.end.at) else TableChanges()
+        if changes.row_count != surely.row_count:
+            changes.void = _MOMENT
     return changes
+
+
+def _changes_until(tracker: Tracker, plan: Plan, piece: Piece, end: FilePosition) -> TableChanges:
+    """The changes of the table from the plan's end up to that place."""
+    place = LogPosition(flavor=tracker.reader.flavor, gtids="", file=end.file, offset=end.offset)
+    tables, until = {piece.table_id: piece.version}, tracker.reader.locate(place)
+    return changes_behind(tracker, plan.end, plan.version, tables, until=until)[piece.table_id]
 
 
 def _rewind(

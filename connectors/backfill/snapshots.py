@@ -1,18 +1,21 @@
 """Connections whose SELECTs see all that stands in the log up to a position.
 
-A dump can bring a transaction before it is visible. MySQL counts a transaction as executed once it is visible. MariaDB's
+A dump can bring a transaction before it is visible. MySQL counts a transaction as executed once it is visible; without GTIDs it is asked which
+ones are being committed (:mod:`connectors.backfill.committing`). MariaDB's
 ``gtid_binlog_pos`` runs ahead of that, and a consistent snapshot there says which position of the log it is of. A replica's
 ``gtid_slave_pos`` follows the commit, as MySQL's ``gtid_executed`` does.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectors.backfill.committing import Committing
 from connectors.backfill.replica import replicated
 from connectors.readers.binlog.selected.sessions import selecting_connection
 from connectors.readers.binlog.transport.connection import ServerAddress, answered, server_identity
@@ -21,11 +24,14 @@ from historian.positions import FilePosition, Gtids, LogPosition, missing_from, 
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
+    from pymysql.cursors import Cursor
 
 __all__ = ["NotVisible", "SourceSnapshot", "snapshot_behind"]
 
 _TIMEOUT_S = 60
+_COMMITTING_TIMEOUT_S = 10
 _STEP_S = 0.02
+_DENIED = 1227
 _NEW_STATUS = (8, 2)
 
 
@@ -42,30 +48,54 @@ class SourceSnapshot:
     Attributes:
         connection: in that transaction.
         end: the log's end right behind that moment; of a replica's snapshot None, since its log has places of its own.
-        executed: transactions that the snapshot holds for sure, where it may hold others up to ``end``; None: it holds all up to there.
+        executed: transactions that the snapshot holds for sure, where it may hold others up to ``end``; None: see ``whole``.
+        whole: up to where the snapshot holds all for sure, where there are no GTIDs that tell it; None: up to ``end``, or as ``executed`` says.
     """
 
     connection: Connection[Any]
     end: FilePosition | None
     executed: Gtids | None
+    whole: FilePosition | None = None
+
+
+@dataclass(slots=True)
+class VisibleLog:
+    """Up to where the log of one server without GTIDs is known to be visible, for several who ask about one position."""
+
+    until: FilePosition | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @contextmanager
 def snapshot_behind(
-    address: ServerAddress, flavor: str, position: LogPosition, *, is_replica: bool = False
+    address: ServerAddress,
+    flavor: str,
+    position: LogPosition,
+    *,
+    is_replica: bool = False,
+    visible: VisibleLog | None = None,
 ) -> Iterator[SourceSnapshot]:
     """A snapshot that holds at least all that stands in the log up to *position*, of this server's log or its source's.
 
+    Args:
+        visible: what others have found out about this server.
+
     Raises:
-        NotVisible: there is none after a minute.
-        SourceError: the server has no GTIDs, which MySQL needs to tell what is visible.
+        NotVisible: there is none after a minute; without GTIDs after ten seconds.
+        SourceError: a MySQL server has no GTIDs, and does not tell the user which transactions are being committed.
         ConnectionLost: the server does not answer.
     """
     connection = selecting_connection(address, flavor)
     try:
         with answered(str(address)):
-            begin = _replica if is_replica else _mariadb if flavor == "mariadb" else _mysql
-            deadline_s = time.monotonic() + _TIMEOUT_S
+            begin = (
+                _replica
+                if is_replica
+                else _mariadb
+                if flavor == "mariadb"
+                else _Mysql.of(connection, visible or VisibleLog())
+            )
+            deadline_s = time.monotonic() + (begin.limit_s if isinstance(begin, _Mysql) else _TIMEOUT_S)
             while (snapshot := begin(connection, position)) is None:
                 if time.monotonic() > deadline_s:
                     raise NotVisible(
@@ -83,26 +113,84 @@ def snapshot_behind(
             connection.close()
 
 
-def _mysql(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_executed, @@version")
-        mode, text, version = cursor.fetchone() or ("", "", "")
-        if str(mode).upper() != "ON":
+@dataclass(frozen=True, slots=True)
+class _Mysql:
+    """Snapshots of a MySQL server; ``committing``: what tells that one holds a position, where there are no GTIDs."""
+
+    is_new: bool
+    committing: Committing | None
+    end: FilePosition | None
+    visible: VisibleLog
+
+    @classmethod
+    def of(cls, connection: Connection[Any], visible: VisibleLog) -> _Mysql:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.gtid_mode, @@version")
+            mode, version = cursor.fetchone() or ("", "")
+        if str(mode).upper() not in ("ON", "OFF"):
             raise SourceError(
                 "rows cannot be copied as of a position: the server does not tell which transactions are visible",
                 where=f"{connection.host}:{connection.port}",
-                expected="gtid_mode=ON",
+                expected="gtid_mode=ON or OFF",
                 found=f"gtid_mode={mode}",
                 next_step="switch GTIDs on at the source, or copy from a replica that has them, or choose another source.start",
             )
-        executed = parse_gtids(str(text), "mysql")
-        if missing_from(position.gtid_set, executed) is not None:
-            return None
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         is_new = tuple(int(part) for part in str(version).split(".")[:2]) >= _NEW_STATUS
-        cursor.execute("SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
-        file, offset, *_ = cursor.fetchone() or ("", 0)
-    return SourceSnapshot(connection=connection, end=FilePosition(str(file), int(offset)), executed=executed)
+        if str(mode).upper() == "ON":
+            return cls(is_new, None, None, visible)
+        with connection.cursor() as cursor:
+            return cls(is_new, Committing(connection), _log_end(cursor, is_new=is_new), visible)
+
+    @property
+    def limit_s(self) -> float:
+        return _TIMEOUT_S if self.committing is None else _COMMITTING_TIMEOUT_S
+
+    def __call__(self, connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+        executed: Gtids | None = None
+        with connection.cursor() as cursor:
+            if self.committing is not None:
+                if not self._is_visible(position.at):
+                    return None
+            else:
+                cursor.execute("SELECT @@GLOBAL.gtid_executed")
+                (text,) = cursor.fetchone() or ("",)
+                executed = parse_gtids(str(text), "mysql")
+                if missing_from(position.gtid_set, executed) is not None:
+                    return None
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            end = _log_end(cursor, is_new=self.is_new)
+        return SourceSnapshot(connection=connection, end=end, executed=executed, whole=self.visible.until)
+
+    def _is_visible(self, position: FilePosition) -> bool:
+        assert self.end is not None  # noqa: S101 the two go together
+        with self.visible.lock:
+            if self.visible.until is None or not self.visible.until.covers(position):
+                if not (self.end.covers(position) and self._are_over()):
+                    return False
+                self.visible.until = self.end
+        return True
+
+    def _are_over(self) -> bool:
+        import pymysql
+
+        assert self.committing is not None  # noqa: S101 the caller has looked
+        try:
+            return self.committing.are_over()
+        except pymysql.err.MySQLError as error:
+            if error.args[:1] != (_DENIED,):
+                raise
+            raise SourceError(
+                "rows cannot be copied as of a position: without GTIDs the server is asked which transactions are being committed",
+                expected="the privilege PROCESS, or gtid_mode=ON",
+                found=str(error),
+                next_step="GRANT PROCESS ON *.* TO the user, or switch GTIDs on, or choose another source.start",
+            ) from error
+
+
+def _log_end(cursor: Cursor, *, is_new: bool) -> FilePosition:
+    cursor.execute("SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
+    file, offset, *_ = cursor.fetchone() or ("", 0)
+    return FilePosition(str(file), int(offset))
 
 
 def _replica(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from connectors.backfill.busy import limits_of, measured
+from connectors.check.privileges import has_privilege
 from connectors.check.result import CheckResult, failed, ok
 from connectors.check.server import QuestionDenied, ServerView
 from connectors.config import ServerSource
@@ -22,14 +23,14 @@ _MARIADB_GRANTS = {"replica_lag_seconds": "SLAVE MONITOR"}
 def copy_checks(source: ServerSource, server: ServerView) -> Iterator[CheckResult]:
     """Whether rows can be read as of a position, and brought back to it by the log."""
     mode = server.variable("gtid_mode") or "OFF"
-    if source.flavor == "mysql" and mode != "ON":
-        expected = "gtid_mode=ON: without GTIDs the server does not tell which transactions a SELECT sees"
-        yield failed(
-            "first copy",
-            f"gtid_mode={mode}",
-            expected,
-            "switch GTIDs on, or say source.start: earliest or changes_only",
-        )
+    if source.flavor == "mysql" and mode == "OFF" and not has_privilege(server, "PROCESS"):
+        found = f"gtid_mode=OFF, and {server.account()} has no PROCESS"
+        expected = "PROCESS, or gtid_mode=ON: without GTIDs the server is asked which transactions are being committed"
+        yield failed("first copy", found, expected, f"GRANT PROCESS ON *.* TO {server.account()}")
+    elif source.flavor == "mysql" and mode not in ("ON", "OFF"):
+        expected = "gtid_mode=ON or OFF: else the server does not tell which transactions a SELECT sees"
+        mend = "switch GTIDs on, or say source.start: earliest or changes_only"
+        yield failed("first copy", f"gtid_mode={mode}", expected, mend)
     image = server.variable("binlog_row_image")
     if image is not None and image != "FULL":
         expected = "binlog_row_image=FULL: a row that changes while it is copied is brought back by its whole image before the change"

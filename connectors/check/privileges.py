@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.check.server import ServerView
 
-__all__ = ["Grants", "parse_grants", "privilege_checks"]
+__all__ = ["Grants", "has_privilege", "parse_grants", "privilege_checks"]
 
 _GRANT = re.compile(
     r"GRANT (?P<what>.+?) ON (?:TABLE )?(?P<object>(?:\*|`(?:[^`]|``)*`|\"[^\"]*\")\.\S+) TO ", re.DOTALL
@@ -63,6 +63,11 @@ def privilege_checks(server: ServerView) -> Iterator[CheckResult]:
     roles = "; a role's privileges count where it is active at login (SET DEFAULT ROLE)"
     yield from _replication(server, grants, account, roles)
     yield _select(grants, account, roles)
+
+
+def has_privilege(server: ServerView, name: str) -> bool:
+    """Whether the user has that privilege on all there is."""
+    return parse_grants(_lines(server)).has(name)
 
 
 def _replication(server: ServerView, grants: Grants, account: str, roles: str) -> Iterator[CheckResult]:

@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,12 @@ from typing import Any
 import pymysql
 import pytest
 
+from connectors.backfill.snapshots import snapshot_behind
 from connectors.config import CopyLimits
+from connectors.readers.binlog.transport.connection import ServerAddress
 from databases.servers import Server
+from historian.errors import SourceError
+from historian.positions import LogPosition
 from models.source_oracle import SourceOracle
 from replicas.copying_oracle import CopyingOracle
 from workload.seeds import seeds
@@ -25,8 +30,22 @@ _ROWS = 700
 
 @pytest.fixture
 def copied(server: Server) -> Server:
-    """Tables with every kind of key, with rows."""
+    """A server of each kind, with tables."""
     server.clear()
+    return _filled(server)
+
+
+@pytest.fixture(params=["mysql57", "mysql8"])
+def without_gtids(request: pytest.FixtureRequest, fresh_server: Callable[..., Server]) -> Server:
+    """A MySQL server without GTIDs whose transactions stand in the log for a while before they are visible."""
+    options = ("gtid_mode=OFF", "enforce_gtid_consistency=OFF", "sync_binlog=0")
+    server = _filled(fresh_server(request.param, *options))
+    server.sql("SET GLOBAL binlog_group_commit_sync_delay = 10000")
+    return server
+
+
+def _filled(server: Server) -> Server:
+    """Tables with every kind of key, with rows."""
     for statement in (
         "CREATE DATABASE c",
         "CREATE TABLE c.t (id INT PRIMARY KEY, v VARCHAR(30), n BIGINT UNSIGNED, d DATETIME(3), j DECIMAL(10,2))",
@@ -70,6 +89,63 @@ def test_statements_meanwhile_are_followed(copied: Server, tmp_path: Path) -> No
         oracle.run()
         assert {} == oracle.stopped
         assert {} == oracle.differences("c")
+
+
+def test_copies_of_a_server_without_gtids_are_as_exact(without_gtids: Server, tmp_path: Path) -> None:
+    oracle = CopyingOracle(without_gtids, tmp_path / "copy", _LIMITS, "c")
+    truth = SourceOracle(without_gtids, tmp_path / "truth")
+    with _writers(without_gtids, 1, _changes):
+        _run_to_the_end(oracle, truth)
+    oracle.run()
+    assert {} == oracle.stopped
+    assert {} == oracle.differences("c")
+
+
+def test_a_snapshot_waits_for_what_stands_in_the_log_and_is_not_visible(
+    fresh_server: Callable[..., Server],
+) -> None:
+    server = fresh_server("mysql8", "gtid_mode=OFF", "enforce_gtid_consistency=OFF", "sync_binlog=0")
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY)")
+    server.sql("CREATE TABLE c.u (id INT PRIMARY KEY)")
+    address = ServerAddress(host=server.host, port=server.port, user=server.user, password=server.password)
+    begun = _log_end(server)
+    with server.connect() as idle, idle.cursor() as cursor, ThreadPoolExecutor(1) as pool:
+        idle.begin()
+        cursor.execute("INSERT INTO c.u VALUES (1)")  # is not waited for: nobody commits it
+        server.sql("SET GLOBAL binlog_group_commit_sync_delay = 1000000")
+        inserted = pool.submit(server.sql, "INSERT INTO c.t VALUES (1)")
+        while (end := _log_end(server)) == begun:
+            assert not inserted.done()
+        assert server.sql("SELECT COUNT(*) FROM c.t") == ((0,),)
+        with snapshot_behind(address, "mysql", end) as snapshot, snapshot.connection.cursor() as rows:
+            rows.execute("SELECT COUNT(*) FROM c.t")
+            assert tuple(rows.fetchall()) == ((1,),)
+            assert snapshot.whole == end.at
+        inserted.result()
+
+
+def test_a_server_without_gtids_is_refused_to_a_user_who_may_not_see_transactions(
+    fresh_server: Callable[..., Server],
+) -> None:
+    server = fresh_server("mysql57", "gtid_mode=OFF", "enforce_gtid_consistency=OFF")
+    server.sql("CREATE USER cdc IDENTIFIED BY 'cdc'")
+    server.sql("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO cdc")
+    address = ServerAddress(host=server.host, port=server.port, user="cdc", password="cdc")
+
+    with (
+        pytest.raises(SourceError, match=r"expected the privilege PROCESS, or gtid_mode=ON; .+ GRANT PROCESS ON"),
+        snapshot_behind(address, "mysql", _log_end(server)),
+    ):
+        pass
+    server.sql("GRANT PROCESS ON *.* TO cdc")
+    with snapshot_behind(address, "mysql", _log_end(server)):
+        pass
+
+
+def _log_end(server: Server) -> LogPosition:
+    file, offset, *_ = server.sql("SHOW MASTER STATUS")[0]
+    return LogPosition(flavor="mysql", gtids="", file=file, offset=offset)
 
 
 def _run_to_the_end(oracle: CopyingOracle, truth: SourceOracle) -> None:

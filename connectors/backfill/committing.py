@@ -1,0 +1,72 @@
+"""Which transactions of a MySQL server without GTIDs may stand in its log and not be visible yet.
+
+A transaction is written to the log first, and becomes visible when InnoDB commits it, which can be much later: a semi-synchronous source
+waits for a replica in between. Up to then ``information_schema.innodb_trx`` has it, and its session runs a statement. So of the
+transactions that are there after a position was read from the log, those whose sessions rest are not of that log. When the others
+have gone, all of the log up to that position is visible.
+
+The server may answer with a copy of that table, which it makes anew where nobody has asked for a tenth of a second. The text of the
+question is in our own row there, and so tells how old the answer is.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+__all__ = ["Committing"]
+
+_FIRST_OF_READERS = 1 << 48
+"""InnoDB numbers transactions that have written nothing from here on."""
+_PAUSE_S = (0.11, 0.3)
+"""Several who ask are not to ask at one pace: each would keep the others' copy alive."""
+_QUESTION = "SELECT trx_id, trx_mysql_thread_id, trx_query FROM information_schema.innodb_trx"
+_SESSIONS = "SELECT id FROM information_schema.processlist WHERE command = 'Sleep'"
+
+
+class Committing:
+    """The transactions that may have been in the log when it was first asked for them. It asks over *connection*, outside of a transaction."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        self._waiting: dict[int, int] | None = None
+
+    def are_over(self) -> bool:
+        """Whether all of them are visible to a snapshot that begins now; ask again where they are not.
+
+        Raises:
+            pymysql.err.MySQLError: as the server gives it; 1227 where the user lacks the privilege PROCESS.
+        """
+        found = self._transactions()
+        if found is None:
+            time.sleep(random.uniform(*_PAUSE_S))  # noqa: S311 nothing is secret here
+            return False
+        if self._waiting is None:
+            self._waiting = found
+        # Asked for behind the transactions: a session that rests by now has ended what it was in the middle of then.
+        resting = self._resting() if self._waiting else frozenset[int]()
+        self._waiting = {trx: thread for trx, thread in self._waiting.items() if trx in found and thread not in resting}
+        return not self._waiting
+
+    def _transactions(self) -> dict[int, int] | None:
+        """Sessions of those that have written something, by transaction; None where the answer is an old one."""
+        mark = secrets.token_hex(8)
+        with self._connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")  # else we have no row of our own
+            cursor.execute(f"{_QUESTION} /* {mark} */")
+            rows = cursor.fetchall()
+            cursor.execute("ROLLBACK")
+        if not any(mark in str(query) for _, _, query in rows):
+            return None
+        return {int(trx): int(thread) for trx, thread, _ in rows if int(trx) < _FIRST_OF_READERS}
+
+    def _resting(self) -> frozenset[int]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(_SESSIONS)
+            return frozenset(int(thread) for (thread,) in cursor.fetchall())
