@@ -20,7 +20,7 @@ from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.target import Target
 from sinks.delta.log.time_travel import first_version
-from sinks.delta.repairs.ranges import RangeOfKeys
+from sinks.delta.repairs.compared import ComparedRows
 from sinks.delta.rewrite.few_rows import present_tables
 from sinks.delta.rewrite.held_rows import widened
 from sinks.delta.rewrite.spark_rows import present_rows
@@ -70,7 +70,7 @@ def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:
 
 
 def held_tables(
-    target: Target, last: Snapshot, filled: Collection[int], keys: RangeOfKeys | None = None
+    target: Target, last: Snapshot, filled: Collection[int], keys: ComparedRows | None = None
 ) -> Callable[[], Iterator[pa.Table]] | None:
     """The rows under *last*, some at a time, as often as it is called; None where Spark must read them.
 
