@@ -97,6 +97,25 @@ def test_rows_are_told_by_their_values(spark: SparkSession, tmp_path: Path, case
     assert passed > 0
 
 
+def test_row_groups_without_wanted_rows_are_read_by_the_columns_that_tell_them_alone(tmp_path: Path) -> None:
+    rows = pa.table({"h1": pa.array(range(9), pa.int32()), "h2": pa.array([1, 1, 1, 2, 2, 3, None, 3, 3], pa.int32())})
+    path = str(tmp_path / "rows.parquet")
+    pq.write_table(rows, path, row_group_size=3)
+    schema = pa.schema([*rows.schema, pa.field("h3", pa.string())])
+    asked = []
+
+    def has_some(found: pa.Table) -> bool:
+        asked.append(found.schema.names)
+        return bool(2 in found.column("h2").to_pylist())
+
+    wanted = held_rows.WantedRows(names=["h2"], has_some=has_some)
+    (found,) = held_rows.groups(path, schema, {}, wanted)
+    assert [3, 4, 5] == found.column("h1").to_pylist()
+    assert [["h2"]] * 3 == asked
+    lacking = held_rows.WantedRows(names=["h3"], has_some=lambda _: False)
+    assert 3 == len(list(held_rows.groups(path, schema, {}, lacking)))
+
+
 def test_targets_whose_values_say_nothing_are_compared_as_a_whole() -> None:
     table = replace(_table(INT, INT), primary_key=(1,))
     version = PlannedVersion(version=1, place=None, edits=(), snapshot=table, segment=0)
