@@ -129,6 +129,8 @@ class AffectedRows:
         tables = [each for each in log.tables if each.table_id in parents]
         if any(len(each.versions) != 1 or each.versions[0].place is not None for each in tables):
             raise Unbounded("statements are on a parent")
+        if any(each.table_id in link.others for each in log.tables for link in links):
+            raise Unbounded("rows changed of a table that may have been a parent")
         own = [each for each in self._plan.tables if each.table_id == table.table_id]
         found = [ReferencedValues(link.referenced) for link in links]
         changed: dict[Key, None] = {}
@@ -143,6 +145,8 @@ class AffectedRows:
                             values.take(chunk.rows)
                     if chunk.table_id == table.table_id:
                         changed |= _keys(chunk.rows, key)
+                        if len(changed) > MOST_VALUES:
+                            raise Unbounded("too many of its rows are in the log")
         wanted = _joined(link.rows(values) for link, values in zip(links, found, strict=True))
         return wanted, changed
 

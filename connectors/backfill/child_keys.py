@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.referenced import ReferencedValues
@@ -44,10 +44,12 @@ class ChildKey:
 
     Attributes:
         columns: ids of the child's; ``parent``: id of the table that it references, with id and type of the ``referenced`` columns.
+        others: ids of tables that it may have referenced before.
     """
 
     columns: tuple[int, ...]
     parent: int
+    others: frozenset[int]
     version: PlannedVersion
     referenced: tuple[tuple[int, ColumnType], ...]
     on_delete: str
@@ -106,7 +108,8 @@ def child_keys(
         parents = [parent for key in same if (parent := catalog.tables.get(key.parent)) is not None]
         if len(same) != 1 or [parent.table_id in cascading.parents for parent in parents] != [True]:
             raise Unbounded("a foreign key is another one at the server")
-        found_key = _child_key(tracker, plan, same[0].on_delete, same[0].on_update, columns, parents[0], referenced)
+        found_key = _child_key(tracker, plan, same[0], columns, parents[0])
+        found_key = replace(found_key, others=cascading.parents - {found_key.parent})
         if found_key.moves and found_key.parent in children:
             raise Unbounded("a parent is itself a child")
         found.append(found_key)
@@ -114,18 +117,12 @@ def child_keys(
 
 
 def _child_key(
-    tracker: Tracker,
-    plan: Plan,
-    on_delete: str,
-    on_update: str,
-    columns: Sequence[tuple[str, int, ColumnType]],
-    parent: Snapshot,
-    referenced: Sequence[str],
+    tracker: Tracker, plan: Plan, live: _LiveKey, columns: Sequence[tuple[str, int, ColumnType]], parent: Snapshot
 ) -> ChildKey:
-    if "set default" in (on_delete, on_update):
+    if "set default" in (live.on_delete, live.on_update):
         raise Unbounded("a foreign key sets defaults")
     by_name = {column.name.lower(): column for column in parent.columns}
-    theirs = [by_name[name] for name in referenced if name in by_name]
+    theirs = [by_name[name] for name in live.referenced if name in by_name]
     if [kind for _, _, kind in columns] != [column.type for column in theirs]:
         raise Unbounded("a foreign key references other types")
     if not all(has_plain_values(column.type) for column in theirs):
@@ -141,10 +138,11 @@ def _child_key(
     return ChildKey(
         columns=tuple(column_id for _, column_id, _ in columns),
         parent=parent.table_id,
+        others=frozenset(),
         version=planned.versions[-1],
         referenced=tuple((column.id, column.type) for column in theirs),
-        on_delete=on_delete,
-        on_update=on_update,
+        on_delete=live.on_delete,
+        on_update=live.on_update,
     )
 
 

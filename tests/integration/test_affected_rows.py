@@ -105,6 +105,15 @@ _WHOLE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "too many": (_MOVING, ("DELETE FROM c.p WHERE id IN (1, 2, 3)", "DELETE FROM c.child")),
     "a statement": (_MOVING, ("DELETE FROM c.p WHERE id = 1", "ALTER TABLE c.child ADD COLUMN v INT")),
+    "another parent of that name": (
+        _MOVING,
+        (
+            "DELETE FROM c.p WHERE id = 1",
+            "SET foreign_key_checks = 0",
+            "DROP TABLE c.p",
+            "CREATE TABLE c.p (id INT PRIMARY KEY)",
+        ),
+    ),
     "a part of the image": (
         (
             "CREATE DATABASE x",
