@@ -140,7 +140,8 @@ class TableCopy:
         is_done: all rows are copied with the plan.
         rows: how many are copied with the plan.
         repairs: why targets are compared with what is copied, as of the plan's end, and given what differs. "": they hold none of it. A
-            repair of a whole table is one plan, and none of that plan's log goes on. One by ranges of keys is a plan for each.
+            repair of a whole table, or of rows that :attr:`only` tells, is one plan, and none of that plan's log goes on. One by ranges of keys is
+            a plan for each.
         estimate: how many rows the table holds, about, as its server says where the copy begins; 0: not said.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
         only: of a repair, the rows that are compared: those that one of these tells. All others stand in targets as they stand in the
@@ -188,7 +189,7 @@ class PlannedTable:
 
     @property
     def repairs_anew(self) -> bool:
-        """Whether a repair says of targets what they hold, wherever they stand; one of :attr:`TableCopy.only` some rows follows on others' plans."""
+        """Whether targets hold what the repair says, wherever they stood before; not where it compares :attr:`TableCopy.only` some rows."""
         return bool(self.repairs) and self.copy is not None and not self.copy.only
 
     @property
