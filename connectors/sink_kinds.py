@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.config import CopyLimits, ServerSource
+    from historian.names import TableName
     from sinks.contract.base import DryRun, Sink
     from sinks.delta import DeltaSettings
 
-__all__ = ["compares_ranges", "keeps_rows", "lake", "lakes", "make_dry_run", "make_sink", "repair_limits"]
+__all__ = ["compares_ranges", "keeps_rows", "lake", "lakes", "make_dry_run", "make_sink", "repair_limits", "tells_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,17 @@ _LAKE = "delta"
 def compares_ranges(sinks: Sequence[SinkConfig]) -> bool:
     """Whether tables may be repaired by ranges of their keys: the one sink does, or says that a table is to be compared as a whole."""
     return [sink.type for sink in sinks] == [_LAKE]
+
+
+def tells_rows(sinks: Sequence[SinkConfig], name: TableName) -> bool:
+    """Whether rows of a table can be told in the sinks by the values that the source has: nothing else is said of them there."""
+    from sinks.shaping.rules import NO_RULES
+
+    found = lake(sinks[0]) if compares_ranges(sinks) else None
+    if found is None:
+        return False
+    chosen = found.for_table(name)
+    return chosen.rules == NO_RULES and not chosen.key and chosen.into is None
 
 
 def repair_limits(source: ServerSource, sinks: Sequence[SinkConfig]) -> CopyLimits | None:

@@ -21,7 +21,20 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["changed_by_foreign_keys"]
+__all__ = ["ChangedChild", "changed_by_foreign_keys"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedChild:
+    """A table whose rows a foreign key may have changed.
+
+    Attributes:
+        parent: name of the table whose rows it was.
+        is_chained: whether a foreign key may have changed rows of one of its parents too, so that the log does not tell which.
+    """
+
+    parent: str
+    is_chained: bool
 
 
 @dataclass(slots=True)
@@ -33,8 +46,8 @@ class _Changes:
     is_unread: bool = False
 
 
-def changed_by_foreign_keys(reader: Reader, log: ParentLog) -> dict[int, str]:
-    """Tables that *log* may have changed without row events: by id, the name of the parent whose rows it was.
+def changed_by_foreign_keys(reader: Reader, log: ParentLog) -> dict[int, ChangedChild]:
+    """Tables that *log* may have changed without row events, by id.
 
     A session without foreign key checks counts as one with them: who lacks no row loses none by a look.
 
@@ -45,7 +58,8 @@ def changed_by_foreign_keys(reader: Reader, log: ParentLog) -> dict[int, str]:
     found: dict[int, str] = {}
     while fired := [key for key in log.keys if key.child not in found and _fires(key, changes, log, found)]:
         found |= {key.child: str(key.key.parent) for key in fired}
-    return found
+    chained = {key.child for key in log.keys if not key.parents.isdisjoint(found)}
+    return {child: ChangedChild(parent=parent, is_chained=child in chained) for child, parent in found.items()}
 
 
 def _fires(key: CascadingKey, changes: Mapping[int, _Changes], log: ParentLog, found: Mapping[int, str]) -> bool:

@@ -11,7 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from connectors.backfill.cascades import changed_by_foreign_keys
+from connectors.backfill.affected import AffectedRows
+from connectors.backfill.cascades import ChangedChild, changed_by_foreign_keys
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
@@ -26,18 +27,17 @@ from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
 from historian.ddl.parsing.context import version_number
-from historian.errors import SourceError
-from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
 from historian.plans.segments import retracts
 
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
+    from historian.names import TableName
     from historian.positions import LogPosition
     from historian.store import CopyOrders, CopyProgress
 
-__all__ = ["Copier", "copy_again"]
+__all__ = ["Copier"]
 
 _log = logging.getLogger(__name__)
 _KEY_CHANGED = "the key in whose order its rows are copied has changed before all of them were"
@@ -54,6 +54,7 @@ class Copier:
         limits: how much is copied at a time.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
         stopped: gives the ids of tables whose repairs go no further, since the sink does not take them.
+        tells_rows: whether the sink tells rows of the table of that name by the source's values.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Copier:
         replica: Replica | None = None,
         reads: bool = True,
         stopped: Callable[[], Collection[int]] = tuple,
+        tells_rows: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
         self._tracker = tracker
         self._address = address
@@ -72,6 +74,7 @@ class Copier:
         self._limits = limits
         self._reads = reads
         self._stopped = stopped
+        self._tells_rows = tells_rows
         self._was_paused = False
         if reads and tracker.store.copies_wait():
             tracker.store.note_copies_wait("")  # of a run that was killed
@@ -139,7 +142,8 @@ class Copier:
                 known[table_id] = replace(known[table_id], quarantine=stop)
         copies |= self._estimated({i: copies[i] for i in begun if i in copies}, known)
         changed = {i for i, copy in copies.items() if copy.is_done or known[i].quarantine is not None} | set(begun)
-        repairs = {i: why for i, why in changed_rows.items() if i in known and _is_repaired(known[i], copies.get(i))}
+        repaired = [i for i in changed_rows if i in known and _is_repaired(known[i], copies.get(i))]
+        repairs = {i: _why_repaired(changed_rows[i], plan) for i in repaired}
         open_tables = {i: known[i] for i, copy in copies.items() if not copy.is_done and _goes_on(known[i])}
         under_repair = {i for i in open_tables if copies[i].repairs}
         left_out = under_repair & set(self._stopped()) if under_repair else set()
@@ -151,6 +155,13 @@ class Copier:
         apart = set(repairs) if compares else {*repairs, *under_repair}
         now = {i: table for i, table in open_tables.items() if i not in apart}
         pieces = self._pieces(now, copies, plan.end) if reads else []
+        bounded = [known[i] for i in repairs if not changed_rows[i].is_chained and i not in copies]
+        first = len(plan.ranges) + len(pieces) + len(repairs)
+        for table_id, some in self._affected(plan, parents, bounded, spool, first).items():
+            reason = repairs.pop(table_id).splitlines()[0]
+            if some is not None:
+                copies[table_id] = replace(some, repairs=reason)
+                changed.add(table_id)
         pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]
         for table_id, (done, stop) in self._read(plan, pieces, copies, repairs, spool).items():
             if done is not None:
@@ -194,6 +205,17 @@ class Copier:
             for table_id, table in read.items()
         }
 
+    def _affected(
+        self, plan: Plan, parents: ParentLog, tables: Sequence[PlannedTable], spool: Spool, first: int
+    ) -> dict[int, TableCopy | None]:
+        """The copies of *tables* of which some rows were read, by id; None: no rows of it changed."""
+        rows = AffectedRows(self._address, self._tracker, plan, parents)
+        try:
+            return rows.read_all(tables, self._tells_rows, spool, first)
+        except BaseException:
+            spool.close()
+            raise
+
     def _orders(self) -> CopyOrders:
         """What people have said of copies by now; a pause is told once."""
         orders = self._tracker.store.copy_orders()
@@ -202,17 +224,14 @@ class Copier:
         self._was_paused = orders.paused
         return orders
 
-    def _changed_by_foreign_keys(self, plan: Plan, parents: ParentLog) -> dict[int, str]:
-        """Tables whose rows the plan's log does not tell whole, by id, and why."""
+    def _changed_by_foreign_keys(self, plan: Plan, parents: ParentLog) -> dict[int, ChangedChild]:
+        """Tables whose rows the plan's log does not tell whole, by id."""
         if not parents.keys or self._logs_cascades(plan):
             return {}
         accepted = self._tracker.accept_cascades
         names = {s.table_id: str(name) for name, s in self._tracker.history.catalog_at(plan.version).tables.items()}
-        return {
-            table_id: f"a foreign key changed its rows without row events, as rows of {parent} changed\n  at: {plan.end}"
-            for table_id, parent in changed_by_foreign_keys(self._tracker.reader, parents).items()
-            if names.get(table_id) not in accepted
-        }
+        changed = changed_by_foreign_keys(self._tracker.reader, parents)
+        return {i: child for i, child in changed.items() if names.get(i) not in accepted}
 
     def _logs_cascades(self, plan: Plan) -> bool:
         """Whether the server that wrote the plan's log has row events of what foreign keys change."""
@@ -288,37 +307,6 @@ class Copier:
         return copied, None
 
 
-def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spool) -> None:
-    """Reads the rows that *plan* copies again, as of its end, into *spool*.
-
-    Raises:
-        SourceError: a statement is on one of its tables behind that, so that they are lost.
-    """
-    pieces = [
-        Piece(
-            table_id=table.table_id,
-            version=table.versions[-1],
-            key=_split_key(table, tracker.reader.flavor),
-            range=KeyRange(after=table.copy.behind, upto=table.copy.upto),
-        )
-        for table in plan.tables
-        if table.copy is not None and table.copy.rows
-    ]
-    for table_id, found in read_as_of(address, tracker, plan, pieces, 1, spool).items():
-        if found.void:
-            raise SourceError(
-                "rows that a plan copied were lost with the store, and cannot be read again",
-                where=f"plan {plan.number}, table id {table_id}",
-                found=found.void,
-                next_step="put the store back as it was, or start a new lake",
-            )
-
-
-def _split_key(table: PlannedTable, flavor: str) -> SplitKey | None:
-    snapshot = table.versions[-1].snapshot
-    return None if snapshot is None else SplitKey.of(snapshot, flavor)
-
-
 def _standing(table: PlannedTable, progress: CopyProgress | None) -> TableCopy:
     """What a plan says of a table's copy before it copies anything itself."""
     copy = TableCopy()
@@ -346,6 +334,10 @@ def _repaired(piece: Piece, table: CopiedTable, plan: Plan, reason: str) -> tupl
         stop = Quarantine(place=place_at_end(plan.start), reason=reason, since=plan.start, repairable=True)
         return None, stop
     return TableCopy(key=piece.key_ids, is_done=True, rows=table.rows, repairs=reason.splitlines()[0]), None
+
+
+def _why_repaired(child: ChangedChild, plan: Plan) -> str:
+    return f"a foreign key changed its rows without row events, as rows of {child.parent} changed\n  at: {plan.end}"
 
 
 def _is_repaired(table: PlannedTable, copy: TableCopy | None) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
 
-__all__ = ["CopiedTable", "read_as_of"]
+__all__ = ["CopiedTable", "copied_chunk", "read_as_of", "read_piece"]
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ def _select(
                 while rest:
                     piece = rest.pop(0)
                     try:
-                        _read(snapshot, flavor, plan, piece, numbered[piece], selected)
+                        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected)
                     except (TableChanged, SelectInterrupted) as error:
                         voids[piece.table_id] = error
                         break  # its connection is closed
@@ -178,7 +178,8 @@ def _select(
     return voids
 
 
-def _read(snapshot: SourceSnapshot, flavor: str, plan: Plan, piece: Piece, number: int, selected: Spool) -> None:
+def read_piece(snapshot: SourceSnapshot, flavor: str, plan: Plan, piece: Piece, number: int, selected: Spool) -> None:
+    """Adds the rows of *piece* to *selected*, as those of that *number* among all that the plan reads."""
     chunks = select_rows(
         snapshot.connection,
         piece.version,
@@ -205,7 +206,7 @@ def _bag(
     flavor = tracker.reader.flavor
     with snapshot_behind(address, flavor, plan.end) as snapshot:
         prepare_session(snapshot.connection)
-        _read(snapshot, flavor, plan, piece, numbered[piece], selected)
+        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected)
         end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
     assert end is not None  # noqa: S101 - it is the source's
     changes = _changes_until(tracker, plan, piece, end)
@@ -260,14 +261,14 @@ def _rewind(
         rows_then = rewound_bag(batches(), changes.batches)
     for rows in rows_then:
         if rows.num_rows:
-            spool.add(_copied(rows, first, plan, sequence, ordinal))
+            spool.add(copied_chunk(rows, first, plan, sequence, ordinal))
             sequence += 1
             ordinal += rows.num_rows
             table.size_bytes += rows.nbytes
     table.rows = ordinal
 
 
-def _copied(rows: pa.RecordBatch, piece: Piece, plan: Plan, sequence: int, ordinal: int) -> Chunk:
+def copied_chunk(rows: pa.RecordBatch, piece: Piece, plan: Plan, sequence: int, ordinal: int) -> Chunk:
     """Rows that the plan's end has, whatever they were read from, as a chunk."""
     count = rows.num_rows
     columns = (

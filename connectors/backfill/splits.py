@@ -41,6 +41,7 @@ class Piece:
         key: in whose order the table is copied; None: it is one piece.
         range: of its keys.
         of_source: whether only the source says what the rows are: statements can leave others at a replica.
+        condition: of the SELECT, in place of one for the range.
     """
 
     table_id: int
@@ -48,6 +49,7 @@ class Piece:
     key: SplitKey | None
     range: KeyRange
     of_source: bool = False
+    condition: str = ""
 
     @property
     def key_ids(self) -> tuple[int, ...]:
@@ -57,6 +59,8 @@ class Piece:
     @property
     def where(self) -> str:
         """The condition of its SELECT; "": all rows."""
+        if self.condition:
+            return self.condition
         return "" if self.key is None or self.range == KeyRange() else where(self.key, self.range)
 
 

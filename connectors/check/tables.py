@@ -104,7 +104,7 @@ def _cascades(server: ServerView, *, copies: bool) -> Iterator[CheckResult]:
         if str(child) in accepted:
             yield ok(f"cascades into {child}", f"{text}, accepted in source.accept_cascades")
         elif copies:
-            what = f"{text}: all of its rows are read again with each plan in which the parent's rows change"
+            what = f"{text}: the rows concerned, or all of its rows, are read again with each plan in which the parent's rows change"
             yield warning(f"cascades into {child}", what, _expected(server), _mend(child, str(row["name"])))
         else:
             yield failed(f"cascades into {child}", text, _expected(server), _mend(child, str(row["name"])))

@@ -34,7 +34,7 @@ from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.source_rows import SourceRows
-from connectors.sink_kinds import compares_ranges, make_sink
+from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError, SinkError
@@ -254,7 +254,14 @@ class Pipeline:
                 if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
                     source, stopped = config.source, _stopped_by_sink(sinks)
                     replica, limits = replica_of(source), source.backfill
-                    tracker.copier = Copier(tracker, server_address(source), limits, replica=replica, stopped=stopped)
+                    tracker.copier = Copier(
+                        tracker,
+                        server_address(source),
+                        limits,
+                        replica=replica,
+                        stopped=stopped,
+                        tells_rows=partial(tells_rows, config.sinks),
+                    )
                 observer.opened()
                 try:
                     yield cls(config, spark, tracker, sinks, held, lease, observer)

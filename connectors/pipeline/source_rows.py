@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from connectors.backfill.copying import copy_again
+from connectors.backfill.copying_again import copy_again
 from connectors.backfill.spool import Spool, chunk_of
 from connectors.config import ServerSource
 from connectors.recovery.repairing import repair, repairable

@@ -18,6 +18,7 @@ from historian.plans.plans import (
     TableCopy,
     version_in,
 )
+from historian.plans.row_values import RowValues, has_plain_values, held_values, rows_with, stored_keys
 from historian.plans.segments import brings, numbers, planned_tables, resumed_table, retracts, stopped_table
 from historian.plans.shards import Into, IntoSettings, evolution_problems, group_problems
 from historian.plans.type_options import (
@@ -51,6 +52,7 @@ __all__ = [
     "PreparedTable",
     "Quarantine",
     "RolledBack",
+    "RowValues",
     "Signs",
     "TableCopy",
     "TypeOptions",
@@ -62,12 +64,16 @@ __all__ = [
     "evolution_problems",
     "group_problems",
     "has_plain_order",
+    "has_plain_values",
+    "held_values",
     "numbers",
     "planned_tables",
     "planned_type_options",
     "resumed_table",
     "retracts",
+    "rows_with",
     "stopped_table",
+    "stored_keys",
     "time_us",
     "type_options_of",
     "version_in",

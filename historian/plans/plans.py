@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from historian.errors import PlanOutdated
 from historian.names import TableName
 from historian.plans.key_ranges import Key, KeyRange
+from historian.plans.row_values import RowValues
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 from historian.schema.edits import Edit
@@ -139,9 +140,12 @@ class TableCopy:
         is_done: all rows are copied with the plan.
         rows: how many are copied with the plan.
         repairs: why targets are compared with what is copied, as of the plan's end, and given what differs. "": they hold none of it. A
-            repair of a whole table is one plan, and none of that plan's log goes on. One by ranges of keys is a plan for each.
+            repair of a whole table, or of rows that :attr:`only` tells, is one plan, and none of that plan's log goes on. One by ranges of keys is
+            a plan for each.
         estimate: how many rows the table holds, about, as its server says where the copy begins; 0: not said.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
+        only: of a repair, the rows that are compared: those that one of these tells. All others stand in targets as they stand in the
+            source. (): all rows in the range of keys.
     """
 
     key: tuple[int, ...] = ()
@@ -152,6 +156,7 @@ class TableCopy:
     repairs: str = ""
     estimate: int = 0
     clears: int | None = None
+    only: tuple[RowValues, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +186,11 @@ class PlannedTable:
         copy = self.copy
         reads = copy is not None and copy.clears is None and (copy.is_done or copy.upto != copy.behind)
         return copy.repairs if copy is not None and reads else ""
+
+    @property
+    def repairs_anew(self) -> bool:
+        """Whether targets hold what the repair says, wherever they stood before; not where it compares :attr:`TableCopy.only` some rows."""
+        return bool(self.repairs) and self.copy is not None and not self.copy.only
 
     @property
     def copied(self) -> KeyRange:

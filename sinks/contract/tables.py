@@ -108,7 +108,7 @@ def assign(
             gone = any(isinstance(e, DropTable) and e.table_id == table.table_id for e in version.edits)
             name = known.name if version.snapshot is None else str(version.snapshot.name)
             known = replace(known, name=name, dropped=plan.number if gone else 0)
-            known = known if table.repairs else _behind_gap(known, version, plan)
+            known = known if table.repairs_anew else _behind_gap(known, version, plan)
             known = _with_late_key(known, version, plan, names)
             after[table.table_id] = decide(known, in_force.get(table.table_id), version)
         in_force[table.table_id] = version.snapshot
@@ -125,7 +125,7 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
     after = dict(locations)
     for table in plan.tables:
         location = after.get(table.table_id)
-        if table.repairs and location is not None and location.previous:
+        if table.repairs_anew and location is not None and location.previous:
             location = after[table.table_id] = _come_back(location)
         if table.behind is None or location is None or plan.number in (location.since, location.stopped_in):
             continue

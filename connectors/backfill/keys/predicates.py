@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from connectors.backfill.keys.literals import literal
 from connectors.backfill.keys.split_key import SplitKey
 from historian.names import quoted
 from historian.plans.key_ranges import KeyRange, KeyValue
+from historian.plans.row_values import RowValues
 from historian.schema.snapshots import Column
 
-__all__ = ["from_first", "up_to_first", "where", "within_first"]
+__all__ = ["from_first", "up_to_first", "where", "with_values", "within_first"]
 
 _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
     "=": operator.eq,
@@ -54,6 +55,25 @@ def from_first(key: SplitKey, first: KeyValue) -> str:
 def up_to_first(key: SplitKey, first: KeyValue) -> str:
     """The condition that holds for rows with *first* or a smaller value in the first column."""
     return _compared(key.columns[0], first, "<=")
+
+
+def with_values(columns: Sequence[Column], rows: RowValues) -> str:
+    """The condition that holds for the *rows* that are told by values in *columns*; of others it is NULL or false.
+
+    It leads to an index over the columns, on servers too that search none for rows of values.
+    """
+    parts = []
+    if rows.values and len(columns) == 1:
+        literals = ", ".join(literal(columns[0].type, value) for (value,) in rows.values)
+        parts.append(f"{quoted(columns[0].name)} IN ({literals})")
+    elif rows.values:
+        parts += [
+            f"({' AND '.join(_compared(column, value, '=') for column, value in zip(columns, key, strict=True))})"
+            for key in rows.values
+        ]
+    if rows.nulls:
+        parts.append(f"({' AND '.join(f'{quoted(column.name)} IS NULL' for column in columns)})")
+    return " OR ".join(parts) or "0"
 
 
 def _bound(columns: tuple[Column, ...], values: tuple[KeyValue, ...], *, above: bool) -> list[str]:

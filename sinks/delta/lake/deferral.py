@@ -239,7 +239,7 @@ def _groups(
             own.setdefault(part.location.changelog, []).append(part)
     waits = {at: s for at, s in waiting(deferrals, locations, plan.number).items() if s.table_id not in stops}
     # With its first plan a repair brings targets to their changelog by itself.
-    repaired = {t.table_id for t in plan.tables if t.repairs and t.copied.after is None}
+    repaired = {t.table_id for t in plan.tables if t.repairs_anew and t.copied.after is None}
     named = {t.table_id for t in plan.tables if t.repairs or t.quarantine is not None or t.behind is not None}
     groups = {}
     for at in [*own, *(at for at in waits if at not in own)]:

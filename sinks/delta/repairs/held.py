@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from historian.changelog.operations import physical_name
-from historian.errors import ChainBroken
+from historian.errors import ChainBroken, TableStopped
 from historian.schema.snapshots import Column, Snapshot
 from historian.values.arrow_types import arrow_type
 from historian.values.texts import initial_scalar
@@ -20,9 +20,9 @@ from sinks.delta.lake.state import LakeState
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.target import Target
 from sinks.delta.log.time_travel import first_version
-from sinks.delta.repairs.ranges import RangeOfKeys
+from sinks.delta.repairs.compared import ComparedRows
 from sinks.delta.rewrite.few_rows import present_tables
-from sinks.delta.rewrite.held_rows import widened
+from sinks.delta.rewrite.held_rows import WantedRows, widened
 from sinks.delta.rewrite.spark_rows import present_rows
 from sinks.delta.schema.decisions import EvolvedPart
 from sinks.delta.targets.changelog import ChangelogPart, held_live, next_offset
@@ -70,7 +70,7 @@ def telling(targets: Sequence[Target], shown: EvolvedPart) -> Target | None:
 
 
 def held_tables(
-    target: Target, last: Snapshot, filled: Collection[int], keys: RangeOfKeys | None = None
+    target: Target, last: Snapshot, filled: Collection[int], keys: ComparedRows | None = None
 ) -> Callable[[], Iterator[pa.Table]] | None:
     """The rows under *last*, some at a time, as often as it is called; None where Spark must read them.
 
@@ -82,7 +82,8 @@ def held_tables(
         return None
     schema = target.view.schema()
     there = {column.id for column in last.columns if schema.by_id(column.id) is not None}
-    tables = present_tables(target, there, None, None if keys is None else keys.may_hold)
+    may_hold = None if keys is None else keys.may_hold
+    tables = present_tables(target, there, None, may_hold, _wanted_rows(keys, last, there))
     if tables is None:
         return None
     names = [physical_name(column.id) for column in last.columns]
@@ -99,6 +100,22 @@ def held_tables(
             yield found if keys is None else keys.of(found)
 
     return under_last
+
+
+def _wanted_rows(keys: ComparedRows | None, last: Snapshot, there: Collection[int]) -> WantedRows | None:
+    """Row groups without such rows are not read, but for the few columns that tell them."""
+    columns = [] if keys is None else [column for column in last.columns if physical_name(column.id) in keys.names]
+    if keys is None or not all(column.id in there for column in columns):
+        return None
+
+    def has_some(rows: pa.Table) -> bool:
+        arrays = [widened(rows.column(physical_name(c.id)), arrow_type(c.type)) for c in columns]
+        try:
+            return bool(keys.of(pa.table(arrays, names=[physical_name(c.id) for c in columns])).num_rows)
+        except TableStopped:
+            return True  # The rows themselves say so, if they are present ones.
+
+    return WantedRows(names=[physical_name(column.id) for column in columns], has_some=has_some)
 
 
 def held_frame(spark: SparkSession, target: Target, first: Part, last: Snapshot, filled: Collection[int]) -> DataFrame:

@@ -75,6 +75,11 @@ class RangeOfKeys:
     columns: tuple[Column, ...]
     keys: KeyRange
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that tell them."""
+        return tuple(physical_name(column.id) for column in self.columns)
+
     def of(self, rows: pa.Table) -> pa.Table:
         """Those of *rows* that lie in the range. Raises TableStopped where a key is NULL."""
         inside = self._inside(rows)

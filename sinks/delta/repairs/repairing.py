@@ -28,10 +28,10 @@ from sinks.delta.log.commits import DataFile
 from sinks.delta.log.target import Target
 from sinks.delta.repairs.by_spark import differing_files, rows_in
 from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
+from sinks.delta.repairs.compared import ComparedRows, compared_rows
 from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, held_frame, held_tables, telling
 from sinks.delta.repairs.narrowing import may_differ
-from sinks.delta.repairs.ranges import RangeOfKeys, range_of
 from sinks.delta.repairs.returning import LeftBehind, brought_back, left_behind
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
@@ -203,7 +203,7 @@ class _TableRepair:
         if last is None:
             return _Found(counts={}, operations={}, rows_read=0)
         _refuse_variants(last)
-        keys = range_of(self._table, self.part.location, last)
+        keys = compared_rows(self._table, self.part.location, last)
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
         target = self._telling()
@@ -251,7 +251,7 @@ class _TableRepair:
             )
 
     def _few(
-        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: RangeOfKeys | None
+        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: ComparedRows | None
     ) -> tuple[pa.Table, pa.Table] | None:
         """The rows that are there and those of the source, without many that both have; None where they are not few."""
         schema = _schema(last)
@@ -260,11 +260,12 @@ class _TableRepair:
             return None
         typed = partial(_typed, self.part.location.table_id, self._labels, schema)
         if keys is not None:
-            keys.check(pa.concat_tables([schema.empty_table().select(key), *chunks.map(partial(_keys, typed, key))]))
+            told = chunks.map(partial(_selected, typed, keys.names))
+            keys.check(pa.concat_tables([schema.empty_table().select(keys.names), *told]))
         return may_differ(held, chunks, typed, schema, key)
 
     def _by_spark(
-        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: RangeOfKeys | None
+        self, target: Target | None, chunks: Chunks, last: Snapshot, key: Sequence[str], keys: ComparedRows | None
     ) -> Iterator[pa.Table]:
         """What differs, by way of files that no table knows."""
         fields = tuple(mapped_field(c.name, delta_type(c), c.id, physical_name(c.id)) for c in last.columns)
@@ -317,8 +318,10 @@ def _typed(table_id: int, labels: Mapping[str, str], schema: pa.Schema, chunk: C
     return pa.table([chunk.rows.column(names[field.name]).cast(field.type) for field in schema], schema=schema)
 
 
-def _keys(typed: Callable[[Chunk], pa.Table | None], key: Sequence[str], chunks: Iterator[Chunk]) -> Iterator[pa.Table]:
-    yield from (rows.select(key) for rows in filter(None, map(typed, chunks)))
+def _selected(
+    typed: Callable[[Chunk], pa.Table | None], names: Sequence[str], chunks: Iterator[Chunk]
+) -> Iterator[pa.Table]:
+    yield from (rows.select(names) for rows in filter(None, map(typed, chunks)))
 
 
 def _refuse_variants(last: Snapshot) -> None:

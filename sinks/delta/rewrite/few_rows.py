@@ -14,7 +14,7 @@ from sinks.delta.log.table_view import HeldFile
 from sinks.delta.log.target import Target
 from sinks.delta.rewrite.copy_on_write import deleted
 from sinks.delta.rewrite.files import FileWriter
-from sinks.delta.rewrite.held_rows import SMALL_BYTES, groups
+from sinks.delta.rewrite.held_rows import SMALL_BYTES, WantedRows, groups
 from sinks.delta.schema.schema_evolution import DELETED
 from sinks.rows.variant import VARIANT
 
@@ -51,6 +51,7 @@ def present_tables(
     column_ids: Collection[int],
     limit_bytes: int | None,
     wanted_file: Callable[[HeldFile], bool] | None = None,
+    wanted_rows: WantedRows | None = None,
 ) -> Callable[[], Iterator[pa.Table]] | None:
     """The rows that a mirror shows, or that are open in a history, as its files have them, one row group after the other.
 
@@ -58,6 +59,7 @@ def present_tables(
 
     Args:
         wanted_file: says of which files rows are wanted, by what the log says of them.
+        wanted_rows: others may be left out; its columns are among those of *column_ids*.
     """
     ends = "to_offset" if target.kind == "history" else None
     files = None if target.by_spark else target.view.small_files(limit_bytes, null_in=ends, wanted=wanted_file)
@@ -70,7 +72,7 @@ def present_tables(
 
     def tables() -> Iterator[pa.Table]:
         for path in files:
-            for rows in groups(path, read_as, {}):
+            for rows in groups(path, read_as, {}, wanted_rows):
                 if ends is not None:
                     rows = rows.filter(rows.column(ends).is_null())  # noqa: PLW2901
                 elif marks:

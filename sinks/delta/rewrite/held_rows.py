@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,16 @@ from historian.values.arrow_types import MAX_DECIMAL_DIGITS
 from sinks.contract.storage import located, reading
 from sinks.rows.variant import fitted
 
-__all__ = ["SMALL_BYTES", "groups", "read", "whole", "widened"]
+__all__ = ["SMALL_BYTES", "WantedRows", "groups", "read", "whole", "widened"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedRows:
+    """Some rows of files: *names* of the columns that tell them, and whether a table of these columns has one."""
+
+    names: Sequence[str]
+    has_some: Callable[[pa.Table], bool]
+
 
 SMALL_BYTES = 8 << 20
 """Up to this size files are worked on where the sink runs, without a Spark job."""
@@ -23,8 +33,10 @@ def read(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar] | None 
     return pa.concat_tables([schema.empty_table(), *groups(path, schema, defaults or {})])
 
 
-def groups(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> Iterator[pa.Table]:
-    """The same, one row group of the file after the other."""
+def groups(
+    path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar], wanted: WantedRows | None = None
+) -> Iterator[pa.Table]:
+    """The same, one row group of the file after the other; those without *wanted* rows are left out."""
     system, place = located(path)
     with reading(path):
         stream = system.open_input_file(place)
@@ -32,9 +44,22 @@ def groups(path: str, schema: pa.Schema, defaults: Mapping[str, pa.Scalar]) -> I
     with stream:
         held = [name for name in schema.names if name in file.schema_arrow.names]
         for number in range(file.num_row_groups):
+            if wanted is not None and not _has_some(file, path, number, schema, wanted):
+                continue
             with reading(path):
                 rows = file.read_row_group(number, held)
             yield pa.table([_column(rows, field, defaults) for field in schema], schema=schema)
+
+
+def _has_some(file: pq.ParquetFile, path: str, number: int, schema: pa.Schema, wanted: WantedRows) -> bool:
+    """Whether a row group has such rows, by the columns that tell them alone."""
+    names = [name for name in wanted.names if name in file.schema_arrow.names]
+    with reading(path):
+        rows = file.read_row_group(number, names)
+    fields = [schema.field(name) for name in wanted.names]
+    return not names or wanted.has_some(
+        pa.table([_column(rows, field, {}) for field in fields], schema=pa.schema(fields))
+    )
 
 
 def whole(path: str) -> pa.Table:

@@ -109,7 +109,7 @@ class PlanWriter:
         self._closed = dict(closed)
         self._stopped: set[int] = set()
         self._stops = threading.Lock()
-        self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs)
+        self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs_anew)
 
     def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
         """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.

@@ -18,6 +18,7 @@ from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, TableCopy
+from historian.plans.row_values import RowValues
 from historian.positions import LogPosition
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
@@ -260,19 +261,26 @@ class Lab:
         table.live = {self._key(name, row): row for row in whole} if keyed else {}
         table.bag = [] if keyed else whole
 
-    def cut(self, repairs: Mapping[str, str] | None = None, keys: KeyRange = EVERY_KEY, **planned: Any) -> Plan:
+    def cut(
+        self,
+        repairs: Mapping[str, str] | None = None,
+        keys: KeyRange = EVERY_KEY,
+        only: tuple[RowValues, ...] = (),
+        **planned: Any,
+    ) -> Plan:
         """Ends a plan at this point.
 
         Args:
             repairs: tables that it repairs, and why: it has all rows that they hold now in place of their log.
             keys: of those rows; the key is of one integer column then.
+            only: which of those rows, by integers; (): all.
             planned: what else is said of those.
         """
         for table in self.tables.values():
             self._flush(table)
         reasons = {self.table_id(name): reason for name, reason in (repairs or {}).items()}
         for name in repairs or {}:
-            self._repair(name, keys)
+            self._repair(name, keys, only)
         number = len(self.plans) + 1
 
         def planned_table(table: Table) -> PlannedTable:
@@ -286,6 +294,7 @@ class Lab:
                 upto=keys.upto,
                 is_done=keys.upto is None,
                 repairs=reasons[table.table_id],
+                only=only,
             )
             return replace(found, copy=copied, **planned)
 
@@ -477,7 +486,7 @@ class Lab:
         )
         table.pending = []
 
-    def _repair(self, name: str, keys: KeyRange) -> None:
+    def _repair(self, name: str, keys: KeyRange, only: tuple[RowValues, ...]) -> None:
         """All rows of a table, or those of some keys, in place of what the plan has of its log."""
         low = -math.inf if keys.after is None else int(keys.after[0])
         high = math.inf if keys.upto is None else int(keys.upto[0])
@@ -487,6 +496,10 @@ class Lab:
         rows = self.rows(name)
         if keys != EVERY_KEY:
             rows = [row for row in rows if low < self._key(name, row)[0] <= high]
+        names = {column.id: column.name for column in self.catalog.tables[_name(name)].columns}
+        told = [([names[i] for i in each.columns], {*each.values, (None,) * each.nulls}) for each in only]
+        if told:
+            rows = [row for row in rows if any(tuple(row[c] for c in columns) in values for columns, values in told)]
         table.pending = [Pending(Op.APPEND, row, self.clock) for row in rows]
         self._flush(table)
 

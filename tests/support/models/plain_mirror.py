@@ -14,6 +14,7 @@ from historian.changelog.operations import Op, physical_name
 from historian.names import TableName
 from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans.row_values import rows_with
 from historian.schema.edits import TruncateTable
 from historian.schema.snapshots import Column, Snapshot
 from historian.values.arrow_types import arrow_type
@@ -44,7 +45,18 @@ class _Table:
         self.snapshot = snapshot
 
     def clear(self, planned: PlannedTable) -> None:
-        """Takes away the rows that a repair compares: all of them, or those in its range of keys."""
+        """Takes away the rows that a repair compares: all of them, those in its range of keys, or those that it tells by values."""
+        if planned.copy is not None and planned.copy.only:
+            rows = list(self.rows)
+            arrays = [
+                pa.array([row[at] for row in rows], arrow_type(column.type))
+                for at, column in enumerate(self.snapshot.columns)
+            ]
+            table = pa.table(arrays, names=[physical_name(column.id) for column in self.snapshot.columns])
+            types = {column.id: column.type for column in self.snapshot.columns}
+            for number in rows_with(table, planned.copy.only, types).nonzero()[0]:
+                del self.rows[rows[number]]
+            return
         if planned.copied == KeyRange():
             self.rows.clear()
             return

@@ -34,6 +34,7 @@ class CopyingOracle(SourceOracle):
         self.database = database
         self.copied_rows = 0
         self.repaired = 0
+        self.repaired_partly = 0
         self.end = ""
         self.begun: set[TableName] = set()
 
@@ -50,7 +51,7 @@ class CopyingOracle(SourceOracle):
             capture=self._capture,
             range_bytes=200_000,
         )
-        tracker.copier = Copier(tracker, address(self.server), self.limits)
+        tracker.copier = Copier(tracker, address(self.server), self.limits, tells_rows=lambda _: True)
         try:
             yield tracker
         finally:
@@ -65,6 +66,7 @@ class CopyingOracle(SourceOracle):
         copied = [chunk_of(body) for body in tracker.store.copied_chunks(plan.number)]
         self.copied_rows += sum(chunk.rows.num_rows for chunk in copied)
         self.repaired += sum(bool(table.repairs) for table in plan.tables)
+        self.repaired_partly += sum(bool(table.copy.only) for table in plan.tables if table.copy is not None)
         self.number = plan.number
         self.end = str(plan.end)
         self.begun |= {

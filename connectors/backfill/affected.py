@@ -1,0 +1,258 @@
+"""The rows of a child that foreign keys may have changed in a plan's log: told by their values, and read as of the plan's end.
+
+Why these rows are enough is in ``docs/explanation/backfill.md``. Where something of that is not sure, all rows of the table are read.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from connectors.backfill.changes import TableChanges, changes_behind
+from connectors.backfill.child_keys import ChildKey, Unbounded, child_keys
+from connectors.backfill.keys.literals import prepare_session
+from connectors.backfill.keys.predicates import with_values
+from connectors.backfill.referenced import MOST_VALUES, ReferencedValues
+from connectors.backfill.rewind import rewound
+from connectors.backfill.selection import copied_chunk, read_piece
+from connectors.backfill.snapshots import NotVisible, snapshot_behind
+from connectors.backfill.splits import Piece
+from connectors.backfill.spool import Spool
+from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
+from connectors.tracking.copier import ParentLog
+from connectors.tracking.ranges import SEQUENCE_BITS
+from historian.changelog.missing_columns import lacking
+from historian.changelog.operations import physical_name
+from historian.plans.key_ranges import Key, KeyRange
+from historian.plans.plans import Plan, PlannedTable, TableCopy
+from historian.plans.row_values import RowValues, has_plain_values, rows_with, stored_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connectors.readers.binlog.transport.connection import ServerAddress
+    from connectors.tracking.tracker import Tracker
+    from historian.changelog.row_images import Mask
+    from historian.names import TableName
+    from historian.schema.snapshots import ColumnType, Snapshot
+
+__all__ = ["AffectedRows"]
+
+_log = logging.getLogger(__name__)
+
+
+class AffectedRows:
+    """Reads the rows of children for a *plan*.
+
+    Args:
+        address: of the source.
+        tracker: whose history has come to the plan's end.
+        log: what the plan's log has of parents.
+    """
+
+    def __init__(self, address: ServerAddress, tracker: Tracker, plan: Plan, log: ParentLog) -> None:
+        self._address = address
+        self._tracker = tracker
+        self._plan = plan
+        self._log = log
+
+    def read_all(
+        self, tables: Iterable[PlannedTable], tells_rows: Callable[[TableName], bool], spool: Spool, first: int
+    ) -> dict[int, TableCopy | None]:
+        """What :meth:`read` gives of *tables*, by id, without those all of whose rows are to be read.
+
+        Args:
+            tells_rows: whether targets tell rows by their values, by a table's name.
+            first: number of the first chunks.
+        """
+        found: dict[int, TableCopy | None] = {}
+        for number, table in enumerate(tables, first):
+            snapshot = table.versions[-1].snapshot
+            if snapshot is None or not tells_rows(snapshot.name):
+                continue
+            try:
+                found[table.table_id] = self.read(table, spool, number)
+            except Unbounded as why:
+                _log.info("table %s: all of its rows are compared: %s", snapshot.name, why)
+        return found
+
+    def read(self, table: PlannedTable, spool: Spool, number: int) -> TableCopy | None:
+        """Reads the rows of *table* that may have changed, as of the plan's end, into *spool*; None: none can have.
+
+        Args:
+            table: a child as it is in the plan; no other table does to it what it does to its own children.
+            number: of the chunks among all that the plan reads.
+
+        Returns:
+            The copy, whose ``only`` says which rows those are; it does not say why they are compared.
+
+        Raises:
+            Unbounded: all rows are to be read. The spool has none then.
+            ConnectionLost: the server does not answer.
+            SourceError: it refuses a SELECT, or cannot say what is visible.
+            LogPurged: the log is gone.
+        """
+        version, snapshot = table.versions[-1], table.versions[-1].snapshot
+        if len(table.versions) != 1 or version.place is not None or snapshot is None or not snapshot.primary_key:
+            raise Unbounded("statements are on it, or it has no primary key")
+        links = child_keys(self._address, self._tracker, self._plan, self._log, snapshot)
+        key = _typed(snapshot, snapshot.primary_key)
+        wanted, changed = self._of_plan(table, links, key)
+        if not wanted:
+            return None
+        try:
+            only, rows = self._selected(table, links, wanted, changed, spool, number)
+        except NotVisible as error:
+            raise Unbounded(str(error)) from error
+        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
+
+    def read_again(self, table: PlannedTable, spool: Spool, number: int) -> None:
+        """Reads the rows that the plan's copy of *table* tells of, as :meth:`read` did, whose errors it has.
+
+        Raises:
+            Unbounded: foreign keys have moved others among them since.
+        """
+        snapshot = table.versions[-1].snapshot
+        assert table.copy is not None and snapshot is not None  # noqa: S101, PT018 the plan copies it
+        links = child_keys(self._address, self._tracker, self._plan, self._log, snapshot)
+        only, _ = self._selected(table, links, table.copy.only, {}, spool, number)
+        if only != table.copy.only:
+            raise Unbounded("foreign keys have moved other rows meanwhile")
+
+    def _of_plan(
+        self, table: PlannedTable, links: Sequence[ChildKey], key: Sequence[tuple[int, ColumnType]]
+    ) -> tuple[tuple[RowValues, ...], dict[Key, None]]:
+        """Which rows foreign keys may have changed in the plan's log, and the keys of those that it tells of itself."""
+        reader, log = self._tracker.reader, self._log
+        parents = {link.parent for link in links}
+        tables = [each for each in log.tables if each.table_id in parents]
+        if any(len(each.versions) != 1 or each.versions[0].place is not None for each in tables):
+            raise Unbounded("statements are on a parent")
+        if any(each.table_id in link.others for each in log.tables for link in links):
+            raise Unbounded("rows changed of a table that may have been a parent")
+        own = [each for each in self._plan.tables if each.table_id == table.table_id]
+        found = [ReferencedValues(link.referenced) for link in links]
+        changed: dict[Key, None] = {}
+        # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
+        with closing(copy.copy(reader)) as mine:
+            for planned in log.ranges:
+                for chunk in mine.read(planned, (*tables, *own), stops=True, log=reader.cached(planned)):
+                    if chunk.stopped:
+                        raise Unbounded("changes cannot be read")
+                    for link, values in zip(links, found, strict=True):
+                        if link.parent == chunk.table_id:
+                            values.take(chunk.rows)
+                    if chunk.table_id == table.table_id:
+                        changed |= _keys(chunk.rows, key)
+                        if len(changed) > MOST_VALUES:
+                            raise Unbounded("too many of its rows are in the log")
+        wanted = _joined(link.rows(values) for link, values in zip(links, found, strict=True))
+        return wanted, changed
+
+    def _selected(
+        self,
+        table: PlannedTable,
+        links: Sequence[ChildKey],
+        wanted: tuple[RowValues, ...],
+        changed: Mapping[Key, None],
+        spool: Spool,
+        number: int,
+    ) -> tuple[tuple[RowValues, ...], int]:
+        """Reads the rows into *spool*: which they are, and how many."""
+        version, plan, flavor = table.versions[-1], self._plan, self._tracker.reader.flavor
+        snapshot = version.snapshot
+        assert snapshot is not None  # noqa: S101 the table is there
+        types = {column.id: column.type for column in snapshot.columns}
+        moving = {link.parent: link.version for link in links if link.moves}
+        with closing(Spool()) as selected, snapshot_behind(self._address, flavor, plan.end) as source:
+            prepare_session(source.connection)
+            # The log of all that the snapshot can hold is read before the SELECT: foreign keys may have moved rows between P and that.
+            changes = changes_behind(self._tracker, plan.end, plan.version, {**moving, table.table_id: version})
+            wanted = _widened(wanted, links, changes, snapshot.primary_key)
+            only = _joined((*wanted, RowValues(columns=snapshot.primary_key, values=tuple(changed))))
+            if sum(len(each.values) for each in only) > MOST_VALUES:
+                raise Unbounded("too many values")
+            whole = Piece(table_id=table.table_id, version=version, key=None, range=KeyRange())
+            conditions: list[str] = []
+            try:
+                for at, each in enumerate(only):
+                    columns = [column for i in each.columns if (column := snapshot.column_by_id(i)) is not None]
+                    condition = with_values(columns, each)
+                    others = "".join(f" AND ({other}) IS NOT TRUE" for other in conditions)
+                    piece = replace(whole, condition=f"({condition}){others}")
+                    read_piece(source, flavor, plan, piece, at, selected)
+                    conditions.append(condition)
+            except (TableChanged, SelectInterrupted) as error:
+                raise Unbounded(str(error).splitlines()[0]) from error
+            if any(chunk.stopped for chunk in selected.chunks()):
+                raise Unbounded("a value cannot be represented")
+
+            def is_wanted(rows: pa.RecordBatch) -> Mask:
+                return rows_with(rows, only, types)
+
+            key = tuple(map(physical_name, snapshot.primary_key))
+            batches = (chunk.rows for chunk in selected.chunks())
+            sequence, count = number << SEQUENCE_BITS, 0
+            for rows in rewound(batches, changes[table.table_id].batches, key, is_wanted):
+                if rows.num_rows:
+                    spool.add(copied_chunk(rows, whole, plan, sequence, count))
+                    sequence += 1
+                    count += rows.num_rows
+        return only, count
+
+
+def _widened(
+    wanted: tuple[RowValues, ...],
+    links: Sequence[ChildKey],
+    changes: Mapping[int, TableChanges],
+    key: Collection[int],
+) -> tuple[RowValues, ...]:
+    """*wanted* with the rows that foreign keys may have moved behind the plan: a row that a SELECT finds was one of them before, too."""
+    for each in changes.values():
+        if each.void:
+            raise Unbounded(each.void)
+    columns = {*key, *(column_id for each in wanted for column_id in each.columns)}
+    moved = []
+    for link in links:
+        if not link.moves:
+            continue
+        values = ReferencedValues(link.referenced)
+        for rows in changes[link.parent].batches:
+            values.take(rows)
+        rows_moved = link.moved(values)
+        is_told = any(each.columns == link.columns for each in wanted)
+        if rows_moved == RowValues(columns=link.columns) or (not is_told and columns.isdisjoint(link.columns)):
+            continue
+        if not is_told:
+            raise Unbounded("a foreign key moves rows behind the plan that another one has changed in it")
+        moved.append(rows_moved)
+    return _joined((*wanted, *moved))
+
+
+def _joined(found: Iterable[RowValues]) -> tuple[RowValues, ...]:
+    """Those that tell rows, one for each tuple of columns."""
+    joined: dict[tuple[int, ...], RowValues] = {}
+    for each in found:
+        if each.values or each.nulls:
+            held = joined.get(each.columns, RowValues(columns=each.columns))
+            values = tuple(dict.fromkeys((*held.values, *each.values)))
+            joined[each.columns] = replace(held, values=values, nulls=held.nulls or each.nulls)
+    return tuple(joined.values())
+
+
+def _keys(rows: pa.RecordBatch, key: Sequence[tuple[int, ColumnType]]) -> dict[Key, None]:
+    found = stored_keys(rows, key)
+    if lacking(rows) or None in found:
+        raise Unbounded("the log does not hold whole images")
+    return dict.fromkeys(each for each in found if each is not None)
+
+
+def _typed(snapshot: Snapshot, ids: Collection[int]) -> list[tuple[int, ColumnType]]:
+    found = [(column.id, column.type) for i in ids if (column := snapshot.column_by_id(i)) is not None]
+    if not all(has_plain_values(kind) for _, kind in found):
+        raise Unbounded("its key's values are compared by the server alone")
+    return found
