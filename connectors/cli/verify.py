@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -50,6 +50,8 @@ def verify(
 
     Prints each difference as the changelog rows that would mend it. Ends with 1 where there is one, or a table cannot be compared. The connector must not run
     meanwhile. Starts Spark.
+
+    Targets that someone else wrote to are told, with the commits. --repair puts them back as they were, by Delta's RESTORE, before it compares.
     """
     wanted = None if table is None else [table_named(name) for name in table]
     with held_tracker(config) as (settings, tracker), session(f"verify {settings.name}", settings.sink_paths) as spark:
@@ -82,19 +84,63 @@ def differing_tables(
     address, lake = server_address(settings.source), lake_of(settings)
     limits = repair_limits(settings.source, settings.sinks)
     catalog = tracker.history.catalog_at(_last(tracker).version).tables
-    differing = {
-        snapshot: reason
-        for name, snapshot in sorted(catalog.items())
-        if tracker.captured(name) and (wanted is None or name in wanted)
-        if (reason := _verified(spark, lake, tracker, address, snapshot, settings.source.backfill.connections))
-        is not None
-    }
+    differing: dict[Snapshot, _Difference] = {}
+    for name, snapshot in sorted(catalog.items()):
+        if not tracker.captured(name) or (wanted is not None and name not in wanted):
+            continue
+        theirs = _changed_by_others(spark, lake, snapshot, repair=repair)
+        if theirs is None or theirs.is_comparable:
+            reason = _verified(spark, lake, tracker, address, snapshot, settings.source.backfill.connections)
+            theirs = theirs if reason is None else _Difference(reason)
+        if theirs is not None:
+            differing[snapshot] = theirs
     # A repair is a plan, and the lake does not hold that yet: all tables are compared before.
-    for snapshot, reason in differing.items() if repair else ():
-        if reason:
-            repaired(tracker, address, snapshot.table_id, reason, limits=limits)
+    for snapshot, found in differing.items() if repair else ():
+        if found.reason:
+            repaired(tracker, address, snapshot.table_id, found.reason, behind=found.behind, limits=limits)
             typer.echo(f"{snapshot.name}: the next run compares it, and writes what differs")
     return len(differing)
+
+
+class _Difference(NamedTuple):
+    """How a table differs.
+
+    Attributes:
+        reason: why the next run is to compare its targets; "": it is not.
+        behind: the plan that they hold, where the lake has stopped the table.
+        is_comparable: whether they can be compared now all the same.
+    """
+
+    reason: str = ""
+    behind: int | None = None
+    is_comparable: bool = False
+
+
+def _changed_by_others(
+    spark: SparkSession, lake: DeltaSettings, snapshot: Snapshot, *, repair: bool
+) -> _Difference | None:
+    """What is to be done where others wrote to the table's targets, which a repair puts back; None where they did not."""
+    from sinks.delta.log.foreign import CannotPutBack
+    from sinks.delta.writing.putting_back import foreign_changes
+
+    name, found = snapshot.name, foreign_changes(spark, lake, snapshot.table_id)
+    for target in found.targets:
+        for commit in target.commits:
+            typer.echo(f"{name}: {target.directory} was changed by someone else: {commit}")
+    if not repair:
+        if found.targets:
+            typer.echo(f"{name}: not compared; `historian verify --table {name} --repair` puts back what was changed")
+        return _Difference() if found.targets else None
+    try:
+        foreign_changes(spark, lake, snapshot.table_id, puts_back=True)
+    except CannotPutBack as error:
+        typer.echo(f"{name}: not compared: {error}")
+        return _Difference(is_comparable=False)
+    for target in found.targets:
+        typer.echo(f"{name}: {target.directory} is again as it was at version {target.base}")
+    if found.behind is not None:
+        return _Difference("its targets were changed by someone else, and put back", found.behind)
+    return _Difference(is_comparable=True) if found.targets else None
 
 
 def _last(tracker: Tracker) -> Plan:

@@ -75,11 +75,13 @@ def test_a_mirror_that_someone_else_wrote_to_is_told(
     mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
     spark.sql(f"UPDATE delta.`{tmp_path}/lake/c_t` SET v = 'theirs' WHERE id = 3")
+    versions = _versions(spark, tmp_path)
 
     code, lines = _verify(replicated, "--table", "c.t")
     assert 1 == code
-    assert "c.t: not compared: a table cannot be compared" in lines[0]
-    assert "a target was changed by someone else" in lines[0]
+    assert "c.t: c_t was changed by someone else: UPDATE at version" in lines[0]
+    assert "`historian verify --table c.t --repair` puts back what was changed" in lines[1]
+    assert versions == _versions(spark, tmp_path), "a comparison writes nothing"
 
 
 def test_targets_that_a_gap_left_behind_are_told_and_brought_back(
