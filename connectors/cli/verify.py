@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -17,14 +18,18 @@ from connectors.config import ServerSource
 from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from pyspark.sql import SparkSession
 
+    from connectors.backfill.spool import Spool
     from connectors.config import PipelineConfig
+    from connectors.pipeline.comparing import ComparedRows
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
+    from historian.changelog.chunks import Chunk
     from historian.names import TableName
+    from historian.plans.key_ranges import KeyRange
     from historian.plans.plans import Plan
     from historian.schema.snapshots import Snapshot
     from sinks.delta import DeltaSettings
@@ -45,6 +50,10 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Let the next run write what differs into the targets.")
     ] = False,
+    sample: Annotated[
+        float | None,
+        typer.Option("--sample", metavar="PERCENT", help="Compare about so much of each table, other rows each time."),
+    ] = None,
 ) -> None:
     """Compare targets with the source: every row and value, as of the position that the lake holds.
 
@@ -52,10 +61,15 @@ def verify(
     meanwhile. Starts Spark.
 
     Targets that someone else wrote to are told, with the commits. --repair puts them back as they were, by Delta's RESTORE, before it compares.
+
+    --sample compares ranges of the primary key, chosen at random. A table whose key tells none, such as one of texts, is compared as a whole. With
+    --repair the next run compares all of a table that differs.
     """
+    if sample is not None and not 0 < sample <= 100:
+        raise typer.BadParameter("give --sample a number above 0 and up to 100")
     wanted = None if table is None else [table_named(name) for name in table]
     with held_tracker(config) as (settings, tracker), session(f"verify {settings.name}", settings.sink_paths) as spark:
-        differing = differing_tables(spark, settings, tracker, wanted, repair=repair)
+        differing = differing_tables(spark, settings, tracker, wanted, repair=repair, percent=sample)
     if differing:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -67,6 +81,7 @@ def differing_tables(
     wanted: Collection[TableName] | None = None,
     *,
     repair: bool = False,
+    percent: float | None = None,
 ) -> int:
     """How many tables differ, or cannot be compared; prints what does.
 
@@ -74,6 +89,7 @@ def differing_tables(
         tracker: of the connector, whose lease the caller holds.
         wanted: tables; None: all that are captured.
         repair: let the next run write what differs.
+        percent: of each table's rows, about, that are compared; None: all are.
     """
     if not isinstance(settings.source, ServerSource):
         raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
@@ -84,13 +100,21 @@ def differing_tables(
     address, lake = server_address(settings.source), lake_of(settings)
     limits = repair_limits(settings.source, settings.sinks)
     catalog = tracker.history.catalog_at(_last(tracker).version).tables
+    comparison = _Comparison(
+        spark=spark,
+        lake=lake,
+        tracker=tracker,
+        address=address,
+        connections=settings.source.backfill.connections,
+        percent=percent,
+    )
     differing: dict[Snapshot, _Difference] = {}
     for name, snapshot in sorted(catalog.items()):
         if not tracker.captured(name) or (wanted is not None and name not in wanted):
             continue
         theirs = _changed_by_others(spark, lake, snapshot, repair=repair)
         if theirs is None or theirs.is_comparable:
-            reason = _verified(spark, lake, tracker, address, snapshot, settings.source.backfill.connections)
+            reason = comparison.differs(snapshot)
             theirs = theirs if reason is None else _Difference(reason)
         if theirs is not None:
             differing[snapshot] = theirs
@@ -150,41 +174,101 @@ def _last(tracker: Tracker) -> Plan:
     return last
 
 
-def _verified(
-    spark: SparkSession,
-    lake: DeltaSettings,
-    tracker: Tracker,
-    address: ServerAddress,
-    snapshot: Snapshot,
-    connections: int,
-) -> str | None:
-    """Why the table's targets are to be repaired, "" where they cannot be, None where they do not differ; prints what does."""
-    from connectors.backfill.spool import Spool
-    from connectors.recovery.repairing import read_whole
-    from connectors.tail.json_lines import ndjson_rows
-    from sinks.contract.local_chunks import LocalChunks
-    from sinks.delta.repairs.returning import LeftBehind
-    from sinks.delta.writing.comparing import NotComparable, compared
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    """What tables are compared with, and how."""
 
-    with closing(Spool()) as copied, closing(LocalChunks(threads=connections)) as chunks:
-        plan = read_whole(tracker, address, snapshot.table_id, "verify", copied, connections=connections)
-        if plan is None:
+    spark: SparkSession
+    lake: DeltaSettings
+    tracker: Tracker
+    address: ServerAddress
+    connections: int
+    percent: float | None
+
+    def differs(self, snapshot: Snapshot) -> str | None:
+        """Why the table's targets are to be repaired, "" where they cannot be, None where they do not differ; prints what does."""
+        from sinks.delta.repairs.returning import LeftBehind
+        from sinks.delta.writing.comparing import NotByRanges, NotComparable
+
+        try:
+            if self.percent is not None:
+                try:
+                    return self._sampled(snapshot, self.percent)
+                except NotByRanges:
+                    self._tell_whole(snapshot)
+            return self._whole(snapshot)
+        except (NotComparable, LeftBehind) as error:
+            typer.echo(f"{snapshot.name}: not compared: {error}")
+            return "verify could not compare its targets" if isinstance(error, LeftBehind) else ""
+
+    def _whole(self, snapshot: Snapshot) -> str | None:
+        from connectors.recovery.repairing import read_whole
+
+        def read(copied: Spool) -> Plan | None:
+            table_id, connections = snapshot.table_id, self.connections
+            return read_whole(self.tracker, self.address, table_id, "verify", copied, connections=connections)
+
+        found = self._compared(snapshot, read)
+        typer.echo(f"{snapshot.name}: {found.rows_read} rows at {found.end}, {_mending(found.rows_differing)}")
+        return _reason(found.rows_differing)
+
+    def _sampled(self, snapshot: Snapshot, percent: float) -> str | None:
+        """As :meth:`differs`, of random ranges of its key. Raises NotByRanges where there are none that targets tell too."""
+        from connectors.backfill.keys.split_key import SplitKey
+        from connectors.backfill.samples import random_ranges
+        from connectors.backfill.splits import repaired_by_ranges
+        from connectors.recovery.repairing import read_range, table_behind
+
+        tracker, last = self.tracker, _last(self.tracker)
+        table = table_behind(tracker, snapshot.table_id, last)
+        flavor, now = tracker.reader.flavor, table.versions[-1]
+        key = None if now.snapshot is None else SplitKey.of(now.snapshot, flavor)
+        if key is None or not repaired_by_ranges(now, flavor):
+            self._tell_whole(snapshot)
+            return self._whole(snapshot)
+        sample = random_ranges(self.address, key, percent, random.SystemRandom())
+        rows = differing = 0
+        for keys in sample.ranges:
+
+            def read(copied: Spool, keys: KeyRange = keys) -> Plan | None:
+                return read_range(tracker, self.address, table, last, keys, copied, tracker.history.last_number)
+
+            found = self._compared(snapshot, read)
+            rows, differing = rows + found.rows_read, differing + found.rows_differing
+        typer.echo(
+            f"{snapshot.name}: {rows} of about {max(rows, sample.table_rows)} rows at {last.end}, in {len(sample.ranges)}"
+            f" ranges of its key, {_mending(differing)}"
+        )
+        return _reason(differing)
+
+    def _compared(self, snapshot: Snapshot, read: Callable[[Spool], Plan | None]) -> ComparedRows:
+        from connectors.pipeline.comparing import compare
+
+        found = compare(self.spark, self.lake, read, _print_rows, threads=self.connections)
+        if found is None:
             raise SourceError(
                 "a statement is on the table behind what the lake holds",
                 where=str(snapshot.name),
                 next_step="`historian run --once`, then verify again",
             )
-        chunks.fill([copied.chunks])
-        try:
-            with compared(spark, lake, plan, chunks) as found:
-                rows = sum(found.record.operations.values())
-                for chunk in found.chunks:
-                    for line in ndjson_rows(chunk, found.snapshot):
-                        typer.echo(line)
-        except (NotComparable, LeftBehind) as error:
-            typer.echo(f"{snapshot.name}: not compared: {error}")
-            return "verify could not compare its targets" if isinstance(error, LeftBehind) else ""
-    typer.echo(
-        f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"
-    )
+        return found
+
+    def _tell_whole(self, snapshot: Snapshot) -> None:
+        typer.echo(
+            f"{snapshot.name}: compared as a whole, since targets do not tell which rows lie in a range of its key"
+        )
+
+
+def _print_rows(chunk: Chunk, snapshot: Snapshot) -> None:
+    from connectors.tail.json_lines import ndjson_rows
+
+    for line in ndjson_rows(chunk, snapshot):
+        typer.echo(line)
+
+
+def _mending(rows: int) -> str:
+    return f"{rows} changelog rows would mend its targets"
+
+
+def _reason(rows: int) -> str | None:
     return f"verify found {rows} changelog rows to mend" if rows else None

@@ -123,7 +123,8 @@ class Repairing:
                     )
                 )
             except (TableStopped, ChainBroken) as error:
-                _log.error("table %s is stopped: %s", mine[table.table_id][0].location.name, error)
+                if self._brings_back:  # else it is a comparison, which stops nothing
+                    _log.error("table %s is stopped: %s", mine[table.table_id][0].location.name, error)
                 self._stop(table.table_id, str(error), self._plan.number)
                 stopped.add(table.table_id)
         ends = {table_id: of_table[-1].segment for table_id, of_table in mine.items() if of_table}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from historian.changelog.chunks import Chunk
 from historian.errors import SinkError
+from historian.plans.key_ranges import NOT_BY_RANGES
 from historian.plans.plans import Plan
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import count_rows, parts_of
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["ComparedTable", "NotComparable", "compared"]
+__all__ = ["ComparedTable", "NotByRanges", "NotComparable", "compared"]
 
 
 class NotComparable(SinkError):
     """The targets of a table cannot be compared with its source."""
+
+
+class NotByRanges(NotComparable):
+    """Those of a table cannot be compared by ranges of its key: as a whole they may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,4 +101,5 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
 
 
 def _refuse(table_id: int, reason: str, plan: int) -> None:  # noqa: ARG001 as the state's own
-    raise NotComparable("a table cannot be compared", where=f"table id {table_id}", found=reason)
+    kind = NotByRanges if reason.startswith(NOT_BY_RANGES) else NotComparable
+    raise kind("a table cannot be compared", where=f"table id {table_id}", found=reason)
