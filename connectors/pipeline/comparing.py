@@ -30,13 +30,14 @@ class ComparedRows:
     Attributes:
         rows_read: of the source; ``size_bytes``: of them as Arrow.
         rows_differing: changelog rows that would mend the targets.
-        end: of the plan as of whose end both sides were read.
+        end: of the plan as of whose end both sides were read; ``plan``: its number.
     """
 
     rows_read: int
     rows_differing: int
     size_bytes: int
     end: LogPosition
+    plan: int = 0
 
 
 def compare(
@@ -46,6 +47,7 @@ def compare(
     tell: Callable[[Chunk, Snapshot], None],
     *,
     threads: int,
+    pinned: bool = False,
 ) -> ComparedRows | None:
     """Compares the rows of a plan of one table with its targets; None where they could not be read as of its end.
 
@@ -53,6 +55,7 @@ def compare(
         read: gives the plan, and puts its rows into the spool, as :func:`connectors.recovery.repairing.read_whole`.
         tell: is told of what differs, and under which schema.
         threads: that work side by side.
+        pinned: as of :func:`sinks.delta.writing.comparing.compared`.
 
     Raises:
         NotComparable, LeftBehind: as of :func:`sinks.delta.writing.comparing.compared`.
@@ -62,7 +65,7 @@ def compare(
         if plan is None:
             return None
         chunks.fill([copied.chunks])
-        with compared(spark, lake, plan, chunks) as found:
+        with compared(spark, lake, plan, chunks, pinned=pinned) as found:
             for chunk in found.chunks:
                 tell(chunk, found.snapshot)
             return ComparedRows(
@@ -70,4 +73,5 @@ def compare(
                 rows_differing=sum(found.record.operations.values()),
                 size_bytes=sum(head.size_bytes for head in chunks.heads),
                 end=plan.end,
+                plan=plan.previous,
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
+from connectors.pipeline.signals import signals
 from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import compares_ranges, make_sink
 from connectors.tracking.copier import copies_rows
@@ -91,7 +91,7 @@ def run(
     require(config)
     stopping = threading.Event()
     with ExitStack() as stack:
-        stack.enter_context(_signals(stopping.set))
+        stack.enter_context(signals(stopping.set))
         attempts = _Attempts(config, report)
         stack.callback(attempts.forget)
         try:
@@ -99,7 +99,7 @@ def run(
                 spark = _session(config, config.name)
                 stack.callback(_stop, spark)
                 # A Spark context takes SIGINT for itself.
-                stack.enter_context(_signals(stopping.set))
+                stack.enter_context(signals(stopping.set))
             stopped = retried(
                 partial(attempts.make, spark, once=once, until=until, stopping=stopping),
                 limit_s=limit_s,
@@ -388,16 +388,3 @@ def _session(config: PipelineConfig, name: str) -> SparkSession:
 
     with quiet_start():
         return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
-
-
-@contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
