@@ -22,6 +22,7 @@ from connectors.backfill.spool import Spool
 from connectors.config import ServerSource
 from connectors.pipeline.comparing import ComparedRows, compare
 from connectors.recovery.repairing import read_range
+from connectors.spark.ending import answers
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.operations import physical_name
 from historian.errors import HistorianError
@@ -127,6 +128,10 @@ class ContinuousComparison:
                 for table_id, name in tables.items():
                     self._compare_table(table_id, name)
                 self._stopping.wait(self._settings.run.trigger_s)
+        except Exception:
+            # A signal to a whole group of processes ends Spark's too.
+            if not self._stopping.is_set() or answers(self._spark):
+                raise
         finally:
             if self._tracker is not None:
                 self._tracker.reader.close()

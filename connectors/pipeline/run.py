@@ -32,6 +32,7 @@ from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.signals import signals
 from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import compares_ranges, make_sink
+from connectors.spark.ending import answers, stop
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.changelog.operations import column_id
@@ -97,7 +98,7 @@ def run(
         try:
             if spark is None:
                 spark = _session(config, config.name)
-                stack.callback(_stop, spark)
+                stack.callback(stop, spark)
                 # A Spark context takes SIGINT for itself.
                 stack.enter_context(signals(stopping.set))
             stopped = retried(
@@ -108,28 +109,11 @@ def run(
                 report=attempts.failed,
             )
         except Exception:
-            if not stopping.is_set() or (spark is not None and _answers(spark)):
+            if not stopping.is_set() or (spark is not None and answers(spark)):
                 raise
             _log.warning("Spark ended with the run; the next run writes the batch that is missing")
             stopped = None
         return attempts.stopped if stopped is None else stopped
-
-
-def _answers(spark: SparkSession) -> bool:
-    """Whether Spark's process is there: a signal to a whole group of processes ends it at once."""
-    try:
-        spark._jvm.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001 there is no public way to ask
-    except Exception:  # noqa: BLE001 whatever Py4J makes of a closed socket
-        return False
-    return True
-
-
-def _stop(spark: SparkSession) -> None:
-    try:
-        spark.stop()
-    except Exception:
-        if _answers(spark):
-            raise
 
 
 class _Attempts:

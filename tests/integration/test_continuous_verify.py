@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ def test_what_differs_is_found_while_the_run_goes_on(
 
 
 def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -> None:
+    """To the process alone, or to its whole group, as Ctrl-C of a terminal and systemd send them."""
     path = _replicated(mysql8, spark, tmp_path)
     command = [
         sys.executable,
@@ -75,16 +77,26 @@ def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -
         str(path),
         "--continuous",
     ]
-    for number, statements, code in ((signal.SIGTERM, (), 0), (signal.SIGINT, ("DELETE FROM c.t WHERE id = 5001",), 1)):
+    cases: list[tuple[Callable[[int], None], tuple[str, ...], int]] = [
+        (lambda number: os.kill(number, signal.SIGTERM), (), 0),
+        (lambda number: os.killpg(number, signal.SIGINT), ("DELETE FROM c.t WHERE id = 5001",), 1),
+        (lambda number: os.killpg(number, signal.SIGTERM), (), 1),
+    ]
+    for end, statements, code in cases:
         unlogged(mysql8, *statements)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
             assert process.stdout is not None
-            lines = []
+            assert process.stderr is not None
+            lines: list[str] = []
             for line in process.stdout:
+                if line.startswith("c.t:") and not any(before.startswith("c.t:") for before in lines):
+                    end(process.pid)
                 lines.append(line)
-                if line.startswith("c.t:"):
-                    process.send_signal(number)
-            assert (code, bool(code)) == (process.wait(), any(line.startswith("{") for line in lines)), lines
+            said = process.stderr.read()
+            assert (code, bool(code)) == (process.wait(), any(line.startswith("{") for line in lines)), said
+            assert "Traceback" not in said
 
 
 class _Watcher:
