@@ -18,6 +18,7 @@ import pytest
 
 from connectors.cli.replay import lake_of
 from connectors.config import load_config
+from connectors.pipeline import continuous
 from connectors.pipeline.continuous import ContinuousComparison
 from connectors.pipeline.run import Pipeline, run
 from connectors.tail.json_lines import ndjson_rows
@@ -63,6 +64,34 @@ def test_what_differs_is_found_while_the_run_goes_on(
     told = {(row["table"], row["op"], row["data"].get("id")) for row in watcher.rows}
     assert {("c.t", "-C", 5001), ("c.t", "+C", 5001), ("c.t", "-R", 5002), ("c.bag", "+A", None)} == told
     assert any("c.t" in line and "`historian verify --table c.t --repair`" in line for line in watcher.lines)
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_what_only_the_source_shows_yet_is_not_told(
+    mysql8: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Children that went with their parents, behind what the run has followed."""
+    path = _replicated(mysql8, spark, tmp_path)
+    mysql8.sql("INSERT INTO c.parents VALUES (1), (2)")
+    mysql8.sql("INSERT INTO c.children (parent) VALUES (1), (2), (2)")
+    assert {} == run(load_config(path), once=True, spark=spark)
+    mysql8.sql("DELETE FROM c.parents WHERE id = 2")
+    watcher = _Watcher(path, spark)
+    monkeypatch.setattr(continuous, "_FOLLOWS_TRIES", 1)
+    assert not watcher.rounds(0, until="c.children")
+    assert "c.children: 2 rows differ at" in watcher.lines[-1]
+    assert "or only until the run has followed the log" in watcher.lines[-1]
+
+    follows, followed = ContinuousComparison._has_followed, []
+
+    def has_followed(comparison: ContinuousComparison) -> bool:
+        followed.append(run(load_config(path), once=True, spark=spark))
+        return follows(comparison)
+
+    monkeypatch.setattr(ContinuousComparison, "_has_followed", has_followed)
+    assert not watcher.rounds(0, until="c.children")
+    assert ([{}], []) == (followed, watcher.rows)
+    assert "c.children: 1 rows up to" in watcher.lines[-1]
 
 
 def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -> None:
