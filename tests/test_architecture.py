@@ -133,6 +133,8 @@ def test_only_the_composition_knows_sinks() -> None:
 
     composition = (
         "connectors.sink_kinds",
+        "connectors.pipeline.comparing",
+        "connectors.pipeline.continuous",
         "connectors.pipeline.run",
         "connectors.pipeline.decoding",
         "connectors.pipeline.dry_run",

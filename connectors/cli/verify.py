@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from connectors.cli.comparison import Comparison, last_plan, print_rows
 from connectors.cli.heal import held_tracker
 from connectors.cli.replay import lake_of
-from connectors.cli.terminal.arguments import Config
+from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.recorded_history import table_named
+from connectors.cli.terminal.recorded_history import open_recorded, table_named
 from connectors.cli.terminal.sessions import session
 from connectors.config import ServerSource
-from historian.errors import ConfigError, SourceError
+from historian.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.config import PipelineConfig
-    from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
-    from historian.plans.plans import Plan
     from historian.schema.snapshots import Snapshot
     from sinks.delta import DeltaSettings
 
@@ -45,15 +45,43 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Let the next run write what differs into the targets.")
     ] = False,
+    sample: Annotated[
+        float | None,
+        typer.Option("--sample", metavar="PERCENT", help="Compare about so much of each table, other rows each time."),
+    ] = None,
+    continuous: Annotated[
+        bool,
+        typer.Option(
+            "--continuous", help="Compare range by range, round by round, while the connector runs, until ended."
+        ),
+    ] = False,
 ) -> None:
     """Compare targets with the source: every row and value, as of the position that the lake holds.
 
     Prints each difference as the changelog rows that would mend it. Ends with 1 where there is one, or a table cannot be compared. The connector must not run
     meanwhile. Starts Spark.
+
+    Targets that someone else wrote to are told, with the commits. --repair puts them back as they were, by Delta's RESTORE, before it compares.
+
+    --sample compares ranges of the primary key, chosen at random. A table whose key tells none, such as one of texts, is compared as a whole. With
+    --repair the next run compares all of a table that differs.
+
+    --continuous holds no lease and writes nothing, so the connector may run. It keeps to the limits of `source.backfill`. What differs is compared again as of
+    a later plan, and printed where it still does. SIGINT or SIGTERM ends it.
     """
+    if sample is not None and not 0 < sample <= 100:
+        raise typer.BadParameter("give --sample a number above 0 and up to 100")
     wanted = None if table is None else [table_named(name) for name in table]
+    if continuous:
+        if repair or sample is not None:
+            raise typer.BadParameter(
+                "--continuous goes alone: a repair is ordered by `historian verify --repair` when the connector stands still"
+            )
+        if _differs_meanwhile(configured(config), wanted):
+            raise typer.Exit(ExitCode.FAILED)
+        return
     with held_tracker(config) as (settings, tracker), session(f"verify {settings.name}", settings.sink_paths) as spark:
-        differing = differing_tables(spark, settings, tracker, wanted, repair=repair)
+        differing = differing_tables(spark, settings, tracker, wanted, repair=repair, percent=sample)
     if differing:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -65,6 +93,7 @@ def differing_tables(
     wanted: Collection[TableName] | None = None,
     *,
     repair: bool = False,
+    percent: float | None = None,
 ) -> int:
     """How many tables differ, or cannot be compared; prints what does.
 
@@ -72,73 +101,104 @@ def differing_tables(
         tracker: of the connector, whose lease the caller holds.
         wanted: tables; None: all that are captured.
         repair: let the next run write what differs.
+        percent: of each table's rows, about, that are compared; None: all are.
     """
-    if not isinstance(settings.source, ServerSource):
-        raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
     from connectors.recovery.repairing import repair as repaired
     from connectors.sink_kinds import repair_limits
     from connectors.tracking.sources import server_address
 
-    address, lake = server_address(settings.source), lake_of(settings)
+    lake = _compared_lake(settings)
+    assert isinstance(settings.source, ServerSource)  # noqa: S101 checked with the lake
+    address = server_address(settings.source)
     limits = repair_limits(settings.source, settings.sinks)
-    catalog = tracker.history.catalog_at(_last(tracker).version).tables
-    differing = {
-        snapshot: reason
-        for name, snapshot in sorted(catalog.items())
-        if tracker.captured(name) and (wanted is None or name in wanted)
-        if (reason := _verified(spark, lake, tracker, address, snapshot, settings.source.backfill.connections))
-        is not None
-    }
+    catalog = tracker.history.catalog_at(last_plan(tracker).version).tables
+    comparison = Comparison(
+        spark=spark,
+        lake=lake,
+        tracker=tracker,
+        address=address,
+        connections=settings.source.backfill.connections,
+        percent=percent,
+    )
+    differing: dict[Snapshot, _Difference] = {}
+    for name, snapshot in sorted(catalog.items()):
+        if not tracker.captured(name) or (wanted is not None and name not in wanted):
+            continue
+        theirs = _changed_by_others(spark, lake, snapshot, repair=repair)
+        if theirs is None or theirs.is_comparable:
+            reason = comparison.differs(snapshot)
+            theirs = theirs if reason is None else _Difference(reason)
+        if theirs is not None:
+            differing[snapshot] = theirs
     # A repair is a plan, and the lake does not hold that yet: all tables are compared before.
-    for snapshot, reason in differing.items() if repair else ():
-        if reason:
-            repaired(tracker, address, snapshot.table_id, reason, limits=limits)
+    for snapshot, found in differing.items() if repair else ():
+        if found.reason:
+            repaired(tracker, address, snapshot.table_id, found.reason, behind=found.behind, limits=limits)
             typer.echo(f"{snapshot.name}: the next run compares it, and writes what differs")
     return len(differing)
 
 
-def _last(tracker: Tracker) -> Plan:
-    last = tracker.store.last_plan()
-    if last is None:
-        raise SourceError("the connector has not run yet", where="plans", next_step="`historian run` starts it")
-    return last
+def _differs_meanwhile(settings: PipelineConfig, wanted: Collection[TableName] | None) -> bool:
+    """Compares until a signal comes; whether anything differed."""
+    from connectors.pipeline.continuous import ContinuousComparison
+    from connectors.pipeline.signals import signals
+
+    lake, stopping = _compared_lake(settings), threading.Event()
+    with (
+        closing(open_recorded(settings)) as store,
+        signals(stopping.set),
+        session(f"verify {settings.name}", settings.sink_paths) as spark,
+        # A Spark context takes SIGINT for itself.
+        signals(stopping.set),
+    ):
+        comparison = ContinuousComparison(
+            spark, settings, lake, store, wanted, tell=typer.echo, tell_rows=print_rows, stopping=stopping
+        )
+        return comparison.run()
 
 
-def _verified(
-    spark: SparkSession,
-    lake: DeltaSettings,
-    tracker: Tracker,
-    address: ServerAddress,
-    snapshot: Snapshot,
-    connections: int,
-) -> str | None:
-    """Why the table's targets are to be repaired, "" where they cannot be, None where they do not differ; prints what does."""
-    from connectors.backfill.spool import Spool
-    from connectors.recovery.repairing import read_whole
-    from connectors.tail.json_lines import ndjson_rows
-    from sinks.contract.local_chunks import LocalChunks
-    from sinks.delta.repairs.returning import LeftBehind
-    from sinks.delta.writing.comparing import NotComparable, compared
+def _compared_lake(settings: PipelineConfig) -> DeltaSettings:
+    if not isinstance(settings.source, ServerSource):
+        raise ConfigError("binlog files hold no tables to compare with", problems=("expected a server @ $.source",))
+    return lake_of(settings)
 
-    with closing(Spool()) as copied, closing(LocalChunks(threads=connections)) as chunks:
-        plan = read_whole(tracker, address, snapshot.table_id, "verify", copied, connections=connections)
-        if plan is None:
-            raise SourceError(
-                "a statement is on the table behind what the lake holds",
-                where=str(snapshot.name),
-                next_step="`historian run --once`, then verify again",
-            )
-        chunks.fill([copied.chunks])
-        try:
-            with compared(spark, lake, plan, chunks) as found:
-                rows = sum(found.record.operations.values())
-                for chunk in found.chunks:
-                    for line in ndjson_rows(chunk, found.snapshot):
-                        typer.echo(line)
-        except (NotComparable, LeftBehind) as error:
-            typer.echo(f"{snapshot.name}: not compared: {error}")
-            return "verify could not compare its targets" if isinstance(error, LeftBehind) else ""
-    typer.echo(
-        f"{snapshot.name}: {found.record.rows_read} rows at {plan.end}, {rows} changelog rows would mend its targets"
-    )
-    return f"verify found {rows} changelog rows to mend" if rows else None
+
+class _Difference(NamedTuple):
+    """How a table differs.
+
+    Attributes:
+        reason: why the next run is to compare its targets; "": it is not.
+        behind: the plan that they hold, where the lake has stopped the table.
+        is_comparable: whether they can be compared now all the same.
+    """
+
+    reason: str = ""
+    behind: int | None = None
+    is_comparable: bool = False
+
+
+def _changed_by_others(
+    spark: SparkSession, lake: DeltaSettings, snapshot: Snapshot, *, repair: bool
+) -> _Difference | None:
+    """What is to be done where others wrote to the table's targets, which a repair puts back; None where they did not."""
+    from sinks.delta.log.foreign import CannotPutBack
+    from sinks.delta.writing.putting_back import foreign_changes
+
+    name, found = snapshot.name, foreign_changes(spark, lake, snapshot.table_id)
+    for target in found.targets:
+        for commit in target.commits:
+            typer.echo(f"{name}: {target.directory} was changed by someone else: {commit}")
+    if not repair:
+        if found.targets:
+            typer.echo(f"{name}: not compared; `historian verify --table {name} --repair` puts back what was changed")
+        return _Difference() if found.targets else None
+    try:
+        foreign_changes(spark, lake, snapshot.table_id, puts_back=True)
+    except CannotPutBack as error:
+        typer.echo(f"{name}: not compared: {error}")
+        return _Difference(is_comparable=False)
+    for target in found.targets:
+        typer.echo(f"{name}: {target.directory} is again as it was at version {target.base}")
+    if found.behind is not None:
+        return _Difference("its targets were changed by someone else, and put back", found.behind)
+    return _Difference(is_comparable=True) if found.targets else None

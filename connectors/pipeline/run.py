@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +32,10 @@ from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
+from connectors.pipeline.signals import signals
 from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
+from connectors.spark.ending import answers, stop
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError, SinkError
@@ -91,7 +92,7 @@ def run(
     require(config)
     stopping = threading.Event()
     with ExitStack() as stack:
-        stack.enter_context(_signals(stopping.set))
+        stack.enter_context(signals(stopping.set))
         watching = [] if observer is None else [observer]
         if config.run.http is not None:
             from connectors.monitoring.endpoint import served
@@ -102,9 +103,9 @@ def run(
         try:
             if spark is None:
                 spark = _session(config, config.name)
-                stack.callback(_stop, spark)
+                stack.callback(stop, spark)
                 # A Spark context takes SIGINT for itself.
-                stack.enter_context(_signals(stopping.set))
+                stack.enter_context(signals(stopping.set))
             stopped = retried(
                 partial(attempts.make, spark, once=once, until=until, stopping=stopping),
                 limit_s=limit_s,
@@ -113,28 +114,11 @@ def run(
                 report=attempts.failed,
             )
         except Exception:
-            if not stopping.is_set() or (spark is not None and _answers(spark)):
+            if not stopping.is_set() or (spark is not None and answers(spark)):
                 raise
             _log.warning("Spark ended with the run; the next run writes the batch that is missing")
             stopped = None
         return attempts.stopped if stopped is None else stopped
-
-
-def _answers(spark: SparkSession) -> bool:
-    """Whether Spark's process is there: a signal to a whole group of processes ends it at once."""
-    try:
-        spark._jvm.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001 there is no public way to ask
-    except Exception:  # noqa: BLE001 whatever Py4J makes of a closed socket
-        return False
-    return True
-
-
-def _stop(spark: SparkSession) -> None:
-    try:
-        spark.stop()
-    except Exception:
-        if _answers(spark):
-            raise
 
 
 class _Attempts:
@@ -407,16 +391,3 @@ def _session(config: PipelineConfig, name: str) -> SparkSession:
 
     with quiet_start():
         return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
-
-
-@contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

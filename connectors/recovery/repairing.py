@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.estimates import estimated_rows
+from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.selection import read_as_of
-from connectors.backfill.splits import even_pieces, next_pieces, repaired_by_ranges
+from connectors.backfill.splits import Piece, even_pieces, next_pieces, repaired_by_ranges
 from connectors.backfill.spool import Spool
 from historian.errors import SourceError
+from historian.plans.key_ranges import KeyRange
 from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
 from historian.plans.segments import resumed_table
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.history.versions import Version
 
-__all__ = ["read_whole", "repair", "repairable"]
+__all__ = ["read_range", "read_whole", "repair", "repairable", "table_behind"]
 
 
 def repairable(tracker: Tracker) -> dict[int, Quarantine]:
@@ -83,6 +85,45 @@ def read_whole(
     return _read(tracker, address, table_id, reason, copied, behind=None, limits=None, connections=connections)
 
 
+def table_behind(tracker: Tracker, table_id: int, last: Plan) -> PlannedTable:
+    """A table as a plan behind *last*, the last one, is to have it, with what plans have not told of it. Errors are those of :func:`repair`."""
+    return _resumed(tracker, _known(tracker, table_id), _held(tracker, table_id, last))
+
+
+def read_range(
+    tracker: Tracker,
+    address: ServerAddress,
+    table: PlannedTable,
+    last: Plan,
+    keys: KeyRange,
+    copied: Spool,
+    version: int,
+) -> Plan | None:
+    """As :func:`read_whole`, of the rows of *table* whose keys lie in a range; it is one of those that are repaired by ranges.
+
+    Args:
+        table: as of :func:`table_behind`.
+        last: the plan as of whose end.
+        version: number of the last timeline entry that the plan knows.
+    """
+    now = table.versions[-1]
+    key = None if now.snapshot is None else SplitKey.of(now.snapshot, tracker.reader.flavor)
+    plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=version)
+    piece = Piece(table_id=table.table_id, version=now, key=key, range=keys, of_source=True)
+    read = read_as_of(address, tracker, plan, [piece], 1, copied)[table.table_id]
+    if read.void:
+        return None
+    copy = TableCopy(
+        key=piece.key_ids,
+        behind=keys.after,
+        upto=keys.upto,
+        is_done=keys.upto is None,
+        rows=read.rows,
+        repairs="verify",
+    )
+    return replace(plan, tables=(replace(table, copy=copy),))
+
+
 def _read(
     tracker: Tracker,
     address: ServerAddress,
@@ -94,14 +135,8 @@ def _read(
     limits: CopyLimits | None,
     connections: int = 1,
 ) -> Plan | None:
-    last = tracker.store.last_plan()
-    chain = tracker.history.versions_of(table_id)
-    if last is None or not chain or chain[-1].snapshot is None:
-        raise SourceError(
-            "a table without a known schema cannot be compared with the source",
-            where=str(chain[-1].name) if chain else f"table id {table_id}",
-            next_step="`historian heal` captures it again",
-        )
+    last, chain = tracker.store.last_plan(), _known(tracker, table_id)
+    assert last is not None  # noqa: S101 asked before
     held = _held(tracker, table_id, last if behind is None else tracker.stored(behind))
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
@@ -121,6 +156,17 @@ def _read(
         estimate = estimated_rows(address, (version.snapshot.name,)).get(version.snapshot.name, 0)
         copy = replace(copy, estimate=estimate)
     return replace(plan, tables=(replace(table, copy=copy, behind=behind),))
+
+
+def _known(tracker: Tracker, table_id: int) -> Sequence[Version]:
+    chain = tracker.history.versions_of(table_id)
+    if not chain or chain[-1].snapshot is None or tracker.store.last_plan() is None:
+        raise SourceError(
+            "a table without a known schema cannot be compared with the source",
+            where=str(chain[-1].name) if chain else f"table id {table_id}",
+            next_step="`historian heal` captures it again",
+        )
+    return chain
 
 
 def _held(tracker: Tracker, table_id: int, last: Plan) -> int:

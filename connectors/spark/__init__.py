@@ -2,5 +2,5 @@
 
 DataFrame functions on changelogs do not belong here (:mod:`pyspark_historian`).
 
-Open to other rooms: ``data_source``, ``jvm``, ``jvm_s3``, ``quiet``.
+Open to other rooms: ``data_source``, ``ending``, ``jvm``, ``jvm_s3``, ``quiet``.
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
@@ -34,7 +35,7 @@ _NO_NUMBERS = {"inf": '"Infinity"', "-inf": '"-Infinity"', "nan": '"NaN"'}
 
 
 def ndjson_rows(chunk: Chunk, snapshot: Snapshot) -> Iterator[str]:
-    """The rows of *chunk*, read with ``as_text=True``, as JSON texts without line ends, in order.
+    """The rows of *chunk* as JSON texts without line ends, in order. Read with ``as_text=True``, it has dates that no calendar has.
 
     Raises:
         ValueUnrepresentable: a column of a type that has no text here.
@@ -114,7 +115,11 @@ def _texts_of(kind: pa.DataType, column: Column) -> _Texts | None:
     if pa.types.is_floating(kind):
         return _floats
     if pa.types.is_integer(kind):
-        return _numbers
+        return partial(_times, column.type.fraction) if column.type.name == "time" else _numbers
+    if pa.types.is_date(kind):
+        return lambda values: [f'"{text}"' for text in values.cast(pa.string()).to_pylist()]
+    if pa.types.is_timestamp(kind):
+        return partial(_moments, column.type.fraction)
     if pa.types.is_decimal(kind):
         # Unsigned BIGINT travels as a decimal; it is a number all the same.
         return _numbers if column.type.name == "bigint" else _decimals
@@ -123,6 +128,22 @@ def _texts_of(kind: pa.DataType, column: Column) -> _Texts | None:
 
 def _numbers(values: pa.Array) -> list[str]:
     texts: list[str] = values.cast(pa.string()).to_pylist()
+    return texts
+
+
+def _moments(fraction: int, values: pa.Array) -> list[str]:
+    naive = values.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
+    return [f'"{text[: 20 + fraction] if fraction else text[:19]}"' for text in naive]
+
+
+def _times(fraction: int, values: pa.Array) -> list[str]:
+    """Of microseconds, as servers write a TIME."""
+    texts = []
+    for value in values.to_pylist():
+        seconds, micros = divmod(abs(value), 1_000_000)
+        minutes, second = divmod(seconds, 60)
+        digits = f".{micros:06}"[: 1 + fraction] if fraction else ""
+        texts.append(f'"{"-" if value < 0 else ""}{minutes // 60:02}:{minutes % 60:02}:{second:02}{digits}"')
     return texts
 
 

@@ -75,11 +75,13 @@ def test_a_mirror_that_someone_else_wrote_to_is_told(
     mysql8: Server, replicated: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
     spark.sql(f"UPDATE delta.`{tmp_path}/lake/c_t` SET v = 'theirs' WHERE id = 3")
+    versions = _versions(spark, tmp_path)
 
     code, lines = _verify(replicated, "--table", "c.t")
     assert 1 == code
-    assert "c.t: not compared: a table cannot be compared" in lines[0]
-    assert "a target was changed by someone else" in lines[0]
+    assert "c.t: c_t was changed by someone else: UPDATE at version" in lines[0]
+    assert "`historian verify --table c.t --repair` puts back what was changed" in lines[1]
+    assert versions == _versions(spark, tmp_path), "a comparison writes nothing"
 
 
 def test_targets_that_a_gap_left_behind_are_told_and_brought_back(
@@ -107,6 +109,62 @@ def test_targets_that_a_gap_left_behind_are_told_and_brought_back(
     assert [(1, None, "z"), (2, None, "y"), (3, None, "c")] == sorted(
         (row.id, row.hidden, row.v) for row in mirror.collect()
     )
+
+
+@pytest.mark.parametrize("kind", ["mysql8", "mariadb1011"])
+def test_a_sample_compares_about_that_much_of_each_table(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """A dense number, a key of two columns, one without an order that targets tell, and a hashed one."""
+    server: Server = request.getfixturevalue(kind)
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.dense (id INT PRIMARY KEY, v INT)")
+    server.sql("CREATE TABLE c.hashed (id INT PRIMARY KEY, v INT)")
+    server.sql("CREATE TABLE c.pairs (d DATE, id BIGINT, v INT, PRIMARY KEY (d, id))")
+    server.sql("CREATE TABLE c.texts (id VARCHAR(20) PRIMARY KEY, v INT)")
+    with server.connect() as connection, connection.cursor() as cursor:
+        rows = [(f"2020-01-{1 + number % 9:02}", 7919 * number, number) for number in range(4000)]
+        cursor.executemany("INSERT INTO c.pairs VALUES (%s, %s, %s)", rows)
+        cursor.execute("INSERT INTO c.dense SELECT v, 0 FROM c.pairs")
+        cursor.execute("INSERT INTO c.hashed SELECT v, 0 FROM c.pairs WHERE v < 9")
+        cursor.execute("INSERT INTO c.texts SELECT v, 0 FROM c.pairs WHERE v < 9")
+        connection.commit()
+    server.sql("ANALYZE TABLE c.dense, c.pairs")
+    path = copying_config(server, tmp_path)
+    rules = '/lake", tables: {"c.hashed": {hash: {id: {salt: pepper}}}}}'
+    path.write_text(path.read_text().replace('/lake"}', rules))
+    assert {} == run(load_config(path), once=True, spark=spark)
+    unlogged(server, "UPDATE c.dense SET v = 1", "UPDATE c.pairs SET v = -1")
+
+    compared: dict[str, set[str]] = {"c.dense": set(), "c.pairs": set()}
+    for percent, least, most in ((10, 300, 600), (1, 20, 80), (10, 300, 600)):
+        code, lines = _verify(path, "--sample", str(percent))
+        assert 1 == code, lines[-8:]
+        told = [json.loads(line) for line in lines if line.startswith("{")]
+        said = [line for line in lines if not line.startswith("{")]
+        for table, found in compared.items():
+            ids = [row["data"]["id"] for row in told if (row["table"], row["op"]) == (table, "+C")]
+            assert least <= len(ids) <= most
+            (line,) = (line for line in said if line.startswith(table))
+            assert f"{len(ids)} of about " in line
+            assert 3000 < int(line.split("of about ")[1].split()[0]) < 5000
+            assert line.endswith(f"ranges of its key, {2 * len(ids)} changelog rows would mend its targets")
+            found.add(str(sorted(ids)))
+        for table in ("c.hashed", "c.texts"):
+            whole, all_rows = (line for line in said if line.startswith(table))
+            assert "compared as a whole" in whole
+            assert f"{table}: 9 rows at" in all_rows
+    assert all(len(found) == 3 for found in compared.values()), "others each time"
+
+    assert 1 == _verify(path, "--sample", "5", "--repair")[0]
+    assert {} == run(load_config(path), once=True, spark=spark)
+    assert 0 == _verify(path, "--sample", "100")[0]
+    assert 0 == _verify(path)[0]
+
+
+def test_a_sample_of_nothing_is_refused(replicated: Path) -> None:
+    assert 2 == _verify(replicated, "--sample", "0")[0]
 
 
 def _versions(spark: SparkSession, tmp_path: Path) -> list[int]:

@@ -2,5 +2,5 @@
 
 Which chunks are read when, and what becomes of their rows, does not belong here.
 
-Open to other rooms: ``boundaries``, ``coverage``, ``literals``, ``predicates``, ``split_key``.
+Open to other rooms: ``boundaries``, ``coverage``, ``literals``, ``predicates``, ``probes``, ``split_key``.
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["boundaries"]
+__all__ = ["FEW_ROWS", "boundaries"]
 
 _DENSE = 2
 """Numbers for each row at most where chunks are ranges of numbers: a chunk has at most this many times the rows asked for."""

@@ -17,6 +17,7 @@ def session(name: str, paths: Sequence[str]) -> Iterator[SparkSession]:
     """The running session, or one for this command, named for it, that reads *paths*."""
     from pyspark.sql import SparkSession
 
+    from connectors.spark.ending import stop
     from connectors.spark.jvm_s3 import jars_for
     from connectors.spark.quiet import quiet_start
     from sinks.contract.storage import share_settings
@@ -31,4 +32,4 @@ def session(name: str, paths: Sequence[str]) -> Iterator[SparkSession]:
         yield spark
     finally:
         if running is None:
-            spark.stop()
+            stop(spark)

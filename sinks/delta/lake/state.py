@@ -169,6 +169,16 @@ class LakeState:
         view = newest if last == newest.version else self.kernel.view_at(newest.path, last) if last >= 0 else None
         return None if view is None else self._locations_in(view)
 
+    def go_back(self, number: int) -> bool:
+        """Shows the lake as it was with that plan, to be read; False where locations of then are not kept."""
+        # They may be newer than the plans that were looked at before them, never older.
+        self._views[TABLES] = self._refreshed(TABLES)
+        plan, locations = self.plan(number), self.locations_after(number)
+        if plan is None or locations is None:
+            return False
+        self.last, self.locations = plan, locations
+        return True
+
     @property
     def recorded_version(self) -> int:
         """Number of the last schema change that a recorded plan covers."""

@@ -18,10 +18,12 @@ from sinks.delta.settings import WIDENING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MAINTENANCE", "Target", "is_of", "session_settings", "signature"]
+__all__ = ["CHANGED_BY_OTHERS", "MAINTENANCE", "Target", "is_of", "session_settings", "signature", "told_as_ours"]
 
 _OWNER = "historian.connector"
 _KIND = "historian.kind"
+
+CHANGED_BY_OTHERS = "a target was changed by someone else"
 
 MAINTENANCE = frozenset(
     {
@@ -65,6 +67,11 @@ def is_of(connector: str, info: Mapping[str, Any]) -> bool:
     mark = signature(connector)
     by_kernel = str(info.get("engineInfo", "")).endswith(f"/{mark}")
     return by_kernel or str(info.get("userMetadata", "")).startswith(f"{mark} ")
+
+
+def told_as_ours(connector: str, what: str) -> dict[str, str]:
+    """Settings of a session under which a statement's commit is one of *connector*, with a word on *what* it is."""
+    return {_METADATA: f"{signature(connector)} {what}"}
 
 
 class Target:
@@ -214,7 +221,7 @@ class Target:
         settings = {
             _APPLICATION: self.application,
             _VERSION: str(version),
-            _METADATA: f"{signature(self._connector)} plan {version // STEPS}",
+            **told_as_ours(self._connector, f"plan {version // STEPS}"),
         }
         with session_settings(spark, settings):
             faults.reached("statement_begun", f"{self.path} {version}")
@@ -222,8 +229,12 @@ class Target:
         faults.reached("statement_done", f"{self.path} {version}")
         self.refresh()
 
+    def is_in(self, view: TableView) -> bool:
+        """Whether *view* is of this target, by what its properties say, and not of another table in its place."""
+        return view.property(_OWNER) == self._connector and view.property(_KIND) == self.kind
+
     def _check_owner(self, view: TableView) -> None:
-        if view.property(_OWNER) != self._connector or view.property(_KIND) != self.kind:
+        if not self.is_in(view):
             raise ChainBroken(
                 "a target's place is taken by another table",
                 where=self.path,
@@ -241,11 +252,11 @@ class Target:
             ours = self._is_ours(info)
             if not ours and info.get("operation") not in MAINTENANCE:
                 raise ChainBroken(
-                    "a target was changed by someone else",
+                    CHANGED_BY_OTHERS,
                     where=f"{self.path} at version {version}",
                     expected=f"commits of connector {self._connector}",
                     found=f"{info.get('operation')} by {info.get('engineInfo')} ({info.get('userMetadata')})",
-                    next_step=_ANEW,
+                    next_step=f"`historian verify --repair` puts it back as it was; else {_ANEW}",
                 )
             if ours and self._seen < 0:
                 return

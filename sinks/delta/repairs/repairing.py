@@ -106,7 +106,15 @@ class Repairing:
             if not mine.get(table.table_id):
                 continue
             try:
-                repair = _TableRepair(self._spark, self._state, self._settings, self._plan, table, mine[table.table_id])
+                repair = _TableRepair(
+                    self._spark,
+                    self._state,
+                    self._settings,
+                    self._plan,
+                    table,
+                    mine[table.table_id],
+                    pins=not self._brings_back,
+                )
                 counts[table.table_id] = {}
                 if repair.is_held:
                     continue
@@ -123,8 +131,9 @@ class Repairing:
                     )
                 )
             except (TableStopped, ChainBroken) as error:
-                name = mine[table.table_id][0].location.name
-                _log.error("table %s is stopped: %s", name, error, extra={"table": str(name)})
+                if self._brings_back:  # else it is a comparison, which stops nothing
+                    name = mine[table.table_id][0].location.name
+                    _log.error("table %s is stopped: %s", name, error, extra={"table": str(name)})
                 self._stop(table.table_id, str(error), self._plan.number)
                 stopped.add(table.table_id)
         ends = {table_id: of_table[-1].segment for table_id, of_table in mine.items() if of_table}
@@ -157,7 +166,12 @@ class _Found:
 
 
 class _TableRepair:
-    """The repair of one *table* of a plan; *parts*: that the plan has of it."""
+    """The repair of one *table* of a plan.
+
+    Args:
+        parts: that the plan has of it.
+        pins: whether targets are seen as they were before the plan, whatever they have taken since.
+    """
 
     def __init__(
         self,
@@ -167,6 +181,8 @@ class _TableRepair:
         plan: Plan,
         table: PlannedTable,
         parts: Sequence[Part],
+        *,
+        pins: bool,
     ) -> None:
         self._spark = spark
         self._state = state
@@ -179,6 +195,8 @@ class _TableRepair:
         self._targets = [state.target(self.part.location, directory) for directory in self.part.location.directories]
         for target in self._targets:
             target.refresh()
+        if pins:
+            self._targets = [as_before(state, target, self._first) or target for target in self._targets]
 
     @property
     def is_held(self) -> bool:

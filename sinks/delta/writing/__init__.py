@@ -2,5 +2,5 @@
 
 How one target takes its part does not belong here (:mod:`sinks.delta.targets`).
 
-Open to other rooms: ``comparing``, ``dry_run``, ``sink``.
+Open to other rooms: ``comparing``, ``dry_run``, ``putting_back``, ``sink``.
 """

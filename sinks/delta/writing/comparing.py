@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from historian.changelog.chunks import Chunk
 from historian.errors import SinkError
+from historian.plans.key_ranges import NOT_BY_RANGES
 from historian.plans.plans import Plan
 from sinks.contract.chunks import Chunks
 from sinks.contract.parts import count_rows, parts_of
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["ComparedTable", "NotComparable", "compared"]
+__all__ = ["ComparedTable", "NotByRanges", "NotComparable", "compared", "newest_held"]
 
 
 class NotComparable(SinkError):
     """The targets of a table cannot be compared with its source."""
+
+
+class NotByRanges(NotComparable):
+    """Those of a table cannot be compared by ranges of its key: as a whole they may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +52,25 @@ class ComparedTable:
     snapshot: Snapshot
 
 
+def newest_held(spark: SparkSession, settings: DeltaSettings) -> Plan | None:
+    """The newest plan that every target of the lake holds, whoever writes it meanwhile; None where there is none."""
+    state = DeltaSink(spark, settings).reading()
+    if state is None or state.last is None:
+        return None
+    return state.plan(state.last.number if state.holds_last() else state.last.previous)
+
+
 @contextmanager
-def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: Chunks) -> Iterator[ComparedTable]:
+def compared(
+    spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: Chunks, *, pinned: bool = False
+) -> Iterator[ComparedTable]:
     """How the lake differs from the rows of a plan of one table, to be used inside the ``with``.
 
     Args:
         plan: behind the last one of the lake; it repairs the table, and is not written.
         chunks: its rows.
+        pinned: the plan before, which all targets hold, need not be the last one: targets are read as they were with it. So the
+            lake may be written meanwhile.
 
     Raises:
         SinkError: there is no lake, or it does not hold the plan before.
@@ -61,7 +78,10 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
         LeftBehind: a target lacks changes that its changelog has; nothing is written here.
     """
     state = DeltaSink(spark, settings).reading()
-    if state is None or state.last is None or state.last.number != plan.previous:
+    is_there = state is not None and state.last is not None and state.last.number == plan.previous
+    if pinned and state is not None:
+        is_there = state.go_back(plan.previous)
+    if state is None or not is_there:
         raise SinkError(
             "the lake does not hold what the source is compared with",
             where=settings.path or settings.catalog,
@@ -96,4 +116,5 @@ def compared(spark: SparkSession, settings: DeltaSettings, plan: Plan, chunks: C
 
 
 def _refuse(table_id: int, reason: str, plan: int) -> None:  # noqa: ARG001 as the state's own
-    raise NotComparable("a table cannot be compared", where=f"table id {table_id}", found=reason)
+    kind = NotByRanges if reason.startswith(NOT_BY_RANGES) else NotComparable
+    raise kind("a table cannot be compared", where=f"table id {table_id}", found=reason)

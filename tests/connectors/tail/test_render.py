@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -115,6 +116,20 @@ VALUES: list[tuple[ColumnType, pa.Array, list[str]]] = [
     (ColumnType(name="point"), pa.array([b"\x01\x02\x03"], pa.binary()), ['"AQID"']),
     (ColumnType(name="date"), pa.array(["0000-00-00"], pa.string()), ['"0000-00-00"']),
     (ColumnType(name="time"), pa.array(["-838:59:59.000001"], pa.string()), ['"-838:59:59.000001"']),
+    (ColumnType(name="date"), pa.array([date(1, 2, 3), None]), ['"0001-02-03"', "null"]),
+    (
+        ColumnType(name="datetime"),
+        pa.array([0, -1], pa.timestamp("us")),
+        ['"1970-01-01 00:00:00"', '"1969-12-31 23:59:59"'],
+    ),
+    (ColumnType(name="datetime", fraction=3), pa.array([1_250_000], pa.timestamp("us")), ['"1970-01-01 00:00:01.250"']),
+    (
+        ColumnType(name="timestamp", fraction=6),
+        pa.array([1], pa.timestamp("us", "UTC")),
+        ['"1970-01-01 00:00:00.000001"'],
+    ),
+    (ColumnType(name="time"), pa.array([-3020399 * 10**6, 0], pa.int64()), ['"-838:59:59"', '"00:00:00"']),
+    (ColumnType(name="time", fraction=2), pa.array([61_250_000], pa.int64()), ['"00:01:01.25"']),
     (ColumnType(name="json"), pa.array(['{"a": 1.0}'], pa.string()), ['"{\\"a\\": 1.0}"']),
     (ColumnType(name="text"), pa.array(["100%s", "\x00\u2028", "null"]), ['"100%s"', '"\\u0000\u2028"', '"null"']),
 ]
@@ -133,10 +148,10 @@ def test_names_with_quotes_and_percent_signs_are_safe() -> None:
 
 
 def test_a_column_without_a_text_is_an_error() -> None:
-    snapshot = _snapshot(_column(1, "at", "datetime"))
-    chunk = _chunk(snapshot, pa.array([0], pa.timestamp("us")))
+    snapshot = _snapshot(_column(1, "at", "int"))
+    chunk = _chunk(snapshot, pa.array([[0]], pa.list_(pa.int32())))
 
-    with pytest.raises(ValueUnrepresentable, match=r"no text for a column \(at datetime\); found timestamp"):
+    with pytest.raises(ValueUnrepresentable, match=r"no text for a column \(at int\); found list"):
         list(ndjson_rows(chunk, snapshot))
 
 
