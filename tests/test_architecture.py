@@ -135,6 +135,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.sink_kinds",
         "connectors.pipeline.comparing",
         "connectors.pipeline.continuous",
+        "connectors.pipeline.counting",
         "connectors.pipeline.run",
         "connectors.pipeline.decoding",
         "connectors.pipeline.dry_run",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["NotVisible", "SourceSnapshot", "snapshot_behind"]
+__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "snapshot_behind"]
 
 _TIMEOUT_S = 60
 _COMMITTING_TIMEOUT_S = 10
