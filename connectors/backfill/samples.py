@@ -40,8 +40,8 @@ class Sample:
 def random_ranges(address: ServerAddress, key: SplitKey, percent: float, choice: random.Random) -> Sample:
     """Ranges with about *percent* of a table's rows, others each time.
 
-    The table is cut into parts of equal size by :func:`~connectors.backfill.keys.boundaries.boundaries`, and whole parts are chosen. Where
-    one is more than what is wanted, a piece of it is.
+    The table is cut into parts of about equal size by :func:`~connectors.backfill.keys.boundaries.boundaries`. Some are chosen, and a piece of one
+    more, so that they are as many rows as is wanted.
 
     Args:
         percent: above 0 and up to 100.
@@ -55,27 +55,33 @@ def random_ranges(address: ServerAddress, key: SplitKey, percent: float, choice:
             table_rows = estimated(cursor, key.source)
         rows = max(1, table_rows // _SMALL_PARTS if table_rows < FEW_ROWS else max(FEW_ROWS, table_rows // _PARTS))
         bounds: Sequence[Key | None] = boundaries(connection, key, None, rows=rows, count=2 * _PARTS)
-        bounds = bounds if bounds[-1] is None else [*bounds[:-1], None]
+        # The last part may hold few rows, or none: it is one with that before it.
+        bounds = [*bounds[:-2], None]
         parts = [KeyRange(after=after, upto=upto) for after, upto in pairwise((None, *bounds))]
-        wanted = len(parts) * percent / 100
-        count = max(1, round(wanted))
-        chosen = sorted(choice.sample(range(len(parts)), count))
-        ranges = [parts[number] for number in chosen]
-        if wanted < 1:
-            ranges = [_piece(connection, key, ranges[0], rows, max(1, round(wanted * rows)), choice)]
-    return Sample(ranges=_joined(ranges), table_rows=table_rows)
+        whole, rest = divmod(len(parts) * percent / 100, 1)
+        chosen = choice.sample(range(len(parts)), min(len(parts), int(whole) + 1))
+        ranges = {number: parts[number] for number in chosen[: int(whole)]}
+        part_rows = max(1, table_rows // len(parts))  # estimates have cut larger or smaller ones than was asked for
+        for number in chosen[int(whole) :]:
+            if not ranges or round(rest * part_rows):
+                ranges[number] = _piece(
+                    connection, key, parts[number], part_rows, max(1, round(rest * part_rows)), choice
+                )
+    return Sample(ranges=_joined([keys for _, keys in sorted(ranges.items())]), table_rows=table_rows)
 
 
 def _piece(
     connection: Connection[Any], key: SplitKey, part: KeyRange, rows: int, wanted: int, choice: random.Random
 ) -> KeyRange:
     """About *wanted* of the about *rows* rows of *part*, somewhere in it."""
-    offset = choice.randrange(max(1, rows - wanted + 1))
-    after = part.after if not offset else boundaries(connection, key, part.after, rows=offset, count=1)[0]
-    if after is None and offset:
-        return part  # Statistics promised more rows than there are.
-    (upto,) = boundaries(connection, key, after, rows=wanted, count=1)
-    return KeyRange(after=after, upto=upto)
+    for offset in (choice.randrange(max(1, rows - wanted + 1)), 0):
+        after = part.after if not offset else boundaries(connection, key, part.after, rows=offset, count=1)[0]
+        if after is None and offset:
+            continue
+        (upto,) = boundaries(connection, key, after, rows=wanted, count=1)
+        if upto is not None:
+            return KeyRange(after=after, upto=upto)
+    return part  # Statistics promised more rows than there are.
 
 
 def _joined(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
