@@ -66,11 +66,10 @@ def _fires(key: CascadingKey, changes: Mapping[int, _Changes], log: ParentLog, f
     # What a foreign key did to the parent's own rows is not in the log.
     if not key.names.isdisjoint(log.unread) or not key.parents.isdisjoint(found):
         return True
-    referenced = {name.lower() for name in key.key.referenced}
     for parent in key.parents & changes.keys():
         of_parent = changes[parent]
         # Without names the key references the parent's primary one; any of its columns may be of that.
-        changed = of_parent.columns & referenced if referenced else of_parent.columns
+        changed = of_parent.columns & key.referenced if key.referenced else of_parent.columns
         if of_parent.is_unread or of_parent.has_deletes or (key.key.on_update and changed):
             return True
     return False

@@ -85,8 +85,25 @@ def _cascading_keys(history: History, base: int, last: int) -> tuple[CascadingKe
     for snapshot in snapshots:
         for key in snapshot.foreign_keys:
             parents, names = _all_called(key.parent, history)
-            found[CascadingKey(child=snapshot.table_id, key=key, parents=parents, names=names)] = None
+            columns = _columns_called(key.referenced, parents, history)
+            found[CascadingKey(child=snapshot.table_id, key=key, parents=parents, names=names, referenced=columns)] = (
+                None
+            )
     return tuple(found)
+
+
+def _columns_called(referenced: Iterable[str], parents: Collection[int], history: History) -> frozenset[str]:
+    """All names, in lower case, of the columns that ever had one of those names: a foreign key follows a column to another name."""
+    names = {name.lower() for name in referenced}
+    columns = [
+        (parent, column.id, column.name.lower())
+        for parent in parents
+        for version in history.versions_of(parent)
+        if version.snapshot is not None
+        for column in version.snapshot.columns
+    ]
+    ids = {(parent, column_id) for parent, column_id, name in columns if name in names}
+    return frozenset(names | {name for parent, column_id, name in columns if (parent, column_id) in ids})
 
 
 def _all_called(name: TableName, history: History) -> tuple[frozenset[int], frozenset[TableName]]:

@@ -26,12 +26,14 @@ class CascadingKey:
     Attributes:
         child: id of its table.
         parents: ids of the tables that it may reference; ``names``: all that those ever had.
+        referenced: all names, in lower case, that the columns of those may have which it references.
     """
 
     child: int
     key: ForeignKey
     parents: frozenset[int]
     names: frozenset[TableName]
+    referenced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

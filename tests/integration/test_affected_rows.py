@@ -177,6 +177,19 @@ def test_a_column_of_a_parent_with_another_name_is_not_taken_for_one_that_has_it
     assert (1, 0) == (oracle.repaired, oracle.repaired_partly)
 
 
+def test_a_value_that_changes_in_a_column_with_another_name_by_now_counts(mysql8: Server, tmp_path: Path) -> None:
+    oracle = _begun(
+        mysql8, tmp_path, *(statement.replace("PRIMARY KEY)", "UNIQUE)", 1) for statement in _MOVING[:1]), *_MOVING[1:]
+    )
+    mysql8.sql("ALTER TABLE c.p RENAME COLUMN id TO other")
+    oracle.run()
+    mysql8.sql("UPDATE c.p SET other = 10 WHERE other = 1")
+    oracle.run()
+
+    assert {} == oracle.differences("c")
+    assert (1, 0) == (oracle.repaired, oracle.repaired_partly)
+
+
 def test_more_values_than_a_parent_may_lose_are_not_gathered(
     mysql8: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
