@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.backfill.affected import AffectedRows
-from connectors.backfill.child_keys import Unbounded
+from connectors.backfill.foreign_keys.affected import AffectedRows
+from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece

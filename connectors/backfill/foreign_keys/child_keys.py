@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.backfill.referenced import ReferencedValues
+from connectors.backfill.foreign_keys.referenced import ReferencedValues
 from connectors.readers.binlog.transport.connection import answered
 from historian.names import TableName
 from historian.plans.plans import PlannedVersion

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.changes import TableChanges, changes_behind
-from connectors.backfill.child_keys import ChildKey, Unbounded, child_keys
+from connectors.backfill.foreign_keys.child_keys import ChildKey, Unbounded, child_keys
+from connectors.backfill.foreign_keys.referenced import MOST_VALUES, ReferencedValues
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import with_values
-from connectors.backfill.referenced import MOST_VALUES, ReferencedValues
 from connectors.backfill.rewind import rewound
 from connectors.backfill.selection import copied_chunk, read_piece
 from connectors.backfill.snapshots import NotVisible, snapshot_behind

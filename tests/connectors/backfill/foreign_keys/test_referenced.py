@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.backfill import referenced
-from connectors.backfill.referenced import ReferencedValues
+from connectors.backfill.foreign_keys.referenced import ReferencedValues
 from historian.changelog.operations import Op
 from historian.schema.snapshots import ColumnType
 
