@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from connectors.backfill.affected import AffectedRows
 from connectors.backfill.estimates import estimated_rows
-from connectors.backfill.foreign_keys.affected import AffectedRows
 from connectors.backfill.foreign_keys.cascades import ChangedChild, changed_by_foreign_keys
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.backfill.foreign_keys.affected import AffectedRows
+from connectors.backfill.affected import AffectedRows
 from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.selection import read_as_of

@@ -1,6 +1,6 @@
-"""What foreign keys change in children, on servers that do not log it: which tables, which of their rows, and those rows as of a plan's end.
+"""What foreign keys may have changed in children, on servers that do not log it: which tables, and by which values their rows are told.
 
-What is made of the rows does not belong here.
+Reading those rows does not belong here (:mod:`connectors.backfill.affected`).
 
-Open to other rooms: ``affected``, ``cascades``, ``child_keys``.
+Open to other rooms: ``cascades``, ``child_keys``, ``referenced``.
 """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from connectors.backfill import referenced
+from connectors.backfill.foreign_keys import referenced
 from connectors.backfill.foreign_keys.referenced import ReferencedValues
 from historian.changelog.operations import Op
 from historian.schema.snapshots import ColumnType

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connectors.pipeline.run import _stop
+from connectors.spark.ending import stop
 
 
 class Session:
@@ -27,9 +27,9 @@ class Session:
 
 
 def test_spark_that_dies_while_it_is_stopped_has_stopped() -> None:
-    _stop(Session(lives=False))  # type: ignore[arg-type]
+    stop(Session(lives=False))  # type: ignore[arg-type]
 
 
 def test_spark_that_cannot_stop_is_an_error() -> None:
     with pytest.raises(ConnectionRefusedError):
-        _stop(Session(lives=True))  # type: ignore[arg-type]
+        stop(Session(lives=True))  # type: ignore[arg-type]
