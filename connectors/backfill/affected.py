@@ -19,7 +19,7 @@ from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import with_values
 from connectors.backfill.rewind import rewound
 from connectors.backfill.selection import copied_chunk, read_piece
-from connectors.backfill.snapshots import NotVisible, snapshot_behind
+from connectors.backfill.snapshots import snapshot_behind
 from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["AffectedRows"]
 
 _log = logging.getLogger(__name__)
+_MOST_CHARACTERS = 1_000_000
+"""A server takes statements of 4 MB by default (MySQL 5.7), and a SELECT has the conditions of those before it too."""
 
 
 class AffectedRows:
@@ -104,10 +106,7 @@ class AffectedRows:
         wanted, changed = self._of_plan(table, links, key)
         if not wanted:
             return None
-        try:
-            only, rows = self._selected(table, links, wanted, changed, spool, number)
-        except NotVisible as error:
-            raise Unbounded(str(error)) from error
+        only, rows = self._selected(table, links, wanted, changed, spool, number)
         return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
 
     def read_again(self, table: PlannedTable, spool: Spool, number: int) -> None:
@@ -182,6 +181,8 @@ class AffectedRows:
                 for at, each in enumerate(only):
                     columns = [column for i in each.columns if (column := snapshot.column_by_id(i)) is not None]
                     condition = with_values(columns, each)
+                    if len(condition) + sum(map(len, conditions)) > _MOST_CHARACTERS:
+                        raise Unbounded("long values")
                     others = "".join(f" AND ({other}) IS NOT TRUE" for other in conditions)
                     piece = replace(whole, condition=f"({condition}){others}")
                     read_piece(source, flavor, plan, piece, at, selected)

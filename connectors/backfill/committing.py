@@ -1,9 +1,9 @@
 """Which transactions of a MySQL server without GTIDs may stand in its log and not be visible yet.
 
 A transaction is written to the log first, and becomes visible when InnoDB commits it, which can be much later: a semi-synchronous source
-waits for a replica in between. Up to then ``information_schema.innodb_trx`` has it, and its session runs a statement. So of the
-transactions that are there after a position was read from the log, those whose sessions rest are not of that log. When the others
-have gone, all of the log up to that position is visible.
+waits for a replica in between. Up to then ``information_schema.innodb_trx`` has it, and its session runs a statement, or for a prepared XA
+transaction without a session another one does. So of the transactions that are there after a position was read from the log, those whose
+sessions rest are not of that log. When the others have gone, all of the log up to that position is visible.
 
 The server may answer with a copy of that table, which it makes anew where nobody has asked for a tenth of a second. The text of the
 question is in our own row there, and so tells how old the answer is.
@@ -26,7 +26,8 @@ _FIRST_OF_READERS = 1 << 48
 _PAUSE_S = (0.11, 0.3)
 """Several who ask are not to ask at one pace: each would keep the others' copy alive."""
 _QUESTION = "SELECT trx_id, trx_mysql_thread_id, trx_query FROM information_schema.innodb_trx"
-_SESSIONS = "SELECT id FROM information_schema.processlist WHERE command = 'Sleep'"
+_SESSIONS = """SELECT id FROM information_schema.processlist
+    WHERE command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID') AND id <> CONNECTION_ID()"""
 
 
 class Committing:
@@ -35,6 +36,7 @@ class Committing:
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
         self._waiting: dict[int, int] | None = None
+        self._busy: frozenset[int] | None = None
 
     def are_over(self) -> bool:
         """Whether all of them are visible to a snapshot that begins now; ask again where they are not.
@@ -48,13 +50,20 @@ class Committing:
             return False
         if self._waiting is None:
             self._waiting = found
-        # Asked for behind the transactions: a session that rests by now has ended what it was in the middle of then.
-        resting = self._resting() if self._waiting else frozenset[int]()
-        self._waiting = {trx: thread for trx, thread in self._waiting.items() if trx in found and thread not in resting}
+        if self._waiting:
+            # Asked for behind the transactions: a session that rests by now has ended what it was in the middle of then.
+            working = self._working()
+            self._busy = working if self._busy is None else self._busy & working
+            # Whoever commits a prepared XA transaction that belongs to no session is one of those that were at work.
+            self._waiting = {
+                trx: thread
+                for trx, thread in self._waiting.items()
+                if trx in found and (thread in working or (not thread and self._busy))
+            }
         return not self._waiting
 
     def _transactions(self) -> dict[int, int] | None:
-        """Sessions of those that have written something, by transaction; None where the answer is an old one."""
+        """Sessions of those that have written something, by transaction, 0: none; None where the answer is an old one."""
         mark = secrets.token_hex(8)
         with self._connection.cursor() as cursor:
             cursor.execute("ROLLBACK")
@@ -66,7 +75,8 @@ class Committing:
             return None
         return {int(trx): int(thread) for trx, thread, _ in rows if int(trx) < _FIRST_OF_READERS}
 
-    def _resting(self) -> frozenset[int]:
+    def _working(self) -> frozenset[int]:
+        """Other sessions that may be in the middle of a commit."""
         with self._connection.cursor() as cursor:
             cursor.execute(_SESSIONS)
             return frozenset(int(thread) for (thread,) in cursor.fetchall())

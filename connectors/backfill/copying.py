@@ -193,7 +193,11 @@ class Copier:
             return {}
         try:
             count = self._limits.connections
-            read = read_as_of(self._address, self._tracker, plan, pieces, count, spool, replica=self._replica)
+            # Rows that are compared belong to this plan; others can come with a later one.
+            can_wait = not repairs
+            read = read_as_of(
+                self._address, self._tracker, plan, pieces, count, spool, replica=self._replica, skips_hidden=can_wait
+            )
         except BaseException:
             spool.close()
             raise

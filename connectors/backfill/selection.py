@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -58,6 +59,7 @@ class CopiedTable:
     is_unexplained: bool = False
 
 
+_log = logging.getLogger(__name__)
 _MOMENT = "rows of a table without a key changed at the very moment of the SELECT"
 
 
@@ -70,6 +72,7 @@ def read_as_of(
     spool: Spool,
     *,
     replica: Replica | None = None,
+    skips_hidden: bool = False,
 ) -> dict[int, CopiedTable]:
     """Reads *pieces* as of the end of *plan* into *spool*, as chunks of +A that follow those of the plan's log; by table id.
 
@@ -79,10 +82,12 @@ def read_as_of(
         address: of the source.
         connections: that read side by side.
         replica: that is read in place of the source, but for tables without a key and pieces that only the source can give.
+        skips_hidden: whether the log goes on without these rows where the source's commits hang; else that is an error.
 
     Raises:
         OwnTransactions: the replica holds transactions that are not in the source's log.
         ConnectionLost: the server does not answer.
+        NotVisible: transactions of the plan's log are not visible for long.
         SourceError: it refuses a SELECT, or cannot say what is visible.
         LogPurged: the log behind the plan is gone.
     """
@@ -108,6 +113,11 @@ def read_as_of(
                     bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
                 except (TableChanged, SelectInterrupted, NotVisible) as error:
                     failed[piece.table_id] = error
+        hidden = next((error for error in failed.values() if isinstance(error, NotVisible)), None)
+        if hidden is not None:
+            if not skips_hidden:
+                raise hidden
+            _log.warning("copies wait: %s", hidden)
         wanted = {i: version for i, version in versions.items() if i not in bags}
         changes = {**bags, **changes_behind(tracker, plan.end, plan.version, wanted)} if wanted else bags
         for table_id, table in found.items():
@@ -168,7 +178,6 @@ def _select(
     except NotVisible as error:
         if replica is not None:
             raise
-        # A commit hangs, or a statement takes long: the log goes on without these rows.
         voids |= {piece.table_id: error for piece in pieces}
     except ConnectionLost as error:
         if replica is None:

@@ -26,7 +26,7 @@ def place_checks(config: PipelineConfig) -> Iterator[CheckResult]:
 
 
 def _check(name: str, directory: Path, key: str) -> Iterator[CheckResult]:
-    there = next(path for path in (directory, *directory.parents) if path.exists())
+    there = next(path for path in (directory, *directory.parents) if os.path.exists(path))  # noqa: PTH110 raises nothing
     mend = f"correct {key}, or the rights of {there}"
     if not there.is_dir():
         yield failed(name, f"{there} is no directory", f"a directory, {directory}", mend)

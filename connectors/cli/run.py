@@ -91,6 +91,10 @@ class _Progress(Observer):
         begin = f"begins at {began}" if plan is None else f"goes on behind plan {plan.number}, {plan.end}"
         tell(f"{self._config.name}: replicates {source.place}; {begin}{f', up to {end}' if end else ''}; Spark starts")
 
+    def closed(self) -> None:
+        """What follows is of no plan."""
+        bind(plan=None)
+
     def planned(self, plan: Plan) -> None:
         """Names the plan in what is logged while it is written."""
         bind(plan=plan.number)

@@ -103,13 +103,16 @@ class _References:
         return value
 
     def _file(self, text: str) -> str:
-        path = self.base / Path(text).expanduser()
+        path = self.base / text
         try:
+            path = self.base / Path(text).expanduser()
             return path.read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
             raise _NotFilled(f"file {path} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise _NotFilled(f"file {path} is not UTF-8") from None
+        except (RuntimeError, ValueError) as error:
+            raise _NotFilled(f"no path of a file: {error}") from None
 
     def _command(self, text: str) -> str:
         program: list[str] = []
@@ -122,9 +125,8 @@ class _References:
             )
             return done.stdout.decode().rstrip("\r\n")
         except subprocess.CalledProcessError as error:
-            last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            told = "".join(f": {line}" for line in last)
-            raise _NotFilled(f"command {program[0]} ended with {error.returncode}{told}") from None
+            # What it printed may be a part of a secret.
+            raise _NotFilled(f"command {program[0]} ended with {error.returncode}") from None
         except subprocess.TimeoutExpired:
             raise _NotFilled(f"command {program[0]} did not end within {_COMMAND_LIMIT_S} s") from None
         except UnicodeDecodeError:

@@ -49,6 +49,12 @@ class HttpDocument(Model):
         description="A run that nothing is heard of for longer is not healthy: no plan, no look at the log.",
     )
 
+    @model_validator(mode="after")
+    def _guards(self) -> HttpDocument:
+        if "token" in self.model_fields_set and not self.token.get_secret_value():
+            raise ValueError("expected a token that is not empty, or none")
+        return self
+
     def plain(self) -> settings.HttpConfig:
         """The plain value."""
         host, port = self.listen

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -132,7 +133,8 @@ class _Pages:
 
     def _lets_in(self, authorization: str) -> bool:
         expected = f"Bearer {self.limits.token}"
-        return not self.limits.token or hmac.compare_digest(authorization.encode(), expected.encode())
+        # Headers come as Latin-1, whatever their bytes are.
+        return not self.limits.token or hmac.compare_digest(authorization.encode("latin-1"), expected.encode())
 
     def _status(self) -> _Answer:
         try:
@@ -151,6 +153,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], pages: _Pages) -> None:
         self.pages = pages
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

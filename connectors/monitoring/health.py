@@ -28,8 +28,8 @@ class Health(Observer):
         self._lag_s = lag_s
         self._clock_s = clock_s
         self._heard_s = clock_s()
-        self._is_open = False
-        self._failure = ""
+        self._is_current = False
+        self._has_failed = False
 
     @classmethod
     def of(cls, limits: HttpConfig, metrics: Metrics) -> Health:
@@ -46,10 +46,10 @@ class Health(Observer):
     def not_ready(self) -> tuple[str, ...]:
         """Why the targets are not to be relied on; (): they are."""
         reasons = list(self.dead())
-        if self._failure:
-            reasons.append(self._failure)
-        elif not self._is_open:
-            reasons.append("the run starts")
+        if self._has_failed:
+            reasons.append("the run tries again what failed")
+        elif not self._is_current:
+            reasons.append("the run has written no plan yet, nor seen the end of the log")
         lag_s = self._lag_s()
         if lag_s > self._limits.max_lag_s:
             reasons.append(f"the targets are {lag_s:.0f} s behind; the limit is {self._limits.max_lag_s:.0f} s")
@@ -57,26 +57,25 @@ class Health(Observer):
 
     def opened(self) -> None:
         """As of :class:`Observer`."""
-        self._heard()
-        self._is_open = True
+        self._heard_s = self._clock_s()
 
     def closed(self) -> None:
         """As of :class:`Observer`."""
-        self._is_open = False
+        self._is_current = False
 
     def written(self, written: WrittenPlan) -> None:  # noqa: ARG002 that there is one is enough
         """As of :class:`Observer`."""
-        self._heard()
+        self._goes_on()
 
     def waits(self, waiting_bytes: int) -> None:  # noqa: ARG002 as above
         """As of :class:`Observer`."""
-        self._heard()
+        self._goes_on()
 
-    def failed(self, failure: str) -> None:
+    def failed(self, failure: str) -> None:  # noqa: ARG002 it may have names in it, which the page does not tell
         """As of :class:`Observer`."""
-        self._heard()
-        self._failure = failure
-
-    def _heard(self) -> None:
         self._heard_s = self._clock_s()
-        self._failure = ""
+        self._has_failed = True
+
+    def _goes_on(self) -> None:
+        self._heard_s = self._clock_s()
+        self._is_current, self._has_failed = True, False

@@ -52,6 +52,7 @@ class Metrics(Observer):
         self._table_limit = tables
         self._sinks = [f"{at}:{kind}" for at, kind in enumerate(sinks)]
         self._event_time_s = 0.0
+        self._behind_since_s = 0.0
         self._is_behind = False
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -89,7 +90,8 @@ class Metrics(Observer):
 
     def lag_s(self) -> float:
         """How long ago the last transaction was that all sinks hold; 0 where the log has no more."""
-        return max(0.0, self._clock_s() - self._event_time_s) if self._is_behind and self._event_time_s else 0.0
+        since_s = max(self._event_time_s, self._behind_since_s)
+        return max(0.0, self._clock_s() - since_s) if self._is_behind and since_s else 0.0
 
     def opened(self) -> None:
         """As of :class:`Observer`."""
@@ -103,7 +105,8 @@ class Metrics(Observer):
         """As of :class:`Observer`."""
         self._failures.inc()
         self._is_retrying.set(1)
-        self._is_behind = True
+        if not self._is_behind:
+            self._is_behind, self._behind_since_s = True, self._clock_s()
 
     def waits(self, waiting_bytes: int) -> None:
         """As of :class:`Observer`."""
@@ -121,7 +124,7 @@ class Metrics(Observer):
         if written.event_time_us:
             self._event_time_s = written.event_time_us / 1e6
             self._event_time.set(self._event_time_s)
-        self._is_behind = True
+        self._is_behind, self._behind_since_s = True, 0.0
         self._log_bytes.inc(sum(planned.end - planned.start for planned in plan.ranges))
         self._nulled.inc(written.nulled)
         self._dead_letters.inc(written.dead_letters)

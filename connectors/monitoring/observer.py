@@ -46,7 +46,7 @@ class Observer:
         """All sinks hold a plan."""
 
     def waits(self, waiting_bytes: int) -> None:
-        """No plan is made for now. About so much log is known to wait for the next one."""
+        """The log was looked at between two plans: about so much of it is known to wait for the next one."""
 
     def failed(self, failure: str) -> None:
         """An attempt failed with what may pass, and is made again."""

@@ -41,6 +41,7 @@ from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError, SinkError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
+from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
 
@@ -286,6 +287,8 @@ class Pipeline:
                     number = late.number
                 # A source that is written to all the time has no end of the log to wait for.
                 near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
+                if not near_end:
+                    self._tell_waiting(plan.end)
                 if near_end and (repaired := self._repaired(number)) is not None:
                     yield repaired
                     number = repaired.plan.number
@@ -301,7 +304,7 @@ class Pipeline:
                 return
             else:
                 end = tracker.end_of(number)
-                self._observer.waits(tracker.reader.waiting_bytes(end))
+                self._tell_waiting(end)
                 tracker.reader.wait(end, _POLL_S)
 
     def _repaired(self, number: int) -> PlannedLog | None:
@@ -329,7 +332,13 @@ class Pipeline:
         copier = self._tracker.copier
         if copier is not None and copier.waits and copier.is_free:
             return True
-        return self._tracker.reader.waiting_bytes(plan.end) >= self._config.run.batch_bytes
+        return self._tell_waiting(plan.end) >= self._config.run.batch_bytes
+
+    def _tell_waiting(self, position: LogPosition) -> int:
+        """How much log stands behind a position, told to who watches."""
+        waiting_bytes = self._tracker.reader.waiting_bytes(position)
+        self._observer.waits(waiting_bytes)
+        return waiting_bytes
 
     def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:
         """A plan behind that one with which sinks apply what they left to later ones, where it is time, or *at_end*."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from connectors.config import load_config
+from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server, start_server
 from historian.store import Store
@@ -116,7 +117,7 @@ def _copied(config: PipelineConfig, spark: SparkSession) -> _Copy:
         if copy.is_done:
             stopping.set()
 
-    with Pipeline.opened(config, spark, report) as pipeline:
+    with Pipeline.opened(config, spark, on_written(report)) as pipeline:
         pipeline.run(once=False, until=None, stopping=stopping)
     return copy
 

@@ -94,7 +94,7 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             key=copy.key,
             upto=copy.upto,
             is_done=copy.is_done,
-            rows=before.rows + copy.rows,
+            rows=before.rows + (0 if copy.only else copy.rows),
             since_us=before.since_us or (plan.system_time_us if copy.rows else 0),
             noted_us=plan.system_time_us,
             noted_rows=before.rows,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.backfill import affected, referenced
+from connectors.backfill import affected
 from connectors.backfill.copying_again import copy_again
+from connectors.backfill.foreign_keys import referenced
 from connectors.backfill.snapshots import snapshot_behind
 from connectors.backfill.spool import Spool, chunk_of
 from connectors.config import CopyLimits, load_config
@@ -188,6 +189,26 @@ def test_a_value_that_changes_in_a_column_with_another_name_by_now_counts(mysql8
 
     assert {} == oracle.differences("c")
     assert (1, 0) == (oracle.repaired, oracle.repaired_partly)
+
+
+def test_a_foreign_key_that_has_lost_its_action_by_now_counts_as_it_was(
+    mysql8: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server says what it does now; what it did then is in the history."""
+    oracle = _begun(mysql8, tmp_path, *_MOVING)
+    mysql8.sql("DELETE FROM c.p WHERE id = 1")
+    asks = affected.child_keys
+
+    def altered(*arguments: Any) -> Any:
+        monkeypatch.setattr(affected, "child_keys", asks)
+        mysql8.sql("ALTER TABLE c.child DROP FOREIGN KEY child_ibfk_1, ADD FOREIGN KEY (p) REFERENCES c.p (id)")
+        return asks(*arguments)
+
+    monkeypatch.setattr(affected, "child_keys", altered)
+    oracle.run(plans=1)
+
+    assert [TableName("c", "child")] == [*oracle.stopped]
+    assert 0 == oracle.repaired_partly
 
 
 def test_more_values_than_a_parent_may_lose_are_not_gathered(

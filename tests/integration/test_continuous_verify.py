@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import pytest
 
 from connectors.cli.replay import lake_of
 from connectors.config import load_config
+from connectors.monitoring.observer import Observer
 from connectors.pipeline import continuous
 from connectors.pipeline.continuous import ContinuousComparison
 from connectors.pipeline.run import Pipeline, run
@@ -25,7 +26,6 @@ from connectors.tail.json_lines import ndjson_rows
 from connectors.tracking.recorded import recorded_store
 from databases.servers import Server
 from historian.changelog.chunks import Chunk
-from historian.plans.plans import Plan
 from historian.schema.snapshots import Snapshot
 from replicas.first_copies import copying_config
 from replicas.tracked import unlogged
@@ -207,9 +207,5 @@ def _write(server: Server, ended: threading.Event) -> None:
 
 
 def _carry(path: Path, spark: SparkSession, ended: threading.Event) -> None:
-    with Pipeline.opened(load_config(path), spark, _say_nothing) as pipeline:
+    with Pipeline.opened(load_config(path), spark, Observer()) as pipeline:
         pipeline.run(once=False, until=None, stopping=ended)
-
-
-def _say_nothing(plan: Plan, stopped: Mapping[str, str]) -> None:
-    """A report that nobody reads."""

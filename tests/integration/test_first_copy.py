@@ -108,6 +108,9 @@ def test_a_snapshot_waits_for_what_stands_in_the_log_and_is_not_visible(
     server.sql("CREATE DATABASE c")
     server.sql("CREATE TABLE c.t (id INT PRIMARY KEY)")
     server.sql("CREATE TABLE c.u (id INT PRIMARY KEY)")
+    with server.connect() as left, left.cursor() as cursor:
+        for statement in ("XA START 'x'", "INSERT INTO c.u VALUES (7)", "XA END 'x'", "XA PREPARE 'x'"):
+            cursor.execute(statement)  # is not waited for either: nobody is there who commits it
     address = ServerAddress(host=server.host, port=server.port, user=server.user, password=server.password)
     begun = _log_end(server)
     with server.connect() as idle, idle.cursor() as cursor, ThreadPoolExecutor(1) as pool:

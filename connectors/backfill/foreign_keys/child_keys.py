@@ -73,7 +73,7 @@ class ChildKey:
 
     def moved(self, values: ReferencedValues) -> RowValues:
         """Those that may have other values meanwhile, and are there."""
-        if self.on_delete == "cascade" and not values.has_updates:
+        if values.is_known and self.on_delete == "cascade" and not values.has_updates:
             return RowValues(columns=self.columns)
         return self.rows(values)
 
@@ -104,7 +104,9 @@ def child_keys(
         columns = tuple(_column(snapshot, column_id) for column_id in cascading.key.columns)
         names = tuple(name for name, _, _ in columns)
         referenced = tuple(name.lower() for name in cascading.key.referenced)
-        same = [key for key in live if (key.columns, key.referenced) == (names, referenced)]
+        actions = (cascading.key.on_delete, cascading.key.on_update)
+        known = (names, referenced, *actions)
+        same = [key for key in live if (key.columns, key.referenced, key.on_delete, key.on_update) == known]
         parents = [parent for key in same if (parent := catalog.tables.get(key.parent)) is not None]
         if len(same) != 1 or [parent.table_id in cascading.parents for parent in parents] != [True]:
             raise Unbounded("a foreign key is another one at the server")

@@ -26,6 +26,8 @@ from historian.plans.plans import Plan, PlannedTable, PlannedVersion
 from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 
+NOT_YET = "the run has written no plan yet, nor seen the end of the log"
+
 
 @contextmanager
 def _served(directory: Path, http: str) -> Iterator[Observer]:
@@ -74,26 +76,27 @@ def test_a_run_is_ready_from_its_first_plan_on_and_not_after_a_failure(tmp_path:
         assert _get(port, "/health")[0] == 200
         status, kind, body = _get(port, "/ready")
         assert (status, kind) == (503, "application/json; charset=utf-8")
-        assert json.loads(body) == {"ok": False, "reasons": ["the run starts"]}
+        assert json.loads(body) == {"ok": False, "reasons": [NOT_YET]}
 
         observer.opened()
+        assert _get(port, "/ready")[0] == 503
         observer.written(WrittenPlan(plan=_plan(1), stopped={}))
         assert _get(port, "/ready")[0] == 200
 
         observer.closed()
-        observer.failed("attempt 1 failed: gone")
-        assert json.loads(_get(port, "/ready")[2])["reasons"] == ["attempt 1 failed: gone"]
+        observer.failed("attempt 1 failed: shop.customers is gone")
+        assert json.loads(_get(port, "/ready")[2])["reasons"] == ["the run tries again what failed"]
         assert _get(port, "/health")[0] == 200
 
 
 def test_a_token_guards_what_has_names_in_it(tmp_path: Path) -> None:
     port = free_port()
-    with _served(tmp_path, f"{{listen: {port}, token: s3cret}}"):
+    with _served(tmp_path, f"{{listen: {port}, token: s3crét}}"):
         for path in ("/metrics", "/status"):
             assert _get(port, path)[0] == 401
             assert _get(port, path, Authorization="Bearer wrong")[0] == 401
-            assert _get(port, path, Authorization="Bearer s3crét")[0] == 401
-        assert _get(port, "/metrics", Authorization="Bearer s3cret")[0] == 200
+            assert _get(port, path, Authorization="Bearer s3cret")[0] == 401
+        assert _get(port, "/metrics", Authorization="Bearer s3crét".encode().decode("latin-1"))[0] == 200
         assert _get(port, "/health")[0] == 200
 
 
@@ -108,6 +111,20 @@ def test_metrics_are_open_metrics_where_that_is_asked_for(tmp_path: Path) -> Non
     assert found["historian_last_plan_timestamp_seconds"] == 5
     assert found["historian_last_event_timestamp_seconds"] == 9
     assert found["historian_sink_stopped_tables"] == 1
+
+
+def test_it_listens_on_ipv6_too(tmp_path: Path) -> None:
+    port = free_port()
+    with _served(tmp_path, f"'[::1]:{port}'"), urllib.request.urlopen(f"http://[::1]:{port}/health") as answer:
+        assert answer.status == 200
+
+
+def test_a_token_that_is_empty_is_no_token(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught, _served(tmp_path, "{listen: 1, token: ''}"):
+        pass
+
+    (problem,) = caught.value.problems
+    assert problem.startswith("expected a token that is not empty, or none @ $.run.http, line 4")
 
 
 def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:
@@ -142,7 +159,7 @@ def test_tables_beyond_the_limit_are_counted_together() -> None:
     assert found == {"shop.t1": 20, "shop.t2": 40, OTHER_TABLES: 140}
 
 
-def test_lag_counts_from_the_last_transaction_until_the_log_has_no_more() -> None:
+def test_lag_counts_from_the_last_transaction_or_failure_until_the_log_has_no_more() -> None:
     now_s = 100.0
     metrics = Metrics("shop", "here", (), tables=2, clock_s=lambda: now_s)
     assert metrics.lag_s() == 0
@@ -152,7 +169,9 @@ def test_lag_counts_from_the_last_transaction_until_the_log_has_no_more() -> Non
     metrics.waits(0)
     assert metrics.lag_s() == 0
     metrics.failed("gone")
-    assert metrics.lag_s() == 10
+    assert metrics.lag_s() == 0
+    now_s = 103.0
+    assert metrics.lag_s() == 3
 
 
 def test_a_silent_run_is_not_healthy_and_one_that_is_far_behind_is_not_ready() -> None:
@@ -160,6 +179,8 @@ def test_a_silent_run_is_not_healthy_and_one_that_is_far_behind_is_not_ready() -
     limits = HttpConfig(host="", port=0, max_lag_s=60, max_silence_s=30)
     health = Health(limits, lambda: lag_s, clock_s=lambda: now_s)
     health.opened()
+    assert health.not_ready() == (NOT_YET,)
+    health.waits(0)
     assert health.not_ready() == ()
 
     lag_s = 61.0

@@ -8,9 +8,13 @@ import pyarrow as pa
 import pytest
 
 from connectors.backfill.foreign_keys import referenced
+from connectors.backfill.foreign_keys.child_keys import ChildKey, Unbounded
 from connectors.backfill.foreign_keys.referenced import ReferencedValues
 from historian.changelog.operations import Op
-from historian.schema.snapshots import ColumnType
+from historian.names import TableName
+from historian.plans.plans import PlannedVersion
+from historian.plans.row_values import RowValues
+from historian.schema.snapshots import ColumnType, Snapshot
 
 _A, _R, _FROM, _TO = Op.APPEND, Op.RETRACT, Op.CORRECT_FROM, Op.CORRECT_TO
 _Row = tuple[Op, int | None, int]
@@ -45,6 +49,28 @@ def test_a_value_that_becomes_null_and_more_values_than_a_plan_takes_are_not_kno
     monkeypatch.setattr(referenced, "MOST_VALUES", 2)
     assert _taken([[(_R, 1, 0), (_R, 2, 0)]]).is_known
     assert not _taken([[(_R, 1, 0), (_R, 2, 0)], [(_R, 3, 0)]]).is_known
+
+
+def test_rows_that_more_values_may_have_moved_are_not_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An UPDATE behind the last value that counts is not seen."""
+    monkeypatch.setattr(referenced, "MOST_VALUES", 2)
+    snapshot = Snapshot(table_id=1, name=TableName("c", "p"), columns=(), primary_key=(), charset="", collation="")
+    version = PlannedVersion(version=1, place=None, edits=(), snapshot=snapshot, segment=1)
+    key = ChildKey(
+        columns=(9,),
+        parent=1,
+        version=version,
+        referenced=((2, ColumnType(name="int")),),
+        on_delete="cascade",
+        on_update="cascade",
+    )
+
+    few = _taken([[(_R, 1, 0)]])
+    many = _taken([[(_R, 1, 0), (_R, 2, 0), (_R, 3, 0)], [(_FROM, 5, 0), (_TO, 7, 0)]])
+
+    assert key.moved(few) == RowValues(columns=(9,))
+    with pytest.raises(Unbounded):
+        key.moved(many)
 
 
 def _taken(chunks: Sequence[Sequence[_Row]]) -> ReferencedValues:
