@@ -59,6 +59,7 @@ def test_rows_that_more_values_may_have_moved_are_not_said_to_be_gone(monkeypatc
     key = ChildKey(
         columns=(9,),
         parent=1,
+        others=frozenset(),
         version=version,
         referenced=((2, ColumnType(name="int")),),
         on_delete="cascade",
