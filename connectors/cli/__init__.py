@@ -47,6 +47,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 typer's way
 
 @app.callback()
 def _options(
+    context: typer.Context,
     *,
     debug: Annotated[
         bool, typer.Option("--debug", help="Print tracebacks of errors, and all that Spark says.")
@@ -68,7 +69,7 @@ def _options(
     """Options of all commands."""
     DEBUG.set(debug)
     SHOWS_EVERYTHING.set(debug)
-    configure_logs(log_format, log_level)
+    context.call_on_close(configure_logs(log_format, log_level))
 
 
 app.command()(run)

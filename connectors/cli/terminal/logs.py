@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -34,21 +35,31 @@ class LogLevel(str, Enum):
     ERROR = "error"
 
 
-def configure_logs(form: LogFormat, level: LogLevel) -> None:
+def configure_logs(form: LogFormat, level: LogLevel) -> Callable[[], None]:
     """Sends the records of our packages from *level* on, and warnings of others, to standard error in *form*.
 
     What commands tell is shown as text at any level.
+
+    Returns:
+        What takes that back, where the process goes on behind its command.
     """
     _bound.clear()
     handler = _StandardError()
     handler.setFormatter(_json_formatter() if form is LogFormat.JSON else logging.Formatter("%(message)s"))
     root = logging.getLogger()
-    for before in [each for each in root.handlers if isinstance(each, _StandardError)]:
-        root.removeHandler(before)
     root.addHandler(handler)
     for package in _PACKAGES:
         logging.getLogger(package).setLevel(level.value.upper())
     _COMMANDS.setLevel(logging.INFO if form is LogFormat.JSON else logging.CRITICAL)
+
+    def undo() -> None:
+        root.removeHandler(handler)
+        for package in _PACKAGES:
+            logging.getLogger(package).setLevel(logging.NOTSET)
+        _COMMANDS.setLevel(logging.CRITICAL)
+        _bound.clear()
+
+    return undo
 
 
 if TYPE_CHECKING:

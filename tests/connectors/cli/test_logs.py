@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,26 @@ from connectors.cli.terminal.logs import LogFormat, LogLevel, bind, configure_lo
 from connectors.cli.terminal.outcome import tell
 
 
-@pytest.fixture(autouse=True)
-def _text_again() -> Iterator[None]:
-    yield
-    configure_logs(LogFormat.TEXT, LogLevel.WARNING)
+@pytest.fixture
+def configure() -> Iterator[Callable[[LogFormat, LogLevel], None]]:
+    """As :func:`configure_logs`, for one test."""
+    undone: list[Callable[[], None]] = []
+    yield lambda form, level: undone.append(configure_logs(form, level))
+    for undo in undone:
+        undo()
+
+
+Configure = Callable[[LogFormat, LogLevel], None]
 
 
 def _records(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_records_name_connector_plan_and_table_where_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs(LogFormat.JSON, LogLevel.WARNING)
+def test_records_name_connector_plan_and_table_where_there_is_one(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(LogFormat.JSON, LogLevel.WARNING)
     bind(connector="shop", plan=7)
     logging.getLogger("sinks.delta").error("table %s is stopped: %s", "shop.t", "why", extra={"table": "shop.t"})
     logging.getLogger("sinks.delta").info("not shown")
@@ -54,8 +62,8 @@ def test_records_name_connector_plan_and_table_where_there_is_one(capsys: pytest
     }
 
 
-def test_an_exception_is_one_record(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs(LogFormat.JSON, LogLevel.DEBUG)
+def test_an_exception_is_one_record(configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(LogFormat.JSON, LogLevel.DEBUG)
     try:
         int("no number")
     except ValueError:
@@ -81,10 +89,13 @@ def test_an_error_of_a_command_is_a_record_of_its_parts(tmp_path: Path) -> None:
     )
     assert record["where"] == str(file)
     assert [problem.partition(";")[0] for problem in record["problems"]] == ["not a reference"]
+    # A process that goes on behind a command logs as it did.
+    assert logging.getLogger("connectors").level == logging.NOTSET
+    assert not [each for each in logging.getLogger().handlers if type(each).__module__.startswith("connectors")]
 
 
-def test_lines_for_people_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs(LogFormat.TEXT, LogLevel.ERROR)
+def test_lines_for_people_stay_as_they_are(configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(LogFormat.TEXT, LogLevel.ERROR)
     bind(connector="shop")
     tell("a note", rows=3)
     logging.getLogger("connectors").warning("not shown")
