@@ -126,7 +126,7 @@ class Metrics(Observer):
             self._event_time.set(self._event_time_s)
         self._is_behind, self._behind_since_s = True, 0.0
         self._log_bytes.inc(sum(planned.end - planned.start for planned in plan.ranges))
-        self._nulled.inc(written.nulled)
+        self._nulled.inc(sum(written.nulled.values()))
         self._dead_letters.inc(written.dead_letters)
         self._stopped.set(len(written.stopped))
         names = {table.table_id: _name(table) for table in plan.tables}

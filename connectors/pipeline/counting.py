@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from connectors.monitoring.observer import WrittenPlan
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from historian.plans.plans import Plan
     from sinks.contract.chunks import ChunkHead
 
-__all__ = ["nulled", "written_plan"]
+__all__ = ["written_plan"]
 
 
-def written_plan(plan: Plan, heads: Iterable[ChunkHead]) -> WrittenPlan:
+def written_plan(plan: Plan, heads: Sequence[ChunkHead]) -> WrittenPlan:
     """How many rows and values of what kind a plan's chunks have; those of tables that stop in it are left out."""
     rows: Counter[tuple[int, Op]] = Counter()
     going = [head for head in heads if not head.stopped]
@@ -30,12 +30,12 @@ def written_plan(plan: Plan, heads: Iterable[ChunkHead]) -> WrittenPlan:
         plan=plan,
         stopped={},
         rows=dict(rows),
-        nulled=sum(nulled(going).values()),
+        nulled=_nulled(heads),
         dead_letters=sum(len(json.loads(head.dead_letters)) for head in going if head.dead_letters),
     )
 
 
-def nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
+def _nulled(heads: Iterable[ChunkHead]) -> dict[tuple[int, int], int]:
     """How many values became NULL that cannot be represented, by table id and column id."""
     nulled_counts: dict[tuple[int, int], int] = {}
     for head in heads:

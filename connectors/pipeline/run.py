@@ -25,7 +25,7 @@ from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
 from connectors.monitoring.observer import Observer, Observers, WrittenPlan, on_written
-from connectors.pipeline.counting import nulled, written_plan
+from connectors.pipeline.counting import written_plan
 from connectors.pipeline.decoding import PlannedLog, decoded
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
@@ -364,9 +364,8 @@ class Pipeline:
                     decode_s=times_s[0] - begun_s,
                     write_s=tuple(after - before for before, after in pairwise(times_s)),
                 )
-                nulled_counts = nulled(chunks.heads)
-            if nulled_counts:
-                self._store.count_nulled(plan.number, nulled_counts)
+            if written.nulled:
+                self._store.count_nulled(plan.number, written.nulled)
         self._tracker.done_with(_STREAM, plan.number)
         event_time_us = self._tracker.event_time_us
         self._observer.written(replace(written, stopped=self.stopped(), event_time_us=event_time_us))
