@@ -12,16 +12,15 @@ from datetime import date
 from decimal import Decimal
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from historian.changelog.operations import physical_name
 from historian.changelog.row_images import Mask
-from historian.errors import TableStopped
 from historian.plans.key_order import Signs, compared_here, has_plain_order, time_us
-from historian.plans.key_ranges import NOT_BY_RANGES, Key, KeyRange, KeyValue
+from historian.plans.key_ranges import Key, KeyRange, KeyValue
 from historian.plans.plans import PlannedTable
 from historian.schema.snapshots import INTEGER_TYPES, Column, Snapshot
 from historian.values.arrow_types import arrow_type
@@ -29,6 +28,7 @@ from sinks.contract.locations import TableLocation
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.pruning import bounds_in
 from sinks.delta.log.table_view import HeldFile
+from sinks.delta.repairs.compared import ComparedRows, marks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -38,7 +38,6 @@ __all__ = ["RangeOfKeys", "range_of"]
 
 _MAY_BE_NULL = frozenset(("date", "datetime", "timestamp"))
 """Dates that the calendar does not have are NULL in targets: no place in the order is theirs."""
-_OTHERS = "rows that the source has in a range, with keys that do not lie there"
 
 
 def range_of(table: PlannedTable, location: TableLocation, last: Snapshot) -> RangeOfKeys | None:
@@ -55,35 +54,28 @@ def range_of(table: PlannedTable, location: TableLocation, last: Snapshot) -> Ra
         return None
     columns = [column for key in table.copy.key if (column := last.column_by_id(key)) is not None]
     if last.primary_key != table.copy.key or not all(has_plain_order(column.type) for column in columns):
-        raise _refused(last, "another key than the source's")
-    marks = {int(number): mark for number, (_, mark) in json.loads(location.columns or "{}").items()}
+        raise RangeOfKeys.refused(last, "another key than the source's")
+    marks = marks_of(location)
     changed = [column.name for column in columns if marks.get(column.id)]
     if changed:
-        raise _refused(last, f"other values in {', '.join(changed)}")
+        raise RangeOfKeys.refused(last, f"other values in {', '.join(changed)}")
     for bound in filter(None, (table.copied.after, table.copied.upto)):
         for column, value in zip(columns, bound, strict=True):
             if column.type.name in _MAY_BE_NULL and not _is_of_calendar(str(value)):
-                raise _refused(last, f"a range that ends at {value}")
+                raise RangeOfKeys.refused(last, f"a range that ends at {value}")
     return RangeOfKeys(table=last, columns=tuple(columns), keys=table.copied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeOfKeys:
+class RangeOfKeys(ComparedRows):
     """Keys over *columns* of *table*, in key order; rows come under physical names."""
 
     table: Snapshot
     columns: tuple[Column, ...]
     keys: KeyRange
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that tell them."""
-        return tuple(physical_name(column.id) for column in self.columns)
-
-    def of(self, rows: pa.Table) -> pa.Table:
-        """Those of *rows* that lie in the range. Raises TableStopped where a key is NULL."""
-        inside = self._inside(rows)
-        return rows if inside.all() else rows.filter(pa.array(inside))
+    expected: ClassVar[str] = "the source's key in its targets, with the source's values"
+    others: ClassVar[str] = "rows that the source has in a range, with keys that do not lie there"
 
     def may_hold(self, file: HeldFile) -> bool:
         """Whether a file can hold such rows, by what statistics say of the first column."""
@@ -97,11 +89,6 @@ class RangeOfKeys:
         is_before = above is not None and _signs_of(ends, column, above)[1] < 0
         return not is_before and (upto is None or bool(_signs_of(ends, column, upto)[0] <= 0))
 
-    def check(self, rows: pa.Table) -> None:
-        """Raises TableStopped where one of *rows*, which the source has in the range, does not lie there by its values."""
-        if not self._inside(rows).all():
-            raise _refused(self.table, _OTHERS)
-
     def of_frame(self, rows: DataFrame) -> DataFrame:
         """As :meth:`of`: by conditions on the columns, so that files which hold no such rows are left out."""
         self._check_nulls(rows)
@@ -111,7 +98,7 @@ class RangeOfKeys:
         """As :meth:`check`."""
         self._check_nulls(rows)
         if not rows.where(~self._condition).isEmpty():
-            raise _refused(self.table, _OTHERS)
+            raise self.refused(self.table, self.others)
 
     def _inside(self, rows: pa.Table) -> Mask:
         self._refuse_nulls([column.name for column in self.columns if rows.column(physical_name(column.id)).null_count])
@@ -156,7 +143,7 @@ class RangeOfKeys:
 
     def _refuse_nulls(self, names: Sequence[str]) -> None:
         if names:
-            raise _refused(self.table, f"NULL in {', '.join(names)}, for values that they cannot hold")
+            raise self.refused(self.table, f"NULL in {', '.join(names)}, for values that they cannot hold")
 
 
 def _signs_of(values: pa.Array, column: Column, bound: KeyValue) -> Signs:
@@ -187,13 +174,3 @@ def _is_of_calendar(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _refused(table: Snapshot, found: str) -> TableStopped:
-    return TableStopped(
-        NOT_BY_RANGES,
-        where=str(table.name),
-        expected="the source's key in its targets, with the source's values",
-        found=found,
-        next_step="the next run compares all rows of the table at once",
-    )

@@ -28,11 +28,13 @@ from sinks.delta.log.commits import DataFile
 from sinks.delta.log.target import Target
 from sinks.delta.repairs.by_spark import differing_files, rows_in
 from sinks.delta.repairs.chunks import RepairedChunks, difference_chunks
-from sinks.delta.repairs.compared import ComparedRows, compared_rows
+from sinks.delta.repairs.compared import ComparedRows
 from sinks.delta.repairs.differences import OP, differences
 from sinks.delta.repairs.held import as_before, held_frame, held_tables, telling
 from sinks.delta.repairs.narrowing import may_differ
+from sinks.delta.repairs.ranges import range_of
 from sinks.delta.repairs.returning import LeftBehind, brought_back, left_behind
+from sinks.delta.repairs.values import rows_of_values
 from sinks.delta.rewrite.files import FileWriter
 from sinks.delta.rewrite.staged import staged
 from sinks.delta.schema.decisions import evolved
@@ -221,7 +223,8 @@ class _TableRepair:
         if last is None:
             return _Found(counts={}, operations={}, rows_read=0)
         _refuse_variants(last)
-        keys = compared_rows(self._table, self.part.location, last)
+        only = self._table.copy is not None and self._table.copy.only
+        keys: ComparedRows | None = (rows_of_values if only else range_of)(self._table, self.part.location, last)
         mine = [head for head in chunks.heads if head.table_id == self.part.location.table_id and head.row_count]
         self._check(mine)
         target = self._telling()

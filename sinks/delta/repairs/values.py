@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from historian.changelog.operations import physical_name
 from historian.changelog.row_images import Mask
-from historian.errors import TableStopped
-from historian.plans.key_ranges import NOT_BY_RANGES, KeyValue
+from historian.plans.key_ranges import KeyValue
 from historian.plans.plans import PlannedTable
 from historian.plans.row_values import RowValues, has_plain_values, held_values, rows_with
 from historian.schema.snapshots import Column, ColumnType, Snapshot
@@ -25,6 +24,7 @@ from sinks.contract.locations import TableLocation
 from sinks.delta.log.columns import delta_type
 from sinks.delta.log.pruning import bounds_in
 from sinks.delta.log.table_view import HeldFile
+from sinks.delta.repairs.compared import ComparedRows, marks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -46,47 +46,35 @@ def rows_of_values(table: PlannedTable, location: TableLocation, last: Snapshot)
     copy, source = table.copy, table.versions[-1].snapshot
     assert copy is not None and source is not None  # noqa: S101, PT018 it is repaired
     if last.primary_key != copy.key:
-        raise _refused(last, "another key than the source's")
-    marks = {int(number): mark for number, (_, mark) in json.loads(location.columns or "{}").items()}
+        raise RowsOfValues.refused(last, "another key than the source's")
+    marks = marks_of(location)
     found: dict[int, Column] = {}
     for column_id in dict.fromkeys(column_id for each in copy.only for column_id in each.columns):
         column, theirs = last.column_by_id(column_id), source.column_by_id(column_id)
         if column is None or theirs is None or marks.get(column_id):
             name = str(column_id) if theirs is None else theirs.name
-            raise _refused(last, f"none, or other values, in {name}")
+            raise RowsOfValues.refused(last, f"none, or other values, in {name}")
         if column.type != theirs.type or not has_plain_values(column.type):
-            raise _refused(last, f"another type of {column.name}")
+            raise RowsOfValues.refused(last, f"another type of {column.name}")
         found[column_id] = column
     return RowsOfValues(table=last, columns=tuple(found.values()), wanted=copy.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsOfValues:
+class RowsOfValues(ComparedRows):
     """Rows of *table* that one of *wanted* tells, by *columns*; rows come under physical names."""
 
     table: Snapshot
     columns: tuple[Column, ...]
     wanted: tuple[RowValues, ...]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that tell them."""
-        return tuple(physical_name(column.id) for column in self.columns)
-
-    def of(self, rows: pa.Table) -> pa.Table:
-        """Those among *rows*."""
-        inside = self._inside(rows)
-        return rows if inside.all() else rows.filter(pa.array(inside))
+    expected: ClassVar[str] = "the source's key and foreign keys in its targets, with the source's values"
+    others: ClassVar[str] = "rows that the source has among those that are compared, with other values"
 
     def may_hold(self, file: HeldFile) -> bool:
         """Whether a file can hold such rows, by what statistics say of the columns."""
         statistics = json.loads(file.statistics, parse_float=Decimal)
         return any(self._may_have(statistics, each) for each in self.wanted)
-
-    def check(self, rows: pa.Table) -> None:
-        """Raises TableStopped where one of *rows*, which the source has among them, is none by its values."""
-        if not self._inside(rows).all():
-            raise _refused(self.table, _OTHERS)
 
     def of_frame(self, rows: DataFrame) -> DataFrame:
         """As :meth:`of`: by conditions on the columns, so that files which hold no such rows are left out."""
@@ -98,7 +86,7 @@ class RowsOfValues:
 
         is_one = reduce(or_, (F.coalesce(self._condition(each), F.lit(False)) for each in self.wanted))
         if not rows.where(~is_one).isEmpty():
-            raise _refused(self.table, _OTHERS)
+            raise self.refused(self.table, self.others)
 
     def _inside(self, rows: pa.Table) -> Mask:
         return rows_with(rows, self.wanted, self._types)
@@ -162,16 +150,3 @@ def _literal(column: Column, value: KeyValue) -> str:
     if column.type.name in ("binary", "varbinary"):
         return f"X'{value}'"
     return f"CAST('{value}' AS {delta_type(column)})"
-
-
-_OTHERS = "rows that the source has among those that are compared, with other values"
-
-
-def _refused(table: Snapshot, found: str) -> TableStopped:
-    return TableStopped(
-        NOT_BY_RANGES,
-        where=str(table.name),
-        expected="the source's key and foreign keys in its targets, with the source's values",
-        found=found,
-        next_step="the next run compares all rows of the table at once",
-    )
