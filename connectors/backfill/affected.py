@@ -16,35 +16,26 @@ from connectors.backfill.changes import TableChanges, changes_behind
 from connectors.backfill.foreign_keys.child_keys import ChildKey, Unbounded, child_keys
 from connectors.backfill.foreign_keys.referenced import MOST_VALUES, ReferencedValues
 from connectors.backfill.keys.literals import prepare_session
-from connectors.backfill.keys.predicates import with_values
-from connectors.backfill.rewind import rewound
-from connectors.backfill.selection import copied_chunk, read_piece
 from connectors.backfill.snapshots import snapshot_behind
-from connectors.backfill.splits import Piece
-from connectors.backfill.spool import Spool
-from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
+from connectors.backfill.told_rows import plain_key, read_told
 from connectors.tracking.copier import ParentLog
-from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.missing_columns import lacking
-from historian.changelog.operations import physical_name
-from historian.plans.key_ranges import Key, KeyRange
+from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan, PlannedTable, TableCopy
-from historian.plans.row_values import RowValues, has_plain_values, rows_with, stored_keys
+from historian.plans.row_values import RowValues, stored_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from connectors.backfill.spool import Spool
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
-    from historian.changelog.row_images import Mask
     from historian.names import TableName
-    from historian.schema.snapshots import ColumnType, Snapshot
+    from historian.schema.snapshots import ColumnType
 
 __all__ = ["AffectedRows"]
 
 _log = logging.getLogger(__name__)
-_MOST_CHARACTERS = 1_000_000
-"""A server takes statements of 4 MB by default (MySQL 5.7), and a SELECT has the conditions of those before it too."""
 
 
 class AffectedRows:
@@ -102,7 +93,7 @@ class AffectedRows:
         if len(table.versions) != 1 or version.place is not None or snapshot is None or not snapshot.primary_key:
             raise Unbounded("statements are on it, or it has no primary key")
         links = child_keys(self._address, self._tracker, self._plan, self._log, snapshot)
-        key = _typed(snapshot, snapshot.primary_key)
+        key = plain_key(snapshot)
         wanted, changed = self._of_plan(table, links, key)
         if not wanted:
             return None
@@ -165,9 +156,8 @@ class AffectedRows:
         version, plan, flavor = table.versions[-1], self._plan, self._tracker.reader.flavor
         snapshot = version.snapshot
         assert snapshot is not None  # noqa: S101 the table is there
-        types = {column.id: column.type for column in snapshot.columns}
         moving = {link.parent: link.version for link in links if link.moves}
-        with closing(Spool()) as selected, snapshot_behind(self._address, flavor, plan.end) as source:
+        with snapshot_behind(self._address, flavor, plan.end) as source:
             prepare_session(source.connection)
             # The log of all that the snapshot can hold is read before the SELECT: foreign keys may have moved rows between P and that.
             changes = changes_behind(self._tracker, plan.end, plan.version, {**moving, table.table_id: version})
@@ -175,34 +165,7 @@ class AffectedRows:
             only = _joined((*wanted, RowValues(columns=snapshot.primary_key, values=tuple(changed))))
             if sum(len(each.values) for each in only) > MOST_VALUES:
                 raise Unbounded("too many values")
-            whole = Piece(table_id=table.table_id, version=version, key=None, range=KeyRange())
-            conditions: list[str] = []
-            try:
-                for at, each in enumerate(only):
-                    columns = [column for i in each.columns if (column := snapshot.column_by_id(i)) is not None]
-                    condition = with_values(columns, each)
-                    if len(condition) + sum(map(len, conditions)) > _MOST_CHARACTERS:
-                        raise Unbounded("long values")
-                    others = "".join(f" AND ({other}) IS NOT TRUE" for other in conditions)
-                    piece = replace(whole, condition=f"({condition}){others}")
-                    read_piece(source, flavor, plan, piece, at, selected)
-                    conditions.append(condition)
-            except (TableChanged, SelectInterrupted) as error:
-                raise Unbounded(str(error).splitlines()[0]) from error
-            if any(chunk.stopped for chunk in selected.chunks()):
-                raise Unbounded("a value cannot be represented")
-
-            def is_wanted(rows: pa.RecordBatch) -> Mask:
-                return rows_with(rows, only, types)
-
-            key = tuple(map(physical_name, snapshot.primary_key))
-            batches = (chunk.rows for chunk in selected.chunks())
-            sequence, count = number << SEQUENCE_BITS, 0
-            for rows in rewound(batches, changes[table.table_id].batches, key, is_wanted):
-                if rows.num_rows:
-                    spool.add(copied_chunk(rows, whole, plan, sequence, count))
-                    sequence += 1
-                    count += rows.num_rows
+            count = read_told(source, flavor, plan, table, only, changes[table.table_id], spool, number)
         return only, count
 
 
@@ -250,10 +213,3 @@ def _keys(rows: pa.RecordBatch, key: Sequence[tuple[int, ColumnType]]) -> dict[K
     if lacking(rows) or None in found:
         raise Unbounded("the log does not hold whole images")
     return dict.fromkeys(each for each in found if each is not None)
-
-
-def _typed(snapshot: Snapshot, ids: Collection[int]) -> list[tuple[int, ColumnType]]:
-    found = [(column.id, column.type) for i in ids if (column := snapshot.column_by_id(i)) is not None]
-    if not all(has_plain_values(kind) for _, kind in found):
-        raise Unbounded("its key's values are compared by the server alone")
-    return found
