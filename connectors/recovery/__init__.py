@@ -2,7 +2,7 @@
 
 What a sink does for it does not belong here (:mod:`sinks.delta.reseeding`).
 
-Open to other rooms: ``copying_again``, ``healing``, ``repairing``.
+Open to other rooms: ``copying_again``, ``healing``, ``repairing``, ``repairing_rows``.
 """
 
 from connectors.recovery.overriding import override

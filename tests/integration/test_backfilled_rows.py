@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from connectors.backfill import rows_of_keys
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.pipeline.run import run
@@ -49,7 +50,7 @@ def test_rows_of_a_condition_are_compared_and_no_others(
     # What the log tells behind the last plan is no part of what is compared.
     filled.sql("UPDATE c.t SET v = 'logged' WHERE id = 12")
     filled.sql("DELETE FROM c.t WHERE id = 13")
-    monkeypatch.setattr(repairing_rows, "_PLAN_ROWS", 4)
+    monkeypatch.setattr(rows_of_keys, "_PLAN_ROWS", 4)
 
     condition = "id BETWEEN 9 AND 20 AND v LIKE '%e%' AND (at = '2020-01-01 00:00:00' OR at IS NULL) -- of '%s'"
     code, said = _backfill(path, "--table", "c.t", "--where", condition)
