@@ -2,6 +2,6 @@
 
 Following the log (:mod:`connectors.tracking`) and writing (:mod:`connectors.pipeline`) do not belong here.
 
-Open to other rooms: ``busy``, ``copying``, ``copying_again``, ``estimates``, ``forwarding``, ``pace``, ``replica``, ``rows_of_keys``,
-``samples``, ``selection``, ``splits``, ``spool``.
+Open to other rooms: ``busy``, ``copying``, ``copying_again``, ``estimates``, ``forwarding``, ``pace``, ``replica``, ``rows_of_keys``, ``samples``,
+``selecting``, ``selection``, ``snapshots``, ``splits``, ``spool``.
 """

@@ -18,6 +18,7 @@ from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
 from connectors.backfill.repairs import repaired_behind
 from connectors.backfill.replica import Replica
+from connectors.backfill.selecting import ByThreads, Selects
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
@@ -55,6 +56,7 @@ class Copier:
         reads: whether rows are copied at all; else plans only keep to what was copied before.
         stopped: gives the ids of tables whose repairs go no further, since the sink does not take them.
         tells_rows: whether the sink tells rows of the table of that name by the source's values.
+        selects: makes the SELECTs of tables with a key; by default threads do.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Copier:
         reads: bool = True,
         stopped: Callable[[], Collection[int]] = tuple,
         tells_rows: Callable[[TableName], bool] = lambda _: False,
+        selects: Selects | None = None,
     ) -> None:
         self._tracker = tracker
         self._address = address
@@ -75,6 +78,7 @@ class Copier:
         self._reads = reads
         self._stopped = stopped
         self._tells_rows = tells_rows
+        self._selects = selects or ByThreads(limits.connections)
         self._was_paused = False
         if reads and tracker.store.copies_wait():
             tracker.store.note_copies_wait("")  # of a run that was killed
@@ -192,11 +196,17 @@ class Copier:
         if not pieces:
             return {}
         try:
-            count = self._limits.connections
             # Rows that are compared belong to this plan; others can come with a later one.
             can_wait = not repairs
             read = read_as_of(
-                self._address, self._tracker, plan, pieces, count, spool, replica=self._replica, skips_hidden=can_wait
+                self._address,
+                self._tracker,
+                plan,
+                pieces,
+                self._selects,
+                spool,
+                replica=self._replica,
+                skips_hidden=can_wait,
             )
         except BaseException:
             spool.close()

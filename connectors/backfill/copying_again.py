@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from connectors.backfill.affected import AffectedRows
 from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.selecting import ByThreads
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
@@ -38,7 +39,7 @@ def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spoo
         for table in plan.tables
         if table.copy is not None and table.copy.rows and not table.copy.only
     ]
-    for table_id, found in read_as_of(address, tracker, plan, pieces, 1, spool).items():
+    for table_id, found in read_as_of(address, tracker, plan, pieces, ByThreads(), spool).items():
         if found.void:
             raise _lost(plan, table_id, found.void)
     some = [table for table in plan.tables if table.copy is not None and table.copy.rows and table.copy.only]

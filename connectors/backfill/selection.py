@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +16,11 @@ from connectors.backfill.keys.coverage import Ask, asking, within
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.replica import Replica
 from connectors.backfill.rewind import rewound, rewound_bag
-from connectors.backfill.snapshots import NotVisible, SourceSnapshot, VisibleLog, snapshot_behind
-from connectors.backfill.splits import Piece, groups
+from connectors.backfill.selecting import PieceSelects, Selects, read_piece
+from connectors.backfill.snapshots import NotVisible, snapshot_behind
+from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
-from connectors.readers.binlog.selected.reading import select_rows
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import Chunk, positions
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.plans.plans import Plan
 
-__all__ = ["CopiedTable", "copied_chunk", "read_as_of", "read_piece"]
+__all__ = ["CopiedTable", "copied_chunk", "read_as_of"]
 
 
 @dataclass(slots=True)
@@ -68,7 +66,7 @@ def read_as_of(
     tracker: Tracker,
     plan: Plan,
     pieces: Sequence[Piece],
-    connections: int,
+    selects: Selects,
     spool: Spool,
     *,
     replica: Replica | None = None,
@@ -80,7 +78,7 @@ def read_as_of(
 
     Args:
         address: of the source.
-        connections: that read side by side.
+        selects: makes the SELECTs of tables with a key.
         replica: that is read in place of the source, but for tables without a key and pieces that only the source can give.
         skips_hidden: whether the log goes on without these rows where the source's commits hang; else that is an error.
 
@@ -94,19 +92,23 @@ def read_as_of(
     found = {piece.table_id: CopiedTable() for piece in pieces}
     versions = {piece.table_id: piece.version for piece in pieces}
     failed: dict[int, SourceError] = {}
-    visible = VisibleLog()
     numbered = {piece: len(plan.ranges) + number for number, piece in enumerate(pieces)}
     with closing(Spool()) as selected, closing(address.connect()) as connection:
         prepare_session(connection)
         ask = asking(connection)
         bags: dict[int, TableChanges] = {}
-        with ThreadPoolExecutor(connections, "copies") as pool:
-            for server, mine in _servers(pieces, replica):
-                work = partial(_select, address, server, tracker.reader.flavor, plan, numbered, selected, visible)
-                for voids in pool.map(work, groups(mine, connections)):
-                    failed |= voids
-                if server is not None and mine:
-                    failed |= _checked(server, connection, tracker.reader, mine)
+        for server, mine in _servers(pieces, replica):
+            work = PieceSelects(
+                server=address if server is None else server.address,
+                is_replica=server is not None,
+                flavor=tracker.reader.flavor,
+                plan=plan,
+                numbered=numbered,
+            )
+            for failures in selects(work, mine, selected.add):
+                failed |= failures
+            if server is not None and mine:
+                failed |= _checked(server, connection, tracker.reader, mine)
         for piece in pieces:
             if not _identity(piece):
                 try:
@@ -149,60 +151,6 @@ def _checked(
     return {}
 
 
-def _select(
-    source: ServerAddress,
-    replica: Replica | None,
-    flavor: str,
-    plan: Plan,
-    numbered: Mapping[Piece, int],
-    selected: Spool,
-    visible: VisibleLog,
-    pieces: Sequence[Piece],
-) -> dict[int, SourceError]:
-    """Reads some pieces over one connection; by table id why one could not be read."""
-    voids: dict[int, SourceError] = {}
-    rest = list(pieces)
-    address = source if replica is None else replica.address
-    try:
-        while rest:
-            is_replica = replica is not None
-            with snapshot_behind(address, flavor, plan.end, is_replica=is_replica, visible=visible) as snapshot:
-                prepare_session(snapshot.connection)
-                while rest:
-                    piece = rest.pop(0)
-                    try:
-                        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected)
-                    except (TableChanged, SelectInterrupted) as error:
-                        voids[piece.table_id] = error
-                        break  # its connection is closed
-    except NotVisible as error:
-        if replica is not None:
-            raise
-        voids |= {piece.table_id: error for piece in pieces}
-    except ConnectionLost as error:
-        if replica is None:
-            raise
-        # The log can be followed without it.
-        voids |= {piece.table_id: error for piece in pieces}
-    return voids
-
-
-def read_piece(snapshot: SourceSnapshot, flavor: str, plan: Plan, piece: Piece, number: int, selected: Spool) -> None:
-    """Adds the rows of *piece* to *selected*, as those of that *number* among all that the plan reads."""
-    chunks = select_rows(
-        snapshot.connection,
-        piece.version,
-        table_id=piece.table_id,
-        where=piece.where,
-        flavor=flavor,
-        position=plan.end,
-        event_time_us=plan.system_time_us,
-        sequence=number << SEQUENCE_BITS,
-    )
-    for chunk in chunks:
-        selected.add(chunk)
-
-
 def _bag(
     address: ServerAddress, tracker: Tracker, plan: Plan, piece: Piece, numbered: Mapping[Piece, int], selected: Spool
 ) -> TableChanges:
@@ -215,7 +163,7 @@ def _bag(
     flavor = tracker.reader.flavor
     with snapshot_behind(address, flavor, plan.end) as snapshot:
         prepare_session(snapshot.connection)
-        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected)
+        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected.add)
         end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
     assert end is not None  # noqa: S101 - it is the source's
     changes = _changes_until(tracker, plan, piece, end)

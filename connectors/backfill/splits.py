@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -144,7 +144,7 @@ def repaired_by_ranges(version: PlannedVersion, flavor: str) -> bool:
     return all(has_plain_order(column.type) for column in key.columns)
 
 
-def groups(pieces: list[Piece], count: int) -> Iterator[list[Piece]]:
+def groups(pieces: Sequence[Piece], count: int) -> Iterator[Sequence[Piece]]:
     """*pieces* dealt to *count* connections."""
     for first in range(min(count, len(pieces))):
         yield pieces[first::count]

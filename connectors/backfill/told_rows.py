@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.predicates import with_values
 from connectors.backfill.rewind import rewound
-from connectors.backfill.selection import copied_chunk, read_piece
+from connectors.backfill.selecting import read_piece
+from connectors.backfill.selection import copied_chunk
 from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
@@ -72,7 +73,7 @@ def read_told(
                     raise Unbounded("long values")
                 others = "".join(f" AND ({other}) IS NOT TRUE" for other in conditions)
                 piece = replace(whole, condition=f"({condition}){others}")
-                read_piece(source, flavor, plan, piece, at, selected)
+                read_piece(source, flavor, plan, piece, at, selected.add)
                 conditions.append(condition)
         except (TableChanged, SelectInterrupted) as error:
             raise Unbounded(str(error).splitlines()[0]) from error

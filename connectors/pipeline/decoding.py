@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import LogBytes, Reader
     from sinks.contract.chunks import Chunks
 
-__all__ = ["PlannedLog", "decoded"]
+__all__ = ["PlannedLog", "decoded", "is_local"]
 
 _DRIVERS_BYTES = 8 << 20
 """On a cluster the driver decodes plans of up to so much log."""
@@ -74,7 +74,7 @@ def decoded(
     ]
     if executors is None:
         size = sum(each.planned.end - each.planned.start for each in reads)
-        executors = not _is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
+        executors = not is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
     with _on_executors(reads, spark) if executors else _in_driver(reads, spark, planned.copied) as chunks:
         yield chunks
 
@@ -107,7 +107,7 @@ class _Range:
 def _in_driver(
     reads: Sequence[_Range], spark: SparkSession, copied: Callable[[], Iterable[Chunk]] | None
 ) -> Iterator[Chunks]:
-    with closing(LocalChunks(threads=spark.sparkContext.defaultParallelism if _is_local(spark) else 1)) as chunks:
+    with closing(LocalChunks(threads=spark.sparkContext.defaultParallelism if is_local(spark) else 1)) as chunks:
         chunks.fill([*(each.chunks for each in reads), *([] if copied is None else [copied])])
         yield chunks
 
@@ -132,7 +132,7 @@ def _chunk_rows(reads: Sequence[_Range], batches: Iterable[pa.RecordBatch]) -> I
             yield from map(chunk_row, reads[index].chunks())
 
 
-def _is_local(spark: SparkSession) -> bool:
+def is_local(spark: SparkSession) -> bool:
     """Whether Spark's tasks run in the driver's own process."""
     master = spark.sparkContext.master or ""
     return master == "local" or master.startswith("local[")

@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING
 
 from connectors.backfill.copying import Copier
 from connectors.backfill.replica import replica_of
+from connectors.backfill.selecting import ByThreads, Selects
 from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
 from connectors.monitoring.observer import Observer, Observers, WrittenPlan, on_written
 from connectors.pipeline.counting import written_plan
-from connectors.pipeline.decoding import PlannedLog, decoded
+from connectors.pipeline.decoding import PlannedLog, decoded, is_local
 from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
 from connectors.pipeline.retry import Failure, retried
+from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.signals import signals
 from connectors.pipeline.source_rows import SourceRows
 from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
@@ -246,6 +248,7 @@ class Pipeline:
                         replica=replica,
                         stopped=stopped,
                         tells_rows=partial(tells_rows, config.sinks),
+                        selects=_selects(spark, limits.connections),
                     )
                 observer.opened()
                 try:
@@ -380,6 +383,10 @@ class Pipeline:
 
     def _timeline(self, plan: Plan) -> Callable[[int], Sequence[TimelineEntry]]:
         return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
+
+
+def _selects(spark: SparkSession, connections: int) -> Selects:
+    return ByThreads(connections) if is_local(spark) else OnExecutors(spark, connections)
 
 
 def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:

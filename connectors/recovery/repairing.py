@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.selecting import ByThreads
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece, even_pieces, next_pieces, repaired_by_ranges
 from connectors.backfill.spool import Spool
@@ -110,7 +111,7 @@ def read_range(
     key = None if now.snapshot is None else SplitKey.of(now.snapshot, tracker.reader.flavor)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=version)
     piece = Piece(table_id=table.table_id, version=now, key=key, range=keys, of_source=True)
-    read = read_as_of(address, tracker, plan, [piece], 1, copied)[table.table_id]
+    read = read_as_of(address, tracker, plan, [piece], ByThreads(), copied)[table.table_id]
     if read.void:
         return None
     copy = TableCopy(
@@ -147,7 +148,7 @@ def _read(
         pieces = even_pieces(address, table_id, version, flavor, connections)
     if not pieces:
         return None
-    read = read_as_of(address, tracker, plan, pieces, connections, copied)[table_id]
+    read = read_as_of(address, tracker, plan, pieces, ByThreads(connections), copied)[table_id]
     if read.void:
         return None
     upto, key = pieces[-1].range.upto, pieces[0].key_ids

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from connectors.backfill import selection
+from connectors.backfill import selecting, selection
 from connectors.backfill.keys import literals
-from connectors.backfill.selection import select_rows
+from connectors.backfill.selecting import select_rows
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from databases.replication import follow, promote, wait_for
 from databases.servers import Server, global_setting
@@ -77,18 +77,19 @@ class Faults:
                 if is_now and at == 0:
                     self._happen(fault, connection)
 
-        self._patch.setattr(selection, "select_rows", rows)
+        self._patch.setattr(selecting, "select_rows", rows)
 
     def before(self, step: str, fault: Fault, *, number: int | None = None) -> None:
         """Before that step of a plan's copy is taken, the time that *number* says, else each time."""
-        real, taken = getattr(selection, step), itertools.count(1)
+        owner = selecting if step == "snapshot_behind" else selection
+        real, taken = getattr(owner, step), itertools.count(1)
 
         def later(*arguments: Any, **named: Any) -> Any:
             if number in (None, next(taken)):
                 self._happen(fault, None)
             return real(*arguments, **named)
 
-        self._patch.setattr(selection, step, later)
+        self._patch.setattr(owner, step, later)
 
     def _happen(self, fault: Fault, connection: Any) -> None:
         self.happened += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from connectors.backfill import selection
+from connectors.backfill import selecting, selection
 from connectors.config import PipelineConfig
 from connectors.monitoring.observer import on_written
 from connectors.pipeline.run import Pipeline
@@ -88,7 +88,7 @@ def _compare(
         backfill += f", server: {{host: {rows.host}, port: {rows.port}}}"
     lake = Replica(primary, directory / "lake", start="initial", backfill=f"{{{backfill}}}")
     beside = _Beside(primary, seed, changes=plans * 700, ddls=plans)
-    monkeypatch.setattr(selection, "snapshot_behind", beside.ahead(selection.snapshot_behind))
+    monkeypatch.setattr(selecting, "snapshot_behind", beside.ahead(selecting.snapshot_behind))
     monkeypatch.setattr(selection, "changes_behind", beside.ahead(selection.changes_behind))
     beside.run(lake.config, spark)
     assert {} == lake.run(spark)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from connectors.backfill import selection
+from connectors.backfill import selecting, selection
 from connectors.cli.terminal.sessions import session
 from connectors.config import load_config
 from connectors.pipeline.run import run
@@ -27,7 +27,7 @@ from sinks.delta import faults
 __all__ = ["COPYING", "run_killed"]
 
 COPYING: Mapping[str, tuple[object, str]] = {
-    "snapshot_due": (selection, "snapshot_behind"),
+    "snapshot_due": (selecting, "snapshot_behind"),
     "rows_selected": (selection, "changes_behind"),
     "copy_known": (Store, "append_plan"),
     "copy_stored": (Store, "copied_chunks"),
