@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing, nullcontext
-from dataclasses import asdict
+import time
+from collections import Counter
+from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.tables import print_table, terminal
-from connectors.monitoring.state import connector_state, or_reason, time_text
+from connectors.cli.terminal.tables import table, terminal
+from connectors.monitoring.state import connector_state, or_reason, target_rows
 from historian.errors import StoreError
 from historian.names import TableName
-from historian.positions import parse_position
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
     from connectors.config import PipelineConfig
+    from sinks.contract.base import TargetStatus
 
 __all__ = ["status"]
+
+_COLUMNS = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
+_FEW_COLUMNS = ("table", "kind", "plan", "behind", "stopped")
+_WIDE = 140
+_WATCH_S = 2.0
 
 
 @ending
@@ -28,33 +36,60 @@ def status(
     config: Config,
     *,
     as_json: Json = False,
-    targets: Annotated[bool, typer.Option(help="Ask the sinks where each target stands; this starts Spark.")] = True,
+    targets: Annotated[
+        bool | None,
+        typer.Option(
+            help="Ask the sinks where each target stands; this starts Spark. By default what the run noted is told."
+        ),
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until ended.")] = False,
 ) -> None:
     """Show where a connector stands: its position and lag, its targets, and tables that stopped.
 
+    Targets are told as the run noted them in the store, at most some seconds ago. --targets asks the sinks, and so finds what others did to them.
     Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped that the configuration takes in.
     """
-    from connectors.tracking.recorded import recorded_store
-
     settings = configured(config)
-    store = recorded_store(settings)
-    with nullcontext() if store is None else closing(store):
-        shown = or_reason(lambda: _targets(settings)) if targets and settings.sinks else None
-        if store is None and not (shown and isinstance(shown, list)):
-            raise StoreError(
-                "the connector has not run yet", where=settings.name, next_step="`historian run` starts it"
-            )
-        found = connector_state(settings, store)
-    found["targets"] = shown
-    if isinstance(shown, list):
-        _add_lags(settings, shown, found["lag"])
+    if watch:
+        _watch(settings, targets=targets)
+        return
+    found = _state(settings, targets=targets)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
-        _print(found)
+        terminal().print(_shown(found, terminal()))
     rows = [*found["stopped"], *(found["targets"] if isinstance(found["targets"], list) else ())]
     if any(row.get("stopped", row.get("reason")) and _is_captured(settings, row["table"]) for row in rows):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _watch(settings: PipelineConfig, *, targets: bool | None) -> None:
+    from rich.live import Live
+
+    console = terminal()
+    with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
+        while True:
+            live.update(_shown(_state(settings, targets=targets), console), refresh=True)
+            time.sleep(_WATCH_S)
+
+
+def _state(settings: PipelineConfig, *, targets: bool | None) -> dict[str, Any]:
+    """All that is shown; *targets*: whether sinks are asked, None: only where nothing is noted."""
+    from connectors.tracking.recorded import recorded_store
+
+    store = recorded_store(settings)
+    with nullcontext() if store is None else closing(store):
+        found = connector_state(settings, store)
+    noted = found["targets"]
+    found["targets_noted"] = noted is not None and targets is None
+    if targets is False:
+        found["targets"] = None
+    elif settings.sinks and (targets or noted is None):
+        asked = or_reason(lambda: _targets(settings))
+        found["targets"] = asked if isinstance(asked, dict) else target_rows(settings, asked, found["lag"])
+    if store is None and not (found["targets"] and isinstance(found["targets"], list)):
+        raise StoreError("the connector has not run yet", where=settings.name, next_step="`historian run` starts it")
+    return found
 
 
 def _is_captured(config: PipelineConfig, table: str) -> bool:
@@ -62,54 +97,59 @@ def _is_captured(config: PipelineConfig, table: str) -> bool:
     return config.source.tables(TableName(database, name))
 
 
-def _add_lags(config: PipelineConfig, targets: list[dict[str, Any]], lag: dict[str, Any]) -> None:
-    """Adds to each target how far it is behind the log: when its plan was made, and transactions where there are GTIDs."""
-    end = lag.get("log_end")
-    for target in targets:
-        made_us = target.pop("made_us")
-        target["made"] = time_text(made_us) if made_us else None
-        target["behind"] = None
-        if end is not None and end["gtids"] and target["position"]:
-            ended = parse_position(end["gtids"], config.source.flavor)
-            target["behind"] = ended.transactions_since(parse_position(target["position"], config.source.flavor))
-
-
-def _targets(config: PipelineConfig) -> list[dict[str, Any]]:
+def _targets(config: PipelineConfig) -> list[TargetStatus]:
     from connectors.pipeline.run import idle_sinks
 
     with idle_sinks(config, "status") as sinks:
-        return [asdict(target) for sink in sinks for target in sink.status()]
+        return [target for sink in sinks for target in sink.status()]
 
 
-def _print(found: dict[str, Any]) -> None:
+def _shown(found: dict[str, Any], console: Console) -> RenderableType:
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    console = terminal()
     facts = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
     for name, text in _facts(found):
         facts.add_row(name, Text(text))
-    console.print(facts)
-    if isinstance(found["targets"], list):
-        console.print()
-        headings = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
-        rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in found["targets"])
-        print_table(headings, ([row[heading] for heading in headings] for row in rows))
+    parts: list[RenderableType] = [facts]
+    targets = found["targets"] if isinstance(found["targets"], list) else []
+    if targets:
+        headings = _COLUMNS if console.width >= _WIDE else _FEW_COLUMNS
+        rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in targets)
+        parts += ["", table(headings, ([row[heading] for heading in headings] for row in rows))]
     open_copies = [row for row in found["copies"] if row["state"] != "done"]
     if open_copies:
-        console.print()
         names = ("table", "state", "rows", "estimate", "rows_per_s", "left_s", "begun")
         cells = ([row[name] for name in names] for row in open_copies)
-        print_table(("table", "copied", "rows", "of about", "rows/s", "seconds left", "begun"), cells)
+        parts += ["", table(("table", "copied", "rows", "of about", "rows/s", "seconds left", "begun"), cells)]
     for row in found["stopped"]:
-        console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
+        parts.append(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for row in found["nulled"]:
-        console.print(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
+        parts.append(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
     for row in found["nulled_defaults"]:
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
-        console.print(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
+        parts.append(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
+    if targets:
+        parts += ["", Text(_summary(found, targets))]
+    return Group(*parts)
+
+
+def _summary(found: dict[str, Any], targets: list[dict[str, Any]]) -> str:
+    """How many targets stand where."""
+    last = found["last_plan"]["number"] if found["last_plan"] else max(row["plan"] for row in targets)
+    states = Counter(
+        "stopped" if row["stopped"] else "ended" if row["ended"] else "up to date" if row["plan"] == last else "behind"
+        for row in targets
+    )
+    counts = ", ".join(
+        f"{states[name]} {name}" for name in ("up to date", "behind", "stopped", "ended") if states[name]
+    )
+    how = "as the run noted; --targets asks the lake" if found["targets_noted"] else "as the lake says"
+    copied = sum(row["state"] != "done" for row in found["copies"])
+    return f"{len(targets)} targets: {counts}{f'; {copied} tables being copied' if copied else ''} ({how})"
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectors.monitoring.targets import noted_targets
 from historian.errors import HistorianError, ValueUnrepresentable
-from historian.positions import LogPosition
+from historian.positions import LogPosition, parse_position
 from historian.values.policies import FAIL
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from historian.history.history import History
     from historian.schema.snapshots import Column
     from historian.store import Store
+    from sinks.contract.base import TargetStatus
 
-__all__ = ["connector_state", "or_reason", "time_text"]
+__all__ = ["connector_state", "or_reason", "target_rows", "time_text"]
 
 T = TypeVar("T")
 
@@ -41,6 +43,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "stopped": [],
         "nulled": [],
         "nulled_defaults": [],
+        "targets": None,
     }
     plan = None if store is None else store.last_plan()
     if store is not None:
@@ -65,7 +68,33 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
             }
             found["nulled_defaults"] = list(_nulled_defaults(config, store, history, plan.version))
     found["lag"] = or_reason(lambda: _lag(config, None if plan is None else plan.end))
+    noted = None if store is None else noted_targets(store)
+    if noted is not None:
+        found["targets"] = target_rows(config, noted, found["lag"])
     return found
+
+
+def target_rows(
+    config: PipelineConfig, targets: Iterable[TargetStatus], lag: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """*targets* with how far each is behind the log: when its plan was made, and transactions where there are GTIDs.
+
+    Args:
+        lag: as :func:`connector_state` gives it.
+    """
+    end = lag.get("log_end")
+    ended = parse_position(end["gtids"], config.source.flavor) if end is not None and end["gtids"] else None
+    behind: dict[str, int | None] = {"": None}
+    rows = []
+    for target in targets:
+        if ended is not None and target.position not in behind:
+            behind[target.position] = ended.transactions_since(parse_position(target.position, config.source.flavor))
+        row = asdict(target)
+        made_us = row.pop("made_us")
+        row["made"] = time_text(made_us) if made_us else None
+        row["behind"] = behind.get(target.position)
+        rows.append(row)
+    return rows
 
 
 def _position(position: LogPosition) -> dict[str, str]:

@@ -26,6 +26,7 @@ from connectors.check import require
 from connectors.check.rules import check_expressions
 from connectors.config import PipelineConfig, ServerSource
 from connectors.monitoring.observer import Observer, Observers, WrittenPlan, on_written
+from connectors.monitoring.targets import STREAM, TargetNotes
 from connectors.pipeline.counting import written_plan
 from connectors.pipeline.decoding import PlannedLog, decoded, is_local
 from connectors.pipeline.failures import error_behind
@@ -57,8 +58,6 @@ __all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
-_STREAM = ""
-"""The pipeline's name among the streams of its store."""
 
 
 def run(
@@ -221,6 +220,7 @@ class Pipeline:
         self._held = held
         self._lease = lease
         self._observer = observer
+        self._notes = TargetNotes(self._store, sinks)
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
@@ -234,7 +234,7 @@ class Pipeline:
             opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
             check_made_here(store, max(opened, default=0))
             # Sinks that keep nothing go on where the last run ended.
-            held = store.begin_behind(min(opened) if opened else store.progress(_STREAM))
+            held = store.begin_behind(min(opened) if opened else store.progress(STREAM))
             tracker = make_tracker(config, store=store)
             with closing(tracker.reader):
                 tracker.reader.take_over(connector)
@@ -251,10 +251,12 @@ class Pipeline:
                         selects=_selects(spark, limits.connections),
                     )
                 observer.opened()
+                pipeline = cls(config, spark, tracker, sinks, held, lease, observer)
                 try:
-                    yield cls(config, spark, tracker, sinks, held, lease, observer)
+                    yield pipeline
                 finally:
                     observer.closed()
+                pipeline.note_end()
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
         """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
@@ -369,9 +371,14 @@ class Pipeline:
                 )
             if written.nulled:
                 self._store.count_nulled(plan.number, written.nulled)
-        self._tracker.done_with(_STREAM, plan.number)
+        self._tracker.done_with(STREAM, plan.number)
+        self._notes.note()
         event_time_us = self._tracker.event_time_us
         self._observer.written(replace(written, stopped=self.stopped(), event_time_us=event_time_us))
+
+    def note_end(self) -> None:
+        """Notes in the store where the targets stand, for those who look while nothing runs."""
+        self._notes.note(is_last=True)
 
     def position(self) -> str:
         """Up to where the sinks hold the log; "" where they hold nothing."""

@@ -104,6 +104,14 @@ class Store:
         """What :meth:`note_copies_wait` keeps."""
         return self._transactions.read(lambda connection: fact(connection, "copies_wait")) or ""
 
+    def note_targets(self, text: str) -> None:
+        """Keeps where the targets stand, as a run has told it."""
+        self._transactions.write(lambda connection: set_fact(connection, "targets", text))
+
+    def targets(self) -> str:
+        """What :meth:`note_targets` keeps; "": no run has told."""
+        return self._transactions.read(lambda connection: fact(connection, "targets")) or ""
+
     def note_start(self, text: str) -> None:
         """Keeps where the connector begins, as its configuration says it; before its first entry is recorded."""
         self._transactions.write(lambda connection: set_fact(connection, "start", text))

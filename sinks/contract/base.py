@@ -128,3 +128,7 @@ class Sink(Protocol):
     def status(self) -> Sequence[TargetStatus]:
         """Where each target stands. Reads only."""
         return ()
+
+    def known(self) -> Sequence[TargetStatus]:
+        """Where each target of the opened sink stands behind its last plan, as this process knows: what others did to targets is not asked."""
+        return self.status()

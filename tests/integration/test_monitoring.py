@@ -117,7 +117,7 @@ def _looked(endpoint: _Endpoint, config: Path, targets: list[str]) -> dict[str, 
         lambda found: _rows(found, "shop.t")["retract"] == 1 and not found["historian_lag_seconds", ()]
     )
     state = json.loads(endpoint.get("/status")[1])
-    shown = CliRunner().invoke(app, ["status", str(config), "--json", "--no-targets"])
+    shown = CliRunner().invoke(app, ["status", str(config), "--json"])
     with started_prometheus(config.parent, targets, DOCKER / "alerts.yaml") as prometheus:
         seen = _seen_by(prometheus)
     pages = {path: endpoint.get(path)[0] for path in ("/health", "/ready", "/none")}
@@ -162,7 +162,8 @@ def test_numbers_of_a_run_agree_with_lake_source_and_store(mysql9: Server, spark
     }
     assert set(counts) == {"0:delta", "1:parquet"}
     assert len(set(counts.values())) == 1
-    assert seen["status"] | {"targets": None} == seen["cli"] | {"ready": True}
+    assert seen["status"] | {"targets_noted": True} == seen["cli"] | {"ready": True}
+    assert {"shop.t"} <= {row["table"] for row in seen["cli"]["targets"]}
     assert seen["pages"] == {"/health": 200, "/ready": 200, "/none": 404}
     assert [value for _, value in seen["prometheus"]["rows"]] == [3]
     assert "HistorianDown" in seen["prometheus"]["alerts"]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["print_table", "terminal"]
+__all__ = ["print_table", "table", "terminal"]
 
 _LONG_LINE = 1000
 
@@ -22,13 +23,18 @@ def terminal() -> Console:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Prints a table without a frame. A cell is a rich ``Text``, or anything else as its text; None is empty."""
+    """Prints what :func:`table` makes."""
+    terminal().print(table(headings, rows))
+
+
+def table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:
+    """A table without a frame. A cell is a rich ``Text``, or anything else as its text; None is empty."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_edge=False, pad_edge=False)
+    made = Table(show_edge=False, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, overflow="fold")
+        made.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
-    terminal().print(table)
+        made.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
+    return made

@@ -215,6 +215,10 @@ class DeltaSink:
         state = self._read_state()
         return () if state is None else tuple(self._statuses(state))
 
+    def known(self) -> Sequence[TargetStatus]:
+        """See :class:`sinks.contract.base.Sink`; who writes a target is as it was chosen."""
+        return () if self._state is None else tuple(self._statuses(self._state, asks=False))
+
     def reading(self) -> LakeState | None:
         """What the lake has recorded, whoever's it is; None where there is no lake. Reads only."""
         state = self._lake("")
@@ -241,7 +245,7 @@ class DeltaSink:
             check_follows(plan, wanted, self._root, holder="the lake", elsewhere="start a new lake")
         return state
 
-    def _statuses(self, state: LakeState) -> Iterator[TargetStatus]:
+    def _statuses(self, state: LakeState, *, asks: bool = True) -> Iterator[TargetStatus]:
         links = {**state.links, **state.last_links}
         locations = [location for location in state.locations.values() if not location.is_replaced]
         # A table that is gone leaves its directories to one that came under its name.
@@ -255,11 +259,12 @@ class DeltaSink:
         }
         plans: dict[int, tuple[str, int]] = {0: ("", 0)}
         for directory, location in (targets | previous).items():
-            view = state.kernel.view(state.path(directory))
+            is_written = directory not in previous and location.why_stopped is None
+            view = state.kernel.view(state.path(directory)) if asks or not is_written else None
             held = 0 if view is None else view.transaction(f"{state.connector}/{directory}")
+            held = held if asks else max(held, links.get(directory, 0))
             wanted = self._settings.for_table(location.came_as).writer
             number = held // STEPS
-            is_written = directory not in previous and location.why_stopped is None
             if state.last is not None and held >= links.get(directory, 0) and is_written:
                 # Where rows wait, all up to the first plan with some is there.
                 lacking = state.plan(first[directory]) if directory in first else None

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from connectors.tracking.sources import make_tracker
 from historian import errors
 from historian.errors import HistorianError
 from historian.store import Store
+from sinks.contract.base import TargetStatus
 
 ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "how-to" / "watch-changes.md").read_text()
@@ -182,21 +184,21 @@ def test_status_without_a_store_is_what_the_lake_says(tmp_path: Path, monkeypatc
     reader = BinlogFilesReader(load_config(file).source.paths())
     end = reader.end()
     reader.close()
-    target = {
-        "table": "shop.t",
-        "target": "shop_t",
-        "kind": "mirror",
-        "plan": 4,
-        "stopped": None,
-        "made_us": 1_700_000_000_000_000,
-        "writer": "spark (row tracking)",
-        "ended": "dropped in plan 4",
-    }
+    target = TargetStatus(
+        table="shop.t",
+        target="shop_t",
+        kind="mirror",
+        plan=4,
+        position="",
+        made_us=1_700_000_000_000_000,
+        writer="spark (row tracking)",
+        ended="dropped in plan 4",
+    )
     positions = [str(end), "", str(end.gtid_set)[: len(str(end)) - 1]]
-    targets = [{**target, "position": position} for position in positions]
+    targets = [replace(target, position=position) for position in positions]
     # The package has the command under the module's name.
     module = sys.modules["connectors.cli.status"]
-    monkeypatch.setattr(module, "_targets", lambda _: [dict(each) for each in targets])
+    monkeypatch.setattr(module, "_targets", lambda _: targets)
 
     result = _run("status", file, "--json")
 
