@@ -1,0 +1,171 @@
+"""What it costs to look at a connector: `historian status` over many targets, and metrics beside a run that is scraped.
+
+``status_s``: seconds that ``historian status`` takes in a process of its own, where 500 tables have 1,000 targets in a lake; the median of some calls.
+``overhead``: how much longer a run takes that serves ``run.http`` and is scraped each second, by one that does not. Runs carry the same log of a live
+server into new lakes, in turn, in one Spark session; it is the median over rounds of two runs next to each other, below zero where noise is larger.
+Prints what it does, and last one JSON object. Run: ``python benchmarks/operation.py [--tables 500] [--rows 1000000] [--rounds 7]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+
+from binlog_work import report
+
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from connectors.spark.jvm import delta_jars
+from databases.servers import start_server
+from sinks.session import spark_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from databases.servers import Server
+
+CALLS = 5
+SCRAPE_S = 1.0
+INSERT_ROWS = 5000
+STATUS = [sys.executable, "-c", "from connectors.cli import main; main()", "status"]
+CONFIG = """
+name: bench
+source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["{tables}"], start: earliest}}
+history: {{store: "sqlite:///{work}/store.db"}}
+sinks: [{{type: delta, path: "{work}/lake"}}]
+run: {{{run}}}
+"""
+
+
+def configured(server: Server, work: Path, tables: str, run: str = "") -> Path:
+    """The path of a configuration whose store and lake are new, in *work*."""
+    work.mkdir()
+    known = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    path = work / "bench.yaml"
+    path.write_text(CONFIG.format(**known, work=work, tables=tables, run=run))
+    return path
+
+
+def status_s(server: Server, spark: SparkSession, work: Path, tables: int) -> dict[str, Any]:
+    """How long a look takes."""
+    server.sql("CREATE DATABASE many")
+    with server.connect() as connection, connection.cursor() as cursor:
+        for number in range(tables):
+            cursor.execute(f"CREATE TABLE many.t{number} (id INT PRIMARY KEY, v VARCHAR(20))")
+            cursor.execute(f"INSERT INTO many.t{number} VALUES (1, 'a')")
+        connection.commit()
+    path = configured(server, work, "many.*")
+    begun_s = time.monotonic()
+    assert run(load_config(path), once=True, spark=spark) == {}
+    print(f"{2 * tables} targets made in {time.monotonic() - begun_s:.1f} s", flush=True)
+    times_s = []
+    for _ in range(CALLS):
+        begun_s = time.monotonic()
+        told = subprocess.run([*STATUS, str(path)], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+        times_s.append(time.monotonic() - begun_s)
+    print(told.splitlines()[-1], flush=True)
+    assert f"{2 * tables} targets: {2 * tables} up to date" in told
+    return {"name": "status_s", "value": round(statistics.median(times_s), 2), "targets": 2 * tables, "unit": "s"}
+
+
+def overhead(server: Server, spark: SparkSession, work: Path, rows: int, rounds: int) -> dict[str, Any]:
+    """How much longer a run takes that is looked at."""
+    server.sql("CREATE DATABASE busy")
+    server.sql("CREATE TABLE busy.t (id INT PRIMARY KEY, a INT, b VARCHAR(40), c DECIMAL(12,2))")
+    with server.connect() as connection, connection.cursor() as cursor:
+        for first in range(0, rows, INSERT_ROWS):
+            values = ", ".join(
+                f"({i}, {i % 97}, 'row {i} of the table', {i}.25)" for i in range(first, first + INSERT_ROWS)
+            )
+            cursor.execute(f"INSERT INTO busy.t VALUES {values}")
+            connection.commit()
+    work.mkdir()
+    ratios = []
+    for number in range(rounds + 1):
+        seconds = {}
+        for watched in (False, True) if number % 2 else (True, False):
+            port = _free_port()
+            settings = f"max_batch_bytes: 4 MB{f', http: 127.0.0.1:{port}' if watched else ''}"
+            path = configured(server, work / f"{number}-{watched}", "busy.*", settings)
+            with _scraped(port) if watched else nullcontext():
+                begun_s = time.monotonic()
+                assert run(load_config(path), once=True, spark=spark) == {}
+                seconds[watched] = time.monotonic() - begun_s
+        print(f"{seconds[False]:.2f} s alone, {seconds[True]:.2f} s watched", flush=True)
+        if number:  # the first ones warm up
+            ratios.append(seconds[True] / seconds[False] - 1)
+    return {"name": "overhead", "value": round(statistics.median(ratios), 4), "rows": rows, "unit": "of a run's time"}
+
+
+@contextmanager
+def _scraped(port: int) -> Iterator[None]:
+    """Asks for metrics and status each second."""
+    ended, answers = threading.Event(), 0
+
+    def ask() -> None:
+        nonlocal answers
+        while not ended.wait(SCRAPE_S):
+            for page in ("metrics", "status"):
+                with (
+                    suppress(urllib.error.URLError, ConnectionError),
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}") as answer,
+                ):
+                    answer.read()
+                    answers += 1
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    assert answers, "nothing was scraped"
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    os.environ["PYTHONPATH"] = str(ROOT)
+    with tempfile.TemporaryDirectory(prefix="historian-bench-") as name:
+        work = Path(name)
+        server = start_server("mysql9", work / "server")
+        spark = spark_session(jars=delta_jars(), name="bench")
+        try:
+            results = [
+                status_s(server, spark, work / "status", options.tables),
+                overhead(server, spark, work / "overhead", options.rows, options.rounds),
+            ]
+        finally:
+            spark.stop()
+            server.kill()
+    report(results)
+
+
+if __name__ == "__main__":
+    main()
