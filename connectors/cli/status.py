@@ -29,6 +29,8 @@ _COLUMNS = ("table", "target", "kind", "plan", "made", "behind", "writer", "stop
 _FEW_COLUMNS = ("table", "kind", "plan", "behind", "stopped")
 _WIDE = 140
 _WATCH_S = 2.0
+_MANY = 100
+_UP_TO_DATE = "up to date"
 
 
 @ending
@@ -42,6 +44,9 @@ def status(
             help="Ask the sinks where each target stands; this starts Spark. By default what the run noted is told."
         ),
     ] = None,
+    lists_all: Annotated[
+        bool, typer.Option("--all", help=f"List targets that are up to date too where there are more than {_MANY}.")
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until ended.")] = False,
 ) -> None:
     """Show where a connector stands: its position and lag, its targets, and tables that stopped.
@@ -51,25 +56,26 @@ def status(
     """
     settings = configured(config)
     if watch:
-        _watch(settings, targets=targets)
+        _watch(settings, targets=targets, lists_all=lists_all)
         return
     found = _state(settings, targets=targets)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
-        terminal().print(_shown(found, terminal()))
+        terminal().print(_shown(found, terminal(), lists_all=lists_all))
     rows = [*found["stopped"], *(found["targets"] if isinstance(found["targets"], list) else ())]
     if any(row.get("stopped", row.get("reason")) and _is_captured(settings, row["table"]) for row in rows):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _watch(settings: PipelineConfig, *, targets: bool | None) -> None:
+def _watch(settings: PipelineConfig, *, targets: bool | None, lists_all: bool) -> None:
     from rich.live import Live
 
     console = terminal()
     with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
         while True:
-            live.update(_shown(_state(settings, targets=targets), console), refresh=True)
+            found = _state(settings, targets=targets)
+            live.update(_shown(found, console, lists_all=lists_all), refresh=True)
             time.sleep(_WATCH_S)
 
 
@@ -104,7 +110,7 @@ def _targets(config: PipelineConfig) -> list[TargetStatus]:
         return [target for sink in sinks for target in sink.status()]
 
 
-def _shown(found: dict[str, Any], console: Console) -> RenderableType:
+def _shown(found: dict[str, Any], console: Console, *, lists_all: bool) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -116,9 +122,12 @@ def _shown(found: dict[str, Any], console: Console) -> RenderableType:
         facts.add_row(name, Text(text))
     parts: list[RenderableType] = [facts]
     targets = found["targets"] if isinstance(found["targets"], list) else []
-    if targets:
+    listed = (
+        targets if lists_all or len(targets) <= _MANY else [t for t in targets if _standing(found, t) != _UP_TO_DATE]
+    )
+    if listed:
         headings = _COLUMNS if console.width >= _WIDE else _FEW_COLUMNS
-        rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in targets)
+        rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in listed)
         parts += ["", table(headings, ([row[heading] for heading in headings] for row in rows))]
     open_copies = [row for row in found["copies"] if row["state"] != "done"]
     if open_copies:
@@ -137,16 +146,18 @@ def _shown(found: dict[str, Any], console: Console) -> RenderableType:
     return Group(*parts)
 
 
+def _standing(found: dict[str, Any], target: dict[str, Any]) -> str:
+    """In one word or two where a target stands."""
+    if target["stopped"] or target["ended"]:
+        return "stopped" if target["stopped"] else "ended"
+    last = found["last_plan"]
+    return _UP_TO_DATE if last is None or target["plan"] == last["number"] else "behind"
+
+
 def _summary(found: dict[str, Any], targets: list[dict[str, Any]]) -> str:
     """How many targets stand where."""
-    last = found["last_plan"]["number"] if found["last_plan"] else max(row["plan"] for row in targets)
-    states = Counter(
-        "stopped" if row["stopped"] else "ended" if row["ended"] else "up to date" if row["plan"] == last else "behind"
-        for row in targets
-    )
-    counts = ", ".join(
-        f"{states[name]} {name}" for name in ("up to date", "behind", "stopped", "ended") if states[name]
-    )
+    states = Counter(_standing(found, target) for target in targets)
+    counts = ", ".join(f"{states[name]} {name}" for name in (_UP_TO_DATE, "behind", "stopped", "ended") if states[name])
     how = "as the run noted; --targets asks the lake" if found["targets_noted"] else "as the lake says"
     copied = sum(row["state"] != "done" for row in found["copies"])
     return f"{len(targets)} targets: {counts}{f'; {copied} tables being copied' if copied else ''} ({how})"

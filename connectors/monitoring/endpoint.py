@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,6 +39,7 @@ __all__ = ["served"]
 
 _JSON = "application/json; charset=utf-8"
 _STATE_AGE_S = 2.0
+_POLL_S = 0.05
 _SOCKET_LIMIT_S = 10.0
 
 
@@ -60,7 +62,9 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
     except OSError as error:
         problem = f"{error.strerror or error} @ $.run.http (got {limits.host}:{limits.port})"
         raise ConfigError("the endpoint cannot listen", problems=(problem,), where=str(config.path)) from None
-    thread = threading.Thread(target=server.serve_forever, name="historian http", daemon=True)
+    # A run that ends waits for this.
+    serve = partial(server.serve_forever, poll_interval=_POLL_S)
+    thread = threading.Thread(target=serve, name="historian http", daemon=True)
     thread.start()
     try:
         yield Observers(metrics, health)

@@ -17,10 +17,13 @@ from databases.servers import Server
 from replicas.first_copies import copying_config
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import SparkSession
 
 
-def test_what_is_noted_is_what_the_lake_says(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_noted_is_what_the_lake_says(
+    mysql9: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mysql9.clear()
     mysql9.sql("CREATE DATABASE c")
     for table in ("t", "late", "gone", "stops"):
@@ -44,6 +47,12 @@ def test_what_is_noted_is_what_the_lake_says(mysql9: Server, spark: SparkSession
     last = shown.output.rstrip().splitlines()[-1]
     assert last.startswith("8 targets: ")
     assert last.endswith("(as the run noted; --targets asks the lake)")
+    assert "c.t " in shown.output
+    monkeypatch.setattr(
+        sys.modules["connectors.cli.status"], "_MANY", 2
+    )  # the package has the command under the module's name
+    some, everything = (CliRunner().invoke(app, ["status", str(path), *more]).output for more in ((), ("--all",)))
+    assert ("c.t " in some, "c.stops " in some, "c.t " in everything) == (False, True, True)
 
 
 def test_no_spark_is_started_for_it(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:
