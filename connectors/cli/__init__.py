@@ -17,6 +17,7 @@ from connectors.cli.cut import cut
 from connectors.cli.ddl import ddl
 from connectors.cli.dead_letters import replay_dead_letters
 from connectors.cli.heal import ddl_override, heal
+from connectors.cli.init import init
 from connectors.cli.replay import replay
 from connectors.cli.run import run
 from connectors.cli.schemas.commands import schemas
@@ -72,6 +73,7 @@ def _options(
     context.call_on_close(configure_logs(log_format, log_level))
 
 
+app.command()(init)
 app.command()(run)
 app.command()(backfill)
 app.command()(verify)

@@ -64,6 +64,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "ddl",
         "ddl-override",
         "heal",
+        "init",
         "replay",
         "replay-dead-letters",
         "schemas",
