@@ -132,6 +132,7 @@ def test_the_same_rows_are_selected_in_fewer_bytes(
     for where in _addresses(server):
         with contextlib.closing(selecting_connection(where, server.flavor)) as connection:
             assert bool(getattr(network_socket(connection), "cipher", None)) == (where.tls.mode == "required")
+            assert 60 == network_socket(connection).getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
             # One connection reads on and on, and is asked in between.
             assert rows == [_rows(connection, server, table) for table in written.tables]
             assert _sent_bytes(connection) < usual_bytes / 5
