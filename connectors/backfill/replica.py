@@ -84,7 +84,9 @@ def replica_of(source: ServerSource) -> Replica | None:
     at = source.rows_from
     if at is None:
         return None
-    address = ServerAddress(host=at.host, port=at.port, user=at.user, password=at.password, tls=at.tls)
+    address = ServerAddress(
+        host=at.host, port=at.port, user=at.user, password=at.password, tls=at.tls, compression=at.compression
+    )
     return Replica(address=address, flavor=source.flavor)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
-from connectors.readers.binlog.transport.connection import TlsSettings
+from connectors.readers.binlog.transport.connection import Compression, TlsSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
@@ -71,6 +71,7 @@ class RowServer:
     user: str
     password: str = field(repr=False)
     tls: TlsSettings
+    compression: Compression = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class ServerSource:
 
     Attributes:
         flavor: "mysql" or "mariadb".
+        compression: of what connections send and receive.
         server_ids: that our connections introduce themselves with, one each.
         tables: whose rows are wanted.
         start: where a connector without history begins: "initial" or "initial_only" (at the log's end, with the rows that tables hold),
@@ -96,6 +98,7 @@ class ServerSource:
     user: str
     password: str = field(default="", repr=False)
     tls: TlsSettings = field(default_factory=TlsSettings)
+    compression: Compression = "none"
     server_ids: ServerIds
     tables: TableFilter = EVERY_TABLE
     start: str = "initial"

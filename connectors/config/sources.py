@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, model_val
 from connectors.config import settings, values
 from connectors.config.filters import TableFilter, check_pattern
 from connectors.config.model import Bytes, ExistingPath, Model, parsed, schema_types
-from connectors.readers.binlog.transport.connection import TlsSettings
+from connectors.readers.binlog.transport.connection import Compression, TlsSettings
 from historian.errors import PositionError
 from historian.history.online_schema_changes import TOOLS, OnlineChanges
 from historian.positions import parse_position
@@ -91,6 +91,7 @@ _TABLES = "Patterns of captured tables: globs on `DATABASE.TABLE`. A pattern wit
 _START = "Where the first run begins: `earliest`, `changes_only` (or `latest`: the log's present end), GTIDs, or `FILE:OFFSET`."
 _SERVER_START = f"{_START} With `initial` it begins at the log's end and copies the rows that the tables hold; `initial_only` ends when they are copied. A connector that has begun goes on as it did."
 _TOOLS = "Tools whose swaps are followed as changes of one table. Their own tables are not captured."
+_COMPRESSION = "How connections to the server are compressed, for a network that is slow or costs. MySQL 8.0.18 and later have `zstd`; all servers have `zlib`."
 _SCHEMA = "SQL file that makes the tables as they were at `start`, if their CREATE is not in the log."
 
 
@@ -157,6 +158,7 @@ class RowServerDocument(Model):
     )
     password: SecretStr | None = Field(default=None, description="Best a reference: `${env:NAME}`.")
     tls: TlsDocument | None = Field(default=None, description="As `source.tls`.")
+    compression: Compression | None = Field(default=None, description="As `source.compression`.")
 
 
 class BackfillDocument(Model):
@@ -203,6 +205,7 @@ class ServerDocument(Model):
     tls: TlsDocument = Field(
         default=TlsDocument(), description="How the connection is encrypted and the server verified."
     )
+    compression: Compression = Field(default="none", description=_COMPRESSION)
     server_id: _Ids = Field(
         default=None,
         description="An id, or a range such as `5400-5499`: one id for each connection. By default a hundred ids that follow from `name`.",
@@ -229,6 +232,7 @@ class ServerDocument(Model):
             user=self.user,
             password=self.password.get_secret_value(),
             tls=self.tls.plain(),
+            compression=self.compression,
             server_ids=self.server_id or values.server_ids_of(name),
             tables=_filter(self.tables, self.online_changes),
             start=self.start,
@@ -250,6 +254,7 @@ class ServerDocument(Model):
             user=server.user or self.user,
             password=password.get_secret_value(),
             tls=(server.tls or self.tls).plain(),
+            compression=server.compression or self.compression,
         )
 
 

@@ -38,6 +38,7 @@ def server_address(source: ServerSource) -> ServerAddress:
         user=source.user,
         password=source.password,
         tls=source.tls,
+        compression=source.compression,
         server_ids=(source.server_ids.first, source.server_ids.last),
     )
 

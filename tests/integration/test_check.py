@@ -157,6 +157,18 @@ def test_a_server_of_the_other_flavor_is_named(database: Server, tmp_path: Path)
     assert (found.status, found.expected, found.mend) == ("failed", other, f"source.type: {database.flavor}")
 
 
+@pytest.mark.parametrize("server", ["mysql57", "mariadb118"], indirect=True)
+def test_a_compression_that_the_server_does_not_have_is_named(database: Server, tmp_path: Path) -> None:
+    results = _results(tmp_path, database, compression="zstd")
+
+    assert list(results) == ["server"]
+    assert results["server"].status == "failed"
+    assert results["server"].found.startswith("the server does not offer the compression that is asked for")
+    assert "expected zstd; found zlib of " in results["server"].found
+    assert results["server"].mend.startswith("set source.compression to zlib or none")
+    assert _results(tmp_path, database, compression="zlib")["server"].status == "ok"
+
+
 @pytest.mark.parametrize("value", ["STATEMENT", "MIXED"])
 def test_a_statement_format_is_refused(database: Server, tmp_path: Path, value: str) -> None:
     with global_setting(database, "binlog_format", f"'{value}'"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from connectors.backfill.replica import replica_of
 from connectors.config import (
     BinlogFilesSource,
     CopyLimits,
@@ -26,6 +27,7 @@ from connectors.config import (
     revision,
 )
 from connectors.readers.binlog.transport.connection import TlsSettings
+from connectors.tracking.sources import server_address
 from historian.errors import ConfigError
 from historian.names import TableName
 from historian.secret import Secret
@@ -141,7 +143,9 @@ def test_a_replica_that_rows_are_copied_from_is_reached_as_the_source_unless_it_
     said = "backfill: {server: {host: replica}}\n      tables:"
     source = _load(tmp_path, SHOP.replace("tables:", said), SHOP_DB_PASSWORD="s3cret").source
     assert isinstance(source, ServerSource)
-    usual = RowServer(host="replica", port=3306, user="cdc", password="s3cret", tls=source.tls)
+    usual = RowServer(
+        host="replica", port=3306, user="cdc", password="s3cret", tls=source.tls, compression=source.compression
+    )
     assert usual == source.rows_from
     own = said.replace("replica}", "replica, port: 1, user: r, password: 0ther, tls: {mode: disabled}}")
     source = _load(tmp_path, SHOP.replace("tables:", own), SHOP_DB_PASSWORD="s3cret").source
@@ -149,6 +153,23 @@ def test_a_replica_that_rows_are_copied_from_is_reached_as_the_source_unless_it_
     tls = TlsSettings(mode="disabled")
     assert RowServer(host="replica", port=1, user="r", password="0ther", tls=tls) == source.rows_from
     assert "0ther" not in repr(source)
+
+
+@pytest.mark.parametrize(
+    "said, of_source, of_replica",
+    [
+        ("backfill: {server: {host: replica}}", "none", "none"),
+        ("compression: zstd\n      backfill: {server: {host: replica}}", "zstd", "zstd"),
+        ("compression: zlib\n      backfill: {server: {host: replica, compression: none}}", "zlib", "none"),
+        ("backfill: {server: {host: replica, compression: zstd}}", "none", "zstd"),
+    ],
+)
+def test_connections_are_compressed_as_is_said(tmp_path: Path, said: str, of_source: str, of_replica: str) -> None:
+    source = _load(tmp_path, SHOP.replace("tables:", f"{said}\n      tables:"), SHOP_DB_PASSWORD="x").source
+    assert isinstance(source, ServerSource)
+    replica = replica_of(source)
+    assert replica is not None
+    assert (of_source, of_replica) == (server_address(source).compression, replica.address.compression)
 
 
 def test_copies_are_as_gentle_as_is_said(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+from connectors.readers.binlog.transport.compressed_socket import network_socket
 from connectors.readers.binlog.transport.connection import ServerAddress, answered
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ def selecting_connection(address: ServerAddress, flavor: str) -> Connection[Any]
         SourceError: the user or its password is refused, or a setting is.
     """
     connection = address.connect()
-    own: Any = connection
     for option, value in _KEEPALIVE:
         # A SELECT that finds nothing is silent for long, and so is a host that is gone.
-        own._sock.setsockopt(socket.IPPROTO_TCP, option, value)  # noqa: SLF001 - the library has no other way to its socket
+        network_socket(connection).setsockopt(socket.IPPROTO_TCP, option, value)
     try:
         with answered(f"{address}: settings of a session that reads rows"), connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")

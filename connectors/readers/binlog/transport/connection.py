@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from historian.errors import SourceError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 __all__ = [
+    "Compression",
     "ConnectionLost",
     "ServerAddress",
     "TlsSettings",
@@ -25,12 +26,16 @@ __all__ = [
     "take_server_id",
 ]
 
+Compression = Literal["none", "zlib", "zstd"]
+"""How the protocol's packets are compressed; MariaDB has zlib alone."""
+
 _TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TRIES = 200
 _NO_TIME_LIMIT = "SET SESSION /*!50708 max_execution_time = 0 *//*M!100101 max_statement_time = 0 */"
 """A server's default may end statements early. MySQL takes the first for code and the second for a comment, MariaDB the other way round."""
 _CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
+_COMPRESSION_WANTED = 3922
 _GONE = frozenset((0, 1053, 1927, 2006, 2013, 2014, 4031))
 """Errors of a connection that broke, or whose server shuts down or has killed it."""
 
@@ -98,6 +103,7 @@ class ServerAddress:
         server_ids: first and last of the ids that dump connections may take; each takes one of its own, since servers
             cut off the older of two equal ones.
         timeout_s: how long a connection attempt or a silent server is waited for.
+        compression: of all that is sent and received, where the server offers it; inside TLS.
     """
 
     host: str
@@ -107,6 +113,7 @@ class ServerAddress:
     tls: TlsSettings = TlsSettings()
     server_ids: tuple[int, int] = (1_600_000_000, 1_699_999_999)
     timeout_s: int = 60
+    compression: Compression = "none"
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}"
@@ -116,7 +123,7 @@ class ServerAddress:
 
         Raises:
             ConnectionLost: nobody answers there.
-            SourceError: the user or its password is refused, or TLS cannot be had as asked.
+            SourceError: the user or its password is refused, or TLS or compression cannot be had as asked.
         """
         if self.tls.mode == "disabled":
             return self._connect(ssl_disabled=True)
@@ -130,20 +137,25 @@ class ServerAddress:
     def _connect(self, **tls: Any) -> Connection[Any]:
         import pymysql
 
+        settings: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.password,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "init_command": _NO_TIME_LIMIT,
+            "connect_timeout": self.timeout_s,
+            "read_timeout": self.timeout_s,
+            "write_timeout": self.timeout_s,
+            **tls,
+        }
         try:
-            return pymysql.connect(
-                host=self.host,
-                port=self.port,
-                user=self.user,
-                password=self.password,
-                charset="utf8mb4",
-                autocommit=True,
-                init_command=_NO_TIME_LIMIT,
-                connect_timeout=self.timeout_s,
-                read_timeout=self.timeout_s,
-                write_timeout=self.timeout_s,
-                **tls,
-            )
+            if self.compression == "none":
+                return pymysql.connect(**settings)
+            from connectors.readers.binlog.transport.compressed_connection import CompressedConnection
+
+            return CompressedConnection(self.compression, str(self), **settings)
         except pymysql.err.MySQLError as error:
             raise self._failure(error) from error
 
@@ -155,6 +167,14 @@ class ServerAddress:
                 where=str(self),
                 found=f"error {number}: {text}",
                 next_step="correct user and password, or CREATE USER and GRANT REPLICATION SLAVE, REPLICATION CLIENT",
+            )
+        if number == _COMPRESSION_WANTED:
+            return SourceError(
+                "the server takes no connection without compression",
+                where=str(self),
+                expected="an algorithm of its protocol_compression_algorithms",
+                found=f"error {number}: {text}",
+                next_step="set source.compression to zlib or zstd",
             )
         if _is_about_tls(error):
             return _NoTls(

@@ -42,6 +42,7 @@ from connectors.readers.binlog.kernels.log.finding import (
     find_in_packets,
 )
 from connectors.readers.binlog.transport.bulk_socket import BulkSocket
+from connectors.readers.binlog.transport.compressed_socket import network_socket
 from connectors.readers.binlog.transport.connection import (
     ConnectionLost,
     ServerAddress,
@@ -185,7 +186,7 @@ class Dump:
         if connection._sock is not None:  # noqa: SLF001
             # A thread that waits for bytes is not woken by the end of its socket, but by that of the stream.
             with contextlib.suppress(OSError):
-                socket.socket.shutdown(connection._sock, socket.SHUT_RDWR)  # noqa: SLF001
+                socket.socket.shutdown(network_socket(connection), socket.SHUT_RDWR)
         connection._force_close()  # noqa: SLF001
 
     def _flags(self, *, waits: bool = False) -> int:
