@@ -145,6 +145,8 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.check.rules",
         "connectors.check.shards",
         "connectors.cli",
+        "connectors.monitoring.state",
+        "connectors.monitoring.targets",
         "pyspark_historian.session",
     )
     assert set() == {name for name in importers if not name.startswith(composition)}
