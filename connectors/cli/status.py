@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,6 +106,8 @@ def _print(found: dict[str, Any]) -> None:
         print_table(("table", "copied", "rows", "of about", "rows/s", "seconds left", "begun"), cells)
     for row in found["stopped"]:
         console.print(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
+    for warning in found["warnings"]:
+        console.print(Text(f"\nwarning: {warning}", style="yellow"))
     for row in found["nulled"]:
         console.print(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
     for row in found["nulled_defaults"]:
@@ -125,6 +128,9 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("behind", behind or "unknown: the log has moved on to another file"),
         ("timeline", f"{found['schema_versions']} entries"),
     ]
+    if isinstance(found["log_kept_s"], int):
+        kept, left = (str(timedelta(seconds=found[name])) for name in ("log_kept_s", "log_left_s"))
+        facts.append(("log", f"kept by the source for {kept}; what is behind the last plan for {left} more"))
     if found["retry"]:
         facts.append(("run", found["retry"]))
     if found["copies_paused"]:
