@@ -1,7 +1,8 @@
-"""A run as people watch it: its own metrics and what its store holds, put together once a second in a thread of its own."""
+"""A run as people watch it: its own metrics and what its store holds, put together twice a second in a thread of its own."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Rates", "Watch", "run_picture", "watched"]
 
-_EVERY_S = 1.0
+_EVERY_S = 0.5
 _IDLE_S = 5.0
 """What other commands say of copies is seen in that time, though the run writes nothing."""
 _WINDOW_S = 30.0
+_PAUSES = 20.0
+"""A look is followed by a pause at least so many times as long."""
 _TABLES = 10_000
 _STATES = {
     "copying": TableState.COPYING,
@@ -52,6 +55,7 @@ class Watch(Observers):
         self._config = config
         self._kept_s = KeptLog.of(config)
         self._rates = Rates(time.monotonic())
+        self._numbers = RunNumbers()
         self._stored = Stored()
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="historian watch", daemon=True)
@@ -73,16 +77,19 @@ class Watch(Observers):
         return self._last.was_open
 
     def _watch(self) -> None:
-        tables = StoredTables(self._config)
-        with closing(tables):
-            read_s, plans = 0.0, -1
-            while not self._stops.wait(_EVERY_S):
-                now_s = time.monotonic()
-                if self.metrics.numbers().plans != plans or now_s - read_s > _IDLE_S:
-                    plans, read_s = self.metrics.numbers().plans, now_s
+        with closing(StoredTables(self._config)) as tables:
+            pause_s, read_s = _EVERY_S, -math.inf
+            while not self._stops.wait(pause_s):
+                begun_s = time.monotonic()
+                before, self._numbers = self._numbers, self.metrics.numbers(self._numbers)
+                if self._numbers.plans != before.plans or begun_s - read_s > _IDLE_S:
+                    read_s = begun_s
                     self._read(tables)
                 self._take()
+                # Of thousands of tables a look takes its time, which is the run's too.
+                pause_s = max(_EVERY_S, _PAUSES * (time.monotonic() - begun_s))
             # The last picture has what the last plan brought.
+            self._numbers = self.metrics.numbers(self._numbers)
             self._read(tables)
             self._take(has_ended=True)
 
@@ -93,15 +100,9 @@ class Watch(Observers):
             self._stored = replace(self._stored, notes=(f"the store cannot be read: {error}",))
 
     def _take(self, *, has_ended: bool = False) -> None:
-        self._rates.note(time.monotonic(), numbers := self.metrics.numbers())
-        picture = run_picture(
-            replace(self.picture, taken_us=_now_us()),
-            numbers,
-            self._stored,
-            self._last.plan,
-            self._rates,
-            self._kept_s(),
-        )
+        self._rates.note(time.monotonic(), self._numbers)
+        now = replace(self.picture, taken_us=_now_us())
+        picture = run_picture(now, self._numbers, self._stored, self._last.plan, self._rates, self._kept_s())
         self.picture = replace(picture, stage="has ended") if has_ended else picture
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
 
     from connectors.config import PipelineConfig
+    from connectors.monitoring.picture import RunPicture
     from connectors.monitoring.watching import Watch
 
 __all__ = ["can_be_live", "live_display"]
@@ -75,6 +76,7 @@ class _Screen:
             vertical_overflow="crop",
         )
         self._lock = threading.Lock()
+        self._shown: tuple[tuple[int, int], RunPicture] | None = None
 
     def begin(self) -> None:
         """Hides the cursor."""
@@ -101,8 +103,11 @@ class _Screen:
     def draw(self, watch: Watch) -> None:
         """Draws the last picture in the terminal's present size."""
         with self._lock, suppress(OSError):
-            self._measure()
-            self._live.update(_drawn(watch, self._console), refresh=True)
+            size = self._measure()
+            picture = watch.picture
+            if self._shown is None or self._shown[0] != size or self._shown[1] is not picture:
+                self._shown = (size, picture)
+                self._live.update(_drawn(picture, self._console), refresh=True)
 
     def write(self, lines: str) -> None:
         """Writes lines above the picture."""
@@ -120,17 +125,18 @@ class _Screen:
             self._live.transient = watch is None or not watch.was_open
             self._live.stop()
 
-    def _measure(self) -> None:
-        # What rich asks for the size may be captured, or no terminal.
+    def _measure(self) -> tuple[int, int]:
+        # What rich asks for its size may be captured, or no terminal.
         columns, lines = os.get_terminal_size(self._descriptor)
         if columns and lines:
             self._console.size = (columns, lines)
+        return columns, lines
 
 
-def _drawn(watch: Watch, console: Console) -> Group:
+def _drawn(picture: RunPicture, console: Console) -> Group:
     from rich.console import Group
 
     width, height = console.size
     # The cursor stands in the last line that is drawn; one line is left to those who write above.
     is_plain = not console.encoding.lower().startswith("utf")
-    return Group(*rendered(watch.picture, width, height - 1, ascii_only=is_plain))
+    return Group(*rendered(picture, width, height - 1, ascii_only=is_plain))
