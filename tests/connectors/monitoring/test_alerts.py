@@ -34,7 +34,7 @@ def _families(directory: Path) -> set[str]:
 
 
 def test_prometheus_accepts_configuration_and_alerts_and_the_alerts_tell_what_they_should() -> None:
-    assert "SUCCESS: 8 rules found" in promtool("check", "config", "prometheus.yaml", directory=DOCKER)
+    assert "SUCCESS: 10 rules found" in promtool("check", "config", "prometheus.yaml", directory=DOCKER)
     assert "SUCCESS" in promtool("test", "rules", "alerts.test.yaml", directory=DOCKER)
 
 
