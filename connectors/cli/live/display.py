@@ -15,7 +15,7 @@ from connectors.cli.live.rendering import rendered
 from connectors.cli.terminal.logs import writes_lines
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Group
 
     from connectors.config import PipelineConfig
     from connectors.monitoring.picture import RunPicture
@@ -107,7 +107,8 @@ class _Screen:
             picture = watch.picture
             if self._shown is None or self._shown[0] != size or self._shown[1] is not picture:
                 self._shown = (size, picture)
-                self._live.update(_drawn(picture, self._console), refresh=True)
+                # The line of the cursor is left free: a terminal shows there what is typed, such as ^C.
+                self._live.update(self._drawn(picture, ""), refresh=True)
 
     def write(self, lines: str) -> None:
         """Writes lines above the picture."""
@@ -119,9 +120,10 @@ class _Screen:
 
     def end(self, watch: Watch | None) -> None:
         """Draws a last time, or takes the picture away where there was nothing to show; gives the cursor back."""
-        if watch is not None:
-            self.draw(watch)
         with self._lock, suppress(OSError):
+            if watch is not None:
+                self._measure()
+                self._live.update(self._drawn(watch.picture), refresh=True)
             self._live.transient = watch is None or not watch.was_open
             self._live.stop()
 
@@ -132,11 +134,10 @@ class _Screen:
             self._console.size = (columns, lines)
         return columns, lines
 
+    def _drawn(self, picture: RunPicture, *below: str) -> Group:
+        from rich.console import Group
 
-def _drawn(picture: RunPicture, console: Console) -> Group:
-    from rich.console import Group
-
-    width, height = console.size
-    # The cursor stands in the last line that is drawn; one line is left to those who write above.
-    is_plain = not console.encoding.lower().startswith("utf")
-    return Group(*rendered(picture, width, height - 1, ascii_only=is_plain))
+        width, height = self._console.size
+        is_plain = not self._console.encoding.lower().startswith("utf")
+        # A line is left to those who write above.
+        return Group(*rendered(picture, width, height - 1 - len(below), ascii_only=is_plain), *below)

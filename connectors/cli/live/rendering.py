@@ -32,6 +32,7 @@ _MOST_NAME = 40
 _LEAST_BAR, _MOST_BAR = 6, 30
 _LEAST_TABLES = 3
 _MOST_LINES = 2
+_LEAST_RATE = 0.05
 _DAY_S = 86_400
 
 
@@ -145,7 +146,7 @@ def _word(state: TableState) -> str:
 
 
 def _what(table: TablePicture, picture: RunPicture, room: int, *, ascii_only: bool) -> str:
-    rows = [f"{table.rows:,} rows", *([f"{_rate(table.rows_per_s)}/s"] if table.rows_per_s else [])]
+    rows = [f"{table.rows:,} rows", *([f"{_rate(table.rows_per_s)}/s"] if table.rows_per_s >= _LEAST_RATE else [])]
     if table.state in (TableState.STOPPED, TableState.STREAMING):
         return ", ".join(rows)
     if table.copy is not None:

@@ -17,7 +17,7 @@ import pyte
 
 __all__ = ["Screen", "on_a_screen"]
 
-LONGEST_S = 120
+LONGEST_S = 60
 
 
 class Screen:
