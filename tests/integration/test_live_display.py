@@ -58,6 +58,7 @@ class _Seen:
     narrow: list[str]
     last: list[str]
     status: dict[str, Any]
+    status_text: str
     code: int
     has_cursor: bool
 
@@ -77,13 +78,22 @@ def _seen(server: Server, config: Path) -> _Seen:
         server.sql("INSERT INTO screen.late VALUES (2, 2)")
         screen.wait(lambda text: all(map(text.__contains__, ("streaming  3 rows", " stopped ", " deferred "))))
         status = json.loads(CliRunner().invoke(app, ["status", str(config), "--json", "--no-targets"]).stdout)
+        status_text = CliRunner().invoke(app, ["status", str(config), "--no-targets"]).stdout
         wide = screen.wait(lambda text: f"plan {status['last_plan']['number']}, " in text)
         screen.resize(60)
         narrow = screen.wait(lambda text: bool(re.search(r"^position .{50}…$", text, re.MULTILINE)))
         screen.type(b"\x03")
         code = screen.end()
         last = screen.text().rstrip().splitlines()
-        return _Seen(wide=wide, narrow=narrow, last=last, status=status, code=code, has_cursor=screen.has_cursor)
+        return _Seen(
+            wide=wide,
+            narrow=narrow,
+            last=last,
+            status=status,
+            status_text=status_text,
+            code=code,
+            has_cursor=screen.has_cursor,
+        )
 
 
 def _unlike(patterns: Sequence[str], lines: Sequence[str]) -> list[tuple[str, str]]:
@@ -132,6 +142,8 @@ def test_the_screen_shows_what_status_says(mysql9: Server, tmp_path: Path) -> No
     assert [f"screen.copied needs about {left} more to be copied; the log from here on is kept for 0:10:00"] == (
         status["warnings"]
     )
+    assert "kept by the source for 0:10:00; what is behind the last plan for 0:10:00 more" in seen.status_text
+    assert f"warning: {status['warnings'][0]}" in seen.status_text
     numbers = f"{copy['rows']:,} of about {copy['estimate']:,} rows, {copy['rows_per_s']:,} rows/s, {left} left"
     _check_wide(seen.wide, status, numbers)
     assert max(map(len, seen.narrow)) <= 60

@@ -48,7 +48,7 @@ def rendered(picture: RunPicture, width: int, height: int, *, ascii_only: bool =
     changes = changes[: max(room - 1 - min(_LEAST_TABLES, len(picture.tables)), 0)]
     changes = changes if len(changes) > 2 else []
     tables = _tables(picture, width, room - len(changes), ascii_only=ascii_only)
-    lines = [*head, *tables, *changes][:height]
+    lines = [*head, *tables, *changes][: max(height, 0)]
     for line in lines:
         line.truncate(width, overflow=_overflow(ascii_only=ascii_only))
     return lines

@@ -24,6 +24,9 @@ from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 
 directory = Path(sys.argv[1])
+undo = configure_logs(LogFormat.JSON, LogLevel.WARNING)
+assert not can_be_live()
+undo()
 configure_logs(LogFormat.TEXT, LogLevel.WARNING)
 assert can_be_live()
 

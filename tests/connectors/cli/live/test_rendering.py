@@ -101,6 +101,7 @@ def test_no_line_is_wider_and_no_picture_higher_than_the_terminal(width: int) ->
         assert 0 < len(lines) <= height
         assert max(map(cell_len, lines)) <= width
         assert not ascii_only or "".join(lines).isascii()
+    assert [] == _lines(picture, width, -1)
 
 
 def test_of_many_tables_those_are_shown_that_need_a_person_and_then_those_with_most_rows() -> None:
