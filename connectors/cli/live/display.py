@@ -29,12 +29,16 @@ _WITHOUT_A_CURSOR = ("dumb", "unknown", "")
 
 
 def can_be_live() -> bool:
-    """Whether standard error is a terminal on which something can be drawn, and people are told lines."""
+    """Whether standard error is a terminal on which something can be drawn, and people are told lines.
+
+    A shell's job in the background draws nothing: the terminal is somebody else's then.
+    """
     try:
         is_terminal = os.isatty(sys.stderr.fileno()) and sys.stderr.fileno() == _STDERR
     except (OSError, ValueError, AttributeError):  # as of what stands in for it in tests and notebooks
         return False
-    return is_terminal and writes_lines() and os.environ.get("TERM", "").lower() not in _WITHOUT_A_CURSOR
+    has_cursor = os.environ.get("TERM", "").lower() not in _WITHOUT_A_CURSOR
+    return is_terminal and has_cursor and writes_lines() and _is_in_front(_STDERR)
 
 
 @contextmanager
@@ -102,6 +106,8 @@ class _Screen:
 
     def draw(self, watch: Watch) -> None:
         """Draws the last picture in the terminal's present size."""
+        if not _is_in_front(self._descriptor):
+            return
         with self._lock, suppress(OSError):
             size = self._measure()
             picture = watch.picture
@@ -141,3 +147,11 @@ class _Screen:
         is_plain = not self._console.encoding.lower().startswith("utf")
         # A line is left to those who write above.
         return Group(*rendered(picture, width, height - 1 - len(below), ascii_only=is_plain), *below)
+
+
+def _is_in_front(terminal: int) -> bool:
+    """Whether the terminal is given to this process' job; where that cannot be told, as in some containers, it is."""
+    try:
+        return os.tcgetpgrp(terminal) in (0, os.getpgrp())
+    except OSError:
+        return True

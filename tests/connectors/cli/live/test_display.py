@@ -120,3 +120,11 @@ def test_an_error_leaves_the_terminal_clean(directory: Path, way: str) -> None:
         assert ["it cannot begin"] == text
     else:
         assert ["  the reason", "it failed"] == text[-2:]
+
+
+def test_a_job_in_the_background_draws_nothing(directory: Path) -> None:
+    code = "from connectors.cli.live.display import can_be_live; print('live', can_be_live())"
+    shell = f"set -m; '{sys.executable}' -c \"{code}\"; '{sys.executable}' -c \"{code}\" & wait"
+    with on_a_screen(["bash", "-c", shell]) as screen:
+        assert 0 == screen.end()
+        assert ["live True", "live False"] == [line for line in screen.lines() if line.startswith("live")]
