@@ -90,6 +90,10 @@ reference: sync  ## Write what docs/ has from the code: the JSON Schema, and the
 	@$(python) -m connectors.config.reference > docs/reference/configuration.md
 	@$(python) -m connectors.cli.reference > docs/reference/cli.md
 
+.PHONY: pictures
+pictures: sync  ## Draw what docs/images has from the code: the picture that a run shows on a terminal
+	@$(python) examples/live_display.py
+
 .PHONY: docs
 docs: sync  ## Build the site of docs/ in build/site; a dead link fails
 	@uv sync --locked --quiet --group docs

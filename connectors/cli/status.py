@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from contextlib import closing, nullcontext, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -136,6 +137,8 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool) -> Rende
         parts += ["", table(("table", "copied", "rows", "of about", "rows/s", "seconds left", "begun"), cells)]
     for row in found["stopped"]:
         parts.append(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
+    for warning in found["warnings"]:
+        parts.append(Text(f"\nwarning: {warning}", style="yellow"))
     for row in found["nulled"]:
         parts.append(Text(f"\n{row['table']}.{row['column']}: {row['values']} values stand as NULL", style="yellow"))
     for row in found["nulled_defaults"]:
@@ -176,6 +179,9 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("behind", behind or "unknown: the log has moved on to another file"),
         ("timeline", f"{found['schema_versions']} entries"),
     ]
+    if isinstance(found["log_kept_s"], int):
+        kept, left = (str(timedelta(seconds=found[name])) for name in ("log_kept_s", "log_left_s"))
+        facts.append(("log", f"kept by the source for {kept}; what is behind the last plan for {left} more"))
     if found["retry"]:
         facts.append(("run", found["retry"]))
     if found["copies_paused"]:

@@ -6,7 +6,9 @@ Names and units follow https://prometheus.io/docs/practices/naming/. Counters be
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter as Counts
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -16,12 +18,35 @@ from prometheus_client.process_collector import ProcessCollector
 from connectors.monitoring.observer import Observer, WrittenPlan
 from historian.plans.plans import PlannedTable
 
-__all__ = ["OTHER_TABLES", "Metrics"]
+__all__ = ["OTHER_TABLES", "Metrics", "RunNumbers"]
 
 OTHER_TABLES = "_other"
 """The label of tables beyond those that have series of their own."""
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNumbers:
+    """What a run's metrics say at one moment.
+
+    Attributes:
+        plans: that all sinks hold, of this process; ``plan``: the last one's number, 0: none.
+        lag_s, lag_bytes: how old the sinks are, and how much log waits.
+        log_bytes, copied_rows: that plans have read.
+        rows: changelog rows by table.
+        is_open: the run holds its lease; ``is_retrying``: its last attempt failed.
+    """
+
+    plans: int = 0
+    plan: int = 0
+    lag_s: float = 0.0
+    lag_bytes: int = 0
+    log_bytes: int = 0
+    copied_rows: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
+    is_open: bool = False
+    is_retrying: bool = False
 
 
 class Metrics(Observer):
@@ -87,6 +112,28 @@ class Metrics(Observer):
         self._failures = counter("failed_attempts", "Attempts that failed and were made again.")
         self._is_retrying = gauge("retrying", "1 from a failed attempt to the next plan or look at the log.")
         self._stopped = gauge("sink_stopped_tables", "Tables that sinks have stopped.")
+        self._deferred = gauge("deferred_tables", "Tables whose mirrors apply rows later than their changelogs.")
+
+    def numbers(self, before: RunNumbers | None = None) -> RunNumbers:
+        """What the registry would tell now, for those who show it to people; from any thread. Cheap where no plan came since *before*."""
+        plans = _value(self._plans)
+        if before is not None and before.plans == plans:
+            rows = before.rows
+        else:
+            rows = counted = Counts[str]()
+            for labels, count in _samples(self._rows):
+                counted[labels["table"]] += count
+        return RunNumbers(
+            plans=plans,
+            plan=_value(self._plan_number),
+            lag_s=self.lag_s(),
+            lag_bytes=_value(self._lag_bytes),
+            log_bytes=_value(self._log_bytes),
+            copied_rows=_value(self._copied),
+            rows=rows,
+            is_open=bool(_value(self._is_open)),
+            is_retrying=bool(_value(self._is_retrying)),
+        )
 
     def lag_s(self) -> float:
         """How long ago the last transaction was that all sinks hold; 0 where the log has no more."""
@@ -129,6 +176,7 @@ class Metrics(Observer):
         self._nulled.inc(sum(written.nulled.values()))
         self._dead_letters.inc(written.dead_letters)
         self._stopped.set(len(written.stopped))
+        self._deferred.set(len(written.due_us))
         names = {table.table_id: _name(table) for table in plan.tables}
         for (table_id, op), count in written.rows.items():
             self._rows.labels(self._label(names.get(table_id, "")), op.name.lower()).inc(count)
@@ -150,6 +198,16 @@ class Metrics(Observer):
                 return OTHER_TABLES
             self._tables.add(table)
         return table
+
+
+def _samples(metric: Counter | Gauge) -> Iterator[tuple[dict[str, str], int]]:
+    """Labels and value of each series; a counter's time of creation is none."""
+    for family in metric.collect():
+        yield from ((s.labels, int(s.value)) for s in family.samples if not s.name.endswith("_created"))
+
+
+def _value(metric: Counter | Gauge) -> int:
+    return sum(value for _, value in _samples(metric))
 
 
 def _name(table: PlannedTable) -> str:

@@ -19,6 +19,7 @@ class WrittenPlan:
         stopped: the tables that sinks have stopped so far, and why.
         event_time_us: of the last transaction in it, UTC microseconds; 0 where that is not known.
         rows: how many changelog rows it has, by table id and operation.
+        due_us: ids of tables whose mirrors apply rows later than their changelogs, and when at the latest, UTC microseconds.
         nulled: how many values became NULL since they cannot be represented, by table id and column id; ``dead_letters``: are kept aside.
         decode_s: until its log was decoded; ``write_s``: that each sink took, in their order.
     """
@@ -27,6 +28,7 @@ class WrittenPlan:
     stopped: Mapping[str, str]
     event_time_us: int = 0
     rows: Mapping[tuple[int, Op], int] = field(default_factory=dict)
+    due_us: Mapping[int, int] = field(default_factory=dict)
     nulled: Mapping[tuple[int, int], int] = field(default_factory=dict)
     dead_letters: int = 0
     decode_s: float = 0.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectors.monitoring.retention import log_kept_s, log_warnings
 from connectors.monitoring.targets import noted_targets
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.positions import LogPosition, parse_position
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from historian.store import Store
     from sinks.contract.base import TargetStatus
 
-__all__ = ["connector_state", "or_reason", "target_rows", "time_text"]
+__all__ = ["connector_state", "copies_state", "copies_wait", "or_reason", "target_rows", "time_text"]
 
 T = TypeVar("T")
 
@@ -36,6 +38,9 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "last_plan": None,
         "retry": None,
         "lag": None,
+        "log_kept_s": None,
+        "log_left_s": None,
+        "warnings": [],
         "schema_versions": 0,
         "copies": [],
         "copies_paused": False,
@@ -53,9 +58,9 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
             "tracked": None if resolved is None else _position(resolved),
             "retry": store.retry() or None,
             "schema_versions": history.last_number,
-            "copies": _copies(store, history),
+            "copies": copies_state(store, history),
             "copies_paused": store.copy_orders().paused,
-            "copies_wait": _copies_wait(store),
+            "copies_wait": copies_wait(store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
         }
@@ -71,6 +76,8 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
     noted = None if store is None else noted_targets(store)
     if noted is not None:
         found["targets"] = target_rows(config, noted, found["lag"])
+    if "unknown" not in found["lag"]:
+        found |= _retention(config, found, 0 if plan is None else plan.system_time_us)
     return found
 
 
@@ -130,11 +137,32 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     return lag
 
 
-def _copies(store: Store, history: History) -> list[dict[str, Any]]:
-    """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far."""
+def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int) -> dict[str, Any]:
+    """For how long the source keeps its log, and how long that is for the log behind the last plan, made at *made_us*."""
+    kept_s = or_reason(lambda: log_kept_s(config))
+    if kept_s is None or isinstance(kept_s, dict):
+        return {"log_kept_s": kept_s}
+    is_behind = made_us and any(found["lag"].get(key) != 0 for key in ("transactions", "bytes") if key in found["lag"])
+    lag_s = max(0.0, time.time() - made_us / 1e6) if is_behind else 0.0
+    copies = [(copy["table"], copy["left_s"]) for copy in found["copies"]]
+    return {
+        "log_kept_s": round(kept_s),
+        "log_left_s": round(max(0.0, kept_s - lag_s)),
+        "warnings": list(log_warnings(kept_s, lag_s, copies)),
+    }
+
+
+def copies_state(store: Store, history: History, *, with_whole: bool = True) -> list[dict[str, Any]]:
+    """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far.
+
+    Args:
+        with_whole: tables that are copied whole are among them.
+    """
     found = []
     stopped, orders = store.quarantines(), store.copy_orders()
     for table_id, progress in sorted(store.copies().items()):
+        if progress.is_done and not with_whole:
+            continue
         versions = history.versions_of(table_id)
         table = str(versions[-1].name) if versions else f"table {table_id}"
         under_way = "repairing" if progress.repairs else "copying"
@@ -157,7 +185,7 @@ def _copies(store: Store, history: History) -> list[dict[str, Any]]:
     return found
 
 
-def _copies_wait(store: Store) -> str | None:
+def copies_wait(store: Store) -> str | None:
     """Why a run copies no rows for now; None: it does, or none are left."""
     progress = store.copies().values()
     is_done = bool(progress) and all(each.is_done for each in progress)

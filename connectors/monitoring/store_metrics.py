@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from connectors.config import PipelineConfig
 from connectors.monitoring.metrics import OTHER_TABLES
+from connectors.monitoring.retention import KeptLog
 from connectors.tracking.recorded import recorded_store, stopped_tables
 from historian.errors import HistorianError
 from historian.store import Store
@@ -26,10 +27,19 @@ class StoreMetrics(Collector):
 
     Args:
         tables: how many tables at most have series of their own.
+        kept_s: for how long the source keeps its log; by default as it says itself.
     """
 
-    def __init__(self, config: PipelineConfig, *, tables: int, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: PipelineConfig,
+        *,
+        tables: int,
+        kept_s: Callable[[], float | None] | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._config = config
+        self._kept_s = KeptLog.of(config) if kept_s is None else kept_s
         self._tables = tables
         self._clock_s = clock_s
         self._lock = threading.Lock()
@@ -59,7 +69,14 @@ class StoreMetrics(Collector):
             reachable.add_metric([], 1)
         except HistorianError:
             reachable.add_metric([], 0)
-        return [reachable, *found]
+        return [reachable, self._kept(), *found]
+
+    def _kept(self) -> Metric:
+        family = GaugeMetricFamily("historian_log_kept_seconds", "For how long the source keeps its log.")
+        kept_s = self._kept_s()
+        if kept_s is not None:
+            family.add_metric([], kept_s)
+        return family
 
     def _stopped(self, store: Store) -> Metric:
         family = GaugeMetricFamily(
@@ -79,13 +96,19 @@ class StoreMetrics(Collector):
         count.add_metric([], len(going))
         rows = GaugeMetricFamily("historian_copy_rows", "Rows that a copy under way has so far.", labels=["table"])
         of = GaugeMetricFamily("historian_copy_estimated_rows", "Rows that it has in the end, about.", labels=["table"])
+        speed = GaugeMetricFamily("historian_copy_rows_per_second", "How fast it is so far.", labels=["table"])
+        left = GaugeMetricFamily("historian_copy_left_seconds", "In how long it ends, about.", labels=["table"])
         for table_id, copy in sorted(going.items())[: self._tables]:
             versions = history.versions_of(table_id)
             name = str(versions[-1].name) if versions else f"table {table_id}"
             rows.add_metric([name], copy.rows)
             if copy.estimate:
                 of.add_metric([name], copy.estimate)
-        return count, rows, of
+            if copy.rows_per_s:
+                speed.add_metric([name], copy.rows_per_s)
+            if copy.left_s is not None:
+                left.add_metric([name], copy.left_s)
+        return count, rows, of, speed, left
 
 
 def _versions(store: Store) -> Metric:

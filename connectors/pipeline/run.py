@@ -347,10 +347,14 @@ class Pipeline:
 
     def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:
         """A plan behind that one with which sinks apply what they left to later ones, where it is time, or *at_end*."""
-        due = [item for sink in self._sinks for item in sink.due_us().items()]
+        due = self._due_us()
         if not due or not (at_end or min(time_us for _, time_us in due) <= self._tracker.clock_us()):
             return None
         return idle_plan(self._tracker, number, {table_id for table_id, _ in due})
+
+    def _due_us(self) -> list[tuple[int, int]]:
+        """Tables that sinks have put off, and until when; one may stand there for several of them."""
+        return [item for sink in self._sinks for item in sink.due_us().items()]
 
     def _write(self, planned: PlannedLog) -> None:
         plan = planned.plan
@@ -374,7 +378,8 @@ class Pipeline:
         self._tracker.done_with(STREAM, plan.number)
         self._notes.note()
         event_time_us = self._tracker.event_time_us
-        self._observer.written(replace(written, stopped=self.stopped(), event_time_us=event_time_us))
+        told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
+        self._observer.written(told)
 
     def note_end(self) -> None:
         """Notes in the store where the targets stand, for those who look while nothing runs."""

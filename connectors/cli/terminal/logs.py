@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
-__all__ = ["LogFormat", "LogLevel", "bind", "configure_logs", "log"]
+__all__ = ["LogFormat", "LogLevel", "bind", "configure_logs", "log", "writes_lines"]
 
 _PACKAGES = ("connectors", "historian", "sinks", "pyspark_historian")
 _COMMANDS = logging.getLogger("historian.cli")
@@ -87,6 +87,11 @@ def log(level: int, text: str, **fields: object) -> bool:
         return False
     _COMMANDS.log(level, text, extra=fields)
     return True
+
+
+def writes_lines() -> bool:
+    """Whether standard error has lines for people, not JSON objects."""
+    return not _COMMANDS.isEnabledFor(logging.INFO)
 
 
 def _json_formatter() -> logging.Formatter:

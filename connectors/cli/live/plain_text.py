@@ -1,0 +1,31 @@
+"""Texts of the source made harmless for a terminal: names, reasons and statements may hold anything."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["one_line", "without_controls"]
+
+_LONGEST = 2000
+_HARMFUL = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Kinds of characters that move the cursor, turn text round, or are none."""
+
+
+def one_line(text: str) -> str:
+    """The text in one line, without what a terminal would obey; of a very long one the begin."""
+    return without_controls(" ".join(text[:_LONGEST].split()))
+
+
+def without_controls(line: str) -> str:
+    """The line with characters that a terminal would obey as escapes of Python's; a tab becomes a blank."""
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(_shown(character) for character in line)
+
+
+def _shown(character: str) -> str:
+    if character == "\t":
+        return " "
+    if unicodedata.category(character) in _HARMFUL:
+        return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return character

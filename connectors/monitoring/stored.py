@@ -1,0 +1,152 @@
+"""What a connector's store tells of its tables, looked at again and again: the history is read once and then grows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectors.monitoring.picture import SchemaChange
+from connectors.monitoring.state import copies_state, copies_wait
+from connectors.tracking.recorded import recorded_store, stopped_tables
+from historian.errors import HistorianError
+from historian.history.explain import explained
+from historian.history.history import History
+from historian.names import TableName
+from historian.positions import LogPosition
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from historian.store import Store
+
+__all__ = ["Stored", "StoredTables", "place_text"]
+
+_CHANGES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What a look at the store finds.
+
+    Attributes:
+        position: the last plan's end, as of the first look: a run tells of those that follow.
+        tables: names of captured tables by id.
+        copies: as :func:`connectors.monitoring.state.copies_state`, of tables that are not copied whole.
+        stopped: why captured tables are, by name.
+        changes: the last statements on captured tables, the newest first.
+        notes: what keeps the run or its copies waiting, as sentences.
+    """
+
+    position: str = ""
+    tables: Mapping[int, str] = field(default_factory=dict)
+    copies: tuple[dict[str, Any], ...] = ()
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[SchemaChange, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class StoredTables:
+    """Looks at the store of *config*; for one thread."""
+
+    def __init__(self, config: PipelineConfig) -> None:
+        self._config = config
+        self._store: Store | None = None
+        self._generation = ""
+        self._history = History()
+        self._position: str | None = None
+        self._tables: dict[int, str] = {}
+        self._changes: tuple[SchemaChange, ...] = ()
+
+    def read(self) -> Stored:
+        """What stands there now; nothing where there is no store yet.
+
+        Raises:
+            StoreError: it cannot be read; a later look may.
+        """
+        if self._store is None:
+            self._store = recorded_store(self._config)
+        store = self._store
+        if store is None:
+            return Stored()
+        self._grow(store)
+        if self._position is None:  # a plan can be large
+            plan = store.last_plan()
+            self._position = "" if plan is None else place_text(plan.end)
+        return Stored(
+            position=self._position,
+            tables=self._tables,
+            copies=tuple(copies_state(store, self._history, with_whole=False)),
+            stopped={str(each.table): each.reason for each in stopped_tables(store) if self._captures(each.table)},
+            changes=self._changes,
+            notes=tuple(_notes(store)),
+        )
+
+    def close(self) -> None:
+        """Closes the store."""
+        if self._store is not None:
+            self._store.close()
+
+    def _captures(self, name: TableName) -> bool:
+        return self._config.source.tables(name)
+
+    def _grow(self, store: Store) -> None:
+        """Takes up new versions. A store that was made anew or rebuilt has another history, and one whose begin was forgotten too."""
+        last, generation = store.last_number(), store.generation()
+        if generation == self._generation and last == self._history.last_number:
+            return
+        if generation != self._generation or not self._history.last_number or not self._follows(store):
+            self._history = store.history()
+        self._generation = generation
+        tables = self._history.catalog.tables
+        self._tables = {table.table_id: str(name) for name, table in tables.items() if self._captures(name)}
+        self._changes = self._last_changes()
+
+    def _follows(self, store: Store) -> bool:
+        """Whether what was recorded since follows what is known, which it then is too."""
+        try:
+            for entry in store.entries(self._history.last_number):
+                self._history.record(entry)
+        except HistorianError:
+            return False
+        return True
+
+    def _last_changes(self) -> tuple[SchemaChange, ...]:
+        found: list[SchemaChange] = []
+        for number in range(self._history.last_number, self._history.first_number - 1, -1):
+            entry = self._history.entry(number)
+            if entry is None or entry.place is None:  # what was captured is no statement
+                continue
+            made = [explained(self._history, version) for version in self._history.versions_by(number)]
+            mine = [
+                each
+                for each in made
+                if self._captures(each.version.name) or (each.before is not None and self._captures(each.before.name))
+            ]
+            if mine:
+                found.append(
+                    SchemaChange(
+                        time_us=entry.event_time_us,
+                        tables=tuple(dict.fromkeys(str(each.version.name) for each in mine)),
+                        statement=entry.statement,
+                        changes=mine[0].changes,
+                    )
+                )
+            if len(found) == _CHANGES:
+                break
+        return tuple(found)
+
+
+def place_text(position: LogPosition) -> str:
+    """File and offset, which are short, and the GTIDs behind them."""
+    return f"{position.at}, {position.gtids}" if position.gtids else str(position.at)
+
+
+def _notes(store: Store) -> list[str]:
+    found = []
+    if retry := store.retry():
+        found.append(f"tries again: {retry}")
+    if store.copy_orders().paused:
+        found.append("copies are paused; `historian backfill CONFIG --resume` lets them go on")
+    if wait := copies_wait(store):
+        found.append(f"copies wait: {wait}")
+    return found
