@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr, model_validator
 from connectors.config import settings, values
 from connectors.config.model import Model, parsed, schema_types
 
-__all__ = ["NotifyDocument"]
+__all__ = ["ChannelDocument", "NotifyDocument"]
 
 _Event = Literal["table_stopped", "schema_change", "lag", "retention", "repair", "dead_letters", "retry", "run_ended"]
 _Limit = Annotated[Any, parsed(values.parse_duration_s), schema_types("string")]

@@ -14,10 +14,13 @@ from connectors.readers.binlog.transport.connection import TlsSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
+    "NOTIFY_EVENTS",
     "BinlogFilesSource",
+    "ChannelConfig",
     "CopyLimits",
     "HistoryConfig",
     "HttpConfig",
+    "NotifyConfig",
     "PauseAbove",
     "PipelineConfig",
     "RowServer",
