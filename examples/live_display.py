@@ -63,6 +63,7 @@ PICTURE = RunPicture(
     ),
     changes=(
         SchemaChange(
+            number=1,
             time_us=NOW_US - 61_000_000,
             tables=("shop.orders",),
             statement="ALTER TABLE orders ADD COLUMN channel VARCHAR(16), RENAME COLUMN sum TO total",
@@ -72,6 +73,7 @@ PICTURE = RunPicture(
             ),
         ),
         SchemaChange(
+            number=1,
             time_us=NOW_US - 3_600_000_000,
             tables=("shop.clicks",),
             statement="CREATE TABLE clicks (id BIGINT PRIMARY KEY, at DATETIME(3), url TEXT)",

@@ -182,6 +182,10 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if isinstance(found["log_kept_s"], int):
         kept, left = (str(timedelta(seconds=found[name])) for name in ("log_kept_s", "log_left_s"))
         facts.append(("log", f"kept by the source for {kept}; what is behind the last plan for {left} more"))
+    facts += [
+        ("notify", f"{each['channel']}: {each['waiting']} messages wait since {each['since']}: {each['error']}")
+        for each in found["notifications"]
+    ]
     if found["retry"]:
         facts.append(("run", found["retry"]))
     if found["copies_paused"]:

@@ -12,6 +12,7 @@ from connectors.config import settings
 from connectors.config.evolution import evolution_settings
 from connectors.config.filters import check_pattern
 from connectors.config.model import Location, Model
+from connectors.config.notify_document import NotifyDocument
 from connectors.config.run_document import RunDocument
 from connectors.config.sources import BinlogFilesDocument, ServerDocument
 from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument
@@ -167,6 +168,9 @@ class Document(Model):
         default=TypesDocument(), description="Which type a value gets, where there is a choice."
     )
     run: RunDocument = Field(default=RunDocument(), description="When plans are made, and how large they are.")
+    notify: NotifyDocument | None = Field(
+        default=None, description="Who is told when a table stops, a schema changes, and the like. By default nobody."
+    )
 
     @model_validator(mode="after")
     def _keeps_dead_letters(self) -> Document:
@@ -191,6 +195,7 @@ class Document(Model):
             sinks=tuple(sink.plain() for sink in self.sinks),
             run=self.run.plain(),
             types=self.types.plain(),
+            notify=None if self.notify is None else self.notify.plain(),
         )
 
 

@@ -14,10 +14,13 @@ from connectors.readers.binlog.transport.connection import Compression, TlsSetti
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
 
 __all__ = [
+    "NOTIFY_EVENTS",
     "BinlogFilesSource",
+    "ChannelConfig",
     "CopyLimits",
     "HistoryConfig",
     "HttpConfig",
+    "NotifyConfig",
     "PauseAbove",
     "PipelineConfig",
     "RowServer",
@@ -219,6 +222,43 @@ class RunConfig:
     http: HttpConfig | None = None
 
 
+NOTIFY_EVENTS = (
+    "table_stopped",
+    "schema_change",
+    "lag",
+    "retention",
+    "repair",
+    "dead_letters",
+    "retry",
+    "run_ended",
+)
+"""What can be told of a run; :mod:`connectors.notifications.messages` says of each when it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelConfig:
+    """One that is told: a ``webhook``, else a ``command``, else the log.
+
+    Attributes:
+        webhook: the address, which can be a secret; ``template``: the form of what is posted there.
+        events: of :data:`NOTIFY_EVENTS`.
+    """
+
+    webhook: str = field(default="", repr=False)
+    template: str = "json"
+    routing_key: str = field(default="", repr=False)
+    command: tuple[str, ...] = ()
+    events: tuple[str, ...] = NOTIFY_EVENTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyConfig:
+    """Who is told of what happens to a run; ``max_lag_s``: from which lag on that is told."""
+
+    channels: tuple[ChannelConfig, ...]
+    max_lag_s: float = math.inf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
     """A connector's whole configuration.
@@ -226,6 +266,7 @@ class PipelineConfig:
     Attributes:
         path: the file that it was read from.
         types: how values are carried, where users have a choice.
+        notify: who is told of what happens to a run; None: nobody.
     """
 
     path: Path
@@ -235,6 +276,7 @@ class PipelineConfig:
     sinks: tuple[SinkConfig, ...]
     run: RunConfig
     types: TypeOptions = NO_TYPE_OPTIONS
+    notify: NotifyConfig | None = None
 
     @property
     def sink_paths(self) -> tuple[str, ...]:

@@ -59,8 +59,9 @@ class TablePicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """A statement on captured tables; ``time_us``: of its event, UTC microseconds; ``changes``: what it did to the first of them."""
+    """A statement on captured tables; ``number``: of its entry in the history; ``time_us``: of its event, UTC microseconds; ``changes``: what it did to the first of them."""
 
+    number: int
     time_us: int
     tables: tuple[str, ...]
     statement: str

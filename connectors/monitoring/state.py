@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -49,6 +50,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "nulled": [],
         "nulled_defaults": [],
         "targets": None,
+        "notifications": [],
     }
     plan = None if store is None else store.last_plan()
     if store is not None:
@@ -63,6 +65,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
             "copies_wait": copies_wait(store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
+            "notifications": list(_notifications(store)),
         }
         if plan is not None:
             found["last_plan"] = {
@@ -190,6 +193,20 @@ def copies_wait(store: Store) -> str | None:
     progress = store.copies().values()
     is_done = bool(progress) and all(each.is_done for each in progress)
     return None if is_done else store.copies_wait() or None
+
+
+def _notifications(store: Store) -> Iterator[dict[str, Any]]:
+    """Channels with messages that they have not taken, as :class:`connectors.notifications.outbox.Outbox` keeps them."""
+    for name, channel in json.loads(store.notifications() or "{}").get("channels", {}).items():
+        if channel["pending"] or channel["given_up"]:
+            since_us = channel["since_us"]
+            yield {
+                "channel": name,
+                "waiting": len(channel["pending"]),
+                "given_up": channel["given_up"],
+                "error": channel["error"],
+                "since": time_text(since_us) if since_us else None,
+            }
 
 
 def _nulled(store: Store, history: History) -> list[dict[str, Any]]:

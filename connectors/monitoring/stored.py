@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from connectors.monitoring.picture import SchemaChange
@@ -99,7 +100,8 @@ class StoredTables:
         self._generation = generation
         tables = self._history.catalog.tables
         self._tables = {table.table_id: str(name) for name, table in tables.items() if self._captures(name)}
-        self._changes = self._last_changes()
+        newest_first = self._changes_behind(self._history.first_number - 1)
+        self._changes = tuple(islice(newest_first, _CHANGES))
 
     def _follows(self, store: Store) -> bool:
         """Whether what was recorded since follows what is known, which it then is too."""
@@ -110,30 +112,34 @@ class StoredTables:
             return False
         return True
 
-    def _last_changes(self) -> tuple[SchemaChange, ...]:
-        found: list[SchemaChange] = []
-        for number in range(self._history.last_number, self._history.first_number - 1, -1):
-            entry = self._history.entry(number)
+    def changes_behind(self, number: int) -> list[SchemaChange]:
+        """Statements on captured tables behind that entry of the history, the oldest first, as of the last look."""
+        return list(self._changes_behind(max(number, self._history.first_number - 1)))[::-1]
+
+    @property
+    def last_number(self) -> int:
+        """Number of the last entry of the history, as of the last look."""
+        return self._history.last_number
+
+    def _changes_behind(self, number: int) -> Iterator[SchemaChange]:
+        for at in range(self._history.last_number, number, -1):
+            entry = self._history.entry(at)
             if entry is None or entry.place is None:  # what was captured is no statement
                 continue
-            made = [explained(self._history, version) for version in self._history.versions_by(number)]
+            made = [explained(self._history, version) for version in self._history.versions_by(at)]
             mine = [
                 each
                 for each in made
                 if self._captures(each.version.name) or (each.before is not None and self._captures(each.before.name))
             ]
             if mine:
-                found.append(
-                    SchemaChange(
-                        time_us=entry.event_time_us,
-                        tables=tuple(dict.fromkeys(str(each.version.name) for each in mine)),
-                        statement=entry.statement,
-                        changes=mine[0].changes,
-                    )
+                yield SchemaChange(
+                    number=at,
+                    time_us=entry.event_time_us,
+                    tables=tuple(dict.fromkeys(str(each.version.name) for each in mine)),
+                    statement=entry.statement,
+                    changes=mine[0].changes,
                 )
-            if len(found) == _CHANGES:
-                break
-        return tuple(found)
 
 
 def place_text(position: LogPosition) -> str:

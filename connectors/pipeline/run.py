@@ -100,6 +100,10 @@ def run(
             from connectors.monitoring.endpoint import served
 
             watching.append(stack.enter_context(served(config)))
+        if config.notify is not None:
+            from connectors.notifications.notifier import notified
+
+            watching.append(stack.enter_context(notified(config, config.notify)))
         attempts = _Attempts(config, Observers(*watching))
         stack.callback(attempts.forget)
         try:

@@ -112,6 +112,14 @@ class Store:
         """What :meth:`note_targets` keeps; "": no run has told."""
         return self._transactions.read(lambda connection: fact(connection, "targets")) or ""
 
+    def note_notifications(self, text: str) -> None:
+        """Keeps what was told of the runs of the connector, and what is on its way."""
+        self._transactions.write(lambda connection: set_fact(connection, "notifications", text))
+
+    def notifications(self) -> str:
+        """What :meth:`note_notifications` keeps; "": nothing."""
+        return self._transactions.read(lambda connection: fact(connection, "notifications")) or ""
+
     def note_start(self, text: str) -> None:
         """Keeps where the connector begins, as its configuration says it; before its first entry is recorded."""
         self._transactions.write(lambda connection: set_fact(connection, "start", text))

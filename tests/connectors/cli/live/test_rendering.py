@@ -28,12 +28,15 @@ TABLES = (
 )
 CHANGES = (
     SchemaChange(
+        number=1,
         time_us=NOW_US - 60_000_000,
         tables=("shop.users",),
         statement="ALTER TABLE users\n  ADD COLUMN note TEXT",
         changes=(Difference(change="added", column="note", after="text"),),
     ),
-    SchemaChange(time_us=NOW_US - 3 * 86_400_000_000, tables=("shop.a", "shop.b"), statement="TRUNCATE a", changes=()),
+    SchemaChange(
+        number=1, time_us=NOW_US - 3 * 86_400_000_000, tables=("shop.a", "shop.b"), statement="TRUNCATE a", changes=()
+    ),
 )
 PICTURE = RunPicture(
     taken_us=NOW_US,
@@ -140,6 +143,7 @@ def test_texts_of_the_source_cannot_break_out() -> None:
         tables=(TablePicture(name=EVIL, state=TableState.STOPPED, reason=EVIL),),
         changes=(
             SchemaChange(
+                number=1,
                 time_us=NOW_US,
                 tables=(EVIL,),
                 statement=EVIL,
