@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.affected import AffectedRows
-from connectors.backfill.estimates import estimated_rows
+from connectors.backfill.estimates import estimated_rows, row_bytes
 from connectors.backfill.foreign_keys.cascades import ChangedChild, changed_by_foreign_keys
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
@@ -28,7 +28,7 @@ from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
 from historian.ddl.parsing.context import version_number
-from historian.plans.plans import Plan, PlannedTable, Quarantine, TableCopy
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion, Quarantine, TableCopy
 from historian.plans.segments import retracts
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Copier"]
 
 _log = logging.getLogger(__name__)
+_TOLD_VOIDS = frozenset(3 * 10**power for power in range(7))
+"""Some tries fail where tables are written to and altered; people are told of the third one, the 30th and so on."""
 _KEY_CHANGED = "the key in whose order its rows are copied has changed before all of them were"
 _PAUSED = "copies are paused: `historian backfill CONFIG --resume` lets them go on"
 
@@ -91,6 +93,7 @@ class Copier:
         )
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
+        self._voids: dict[int, int] = {}
         self._waits = False
         self._goes_first = False
         self._is_done = False
@@ -157,7 +160,10 @@ class Copier:
         self._goes_first = reads and has_log and not under_repair <= left_out
         compares = not has_log and plan.version == self._tracker.history.last_number
         apart = set(repairs) if compares else {*repairs, *under_repair}
-        now = {i: table for i, table in open_tables.items() if i not in apart}
+        # A large table does not keep small ones waiting.
+        now = {
+            i: open_tables[i] for i in sorted(set(open_tables) - apart, key=lambda i: (_left(copies[i], waiting[i]), i))
+        }
         pieces = self._pieces(now, copies, plan.end) if reads else []
         bounded = [known[i] for i in repairs if not changed_rows[i].is_chained and i not in copies]
         first = len(plan.ranges) + len(pieces) + len(repairs)
@@ -278,9 +284,10 @@ class Copier:
             return []
         flavor = self._tracker.reader.flavor
         last = {i: table.versions[-1] for i, table in tables.items()}
-        whole = {i for i in tables if copies[i].repairs and not repaired_by_ranges(last[i], flavor)}
+        whole = {i for i in tables if copies[i].repairs and not repaired_by_ranges(last[i].snapshot, flavor)}
         wanted = {i: (version, copies[i].upto) for i, version in last.items() if i not in whole}
         try:
+            self._note_widths({i: version for i, (version, _) in wanted.items()})
             pieces = next_pieces(self._rows_address, flavor, wanted, self._limits, self._chunk_rows) if wanted else []
         except ConnectionLost as error:
             if self._replica is None:
@@ -288,6 +295,14 @@ class Copier:
             self._pace.lags(str(error))
             return []
         return [*pieces, *(whole_table(i, last[i], flavor) for i in sorted(whole))]
+
+    def _note_widths(self, tables: Mapping[int, PlannedVersion]) -> None:
+        """Notes how many rows a first piece of *tables* has, so that one of wide rows is no larger than others."""
+        names = {i: v.snapshot.name for i, v in tables.items() if i not in self._chunk_rows and v.snapshot is not None}
+        widths = row_bytes(self._rows_address, set(names.values()))
+        for table_id, name in names.items():
+            width = max(1, widths.get(name, 1))
+            self._chunk_rows[table_id] = max(1, min(self._limits.chunk_rows, self._limits.chunk_bytes // width))
 
     @property
     def _rows_address(self) -> ServerAddress:
@@ -307,11 +322,15 @@ class Copier:
         """What comes of the copy of a table whose next pieces were read, or why it cannot be copied at all."""
         table_id = pieces[0].table_id
         if table.void:
-            _log.info("table %s: its rows are read again with the next plan: %s", table_id, table.void)
+            self._voids[table_id] = self._voids.get(table_id, 0) + 1
+            level = logging.WARNING if self._voids[table_id] in _TOLD_VOIDS else logging.INFO
+            text = "%s: its rows are read again with the next plan, for the %s. time: %s"
+            _log.log(level, text, _name(pieces[0]), self._voids[table_id], table.void)
             # A server may show a statement before it logs it: once is no proof.
             is_refused = table.is_unexplained and self._unexplained.get(table_id) == plan.version
             self._unexplained[table_id] = plan.version if table.is_unexplained else 0
             return None, _stop_at_end(plan, f"its rows cannot be copied: {table.void}") if is_refused else None
+        self._voids.pop(table_id, None)
         self._pace.took(table.rows, table.size_bytes)
         if table.rows:
             self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
@@ -319,6 +338,16 @@ class Copier:
         behind = first.range.after
         copied = replace(copy, key=first.key_ids, behind=behind, upto=upto, is_done=upto is None, rows=table.rows)
         return copied, None
+
+
+def _name(piece: Piece) -> str:
+    snapshot = piece.version.snapshot
+    return f"table {piece.table_id}" if snapshot is None else str(snapshot.name)
+
+
+def _left(copy: TableCopy, progress: CopyProgress | None) -> int:
+    """About how many rows are left to copy."""
+    return copy.estimate if progress is None else max(0, progress.estimate - progress.rows)
 
 
 def _standing(table: PlannedTable, progress: CopyProgress | None) -> TableCopy:

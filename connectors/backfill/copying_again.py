@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from connectors.backfill.affected import AffectedRows
 from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.rows_of_keys import rows_of_keys
 from connectors.backfill.selecting import ByThreads
 from connectors.backfill.selection import read_as_of
 from connectors.backfill.splits import Piece
@@ -47,9 +48,28 @@ def copy_again(tracker: Tracker, address: ServerAddress, plan: Plan, spool: Spoo
     rows = AffectedRows(address, tracker, plan, log)
     for number, table in enumerate(some, len(plan.ranges) + len(pieces)):
         try:
-            rows.read_again(table, spool, number)
+            if not _by_key_alone(address, tracker, plan, table, spool, number):
+                rows.read_again(table, spool, number)
         except Unbounded as why:
             raise _lost(plan, table.table_id, str(why)) from why
+
+
+def _by_key_alone(
+    address: ServerAddress, tracker: Tracker, plan: Plan, table: PlannedTable, spool: Spool, number: int
+) -> bool:
+    """Reads rows of which the plan has just the primary keys, and says whether it did; foreign keys over other columns do not matter to these."""
+    snapshot = table.versions[-1].snapshot
+    assert table.copy is not None and snapshot is not None  # noqa: S101, PT018 the plan copies it
+    key = snapshot.primary_key
+    if [each.columns for each in table.copy.only] != [key] or any(
+        each.columns == key for each in snapshot.foreign_keys
+    ):
+        return False
+    with rows_of_keys(address, tracker, plan, table, plan.version) as found:
+        if found is None:
+            raise Unbounded("a statement is on it behind the plan")
+        found.read(plan, table, table.copy.only[0].values, spool, number)
+    return True
 
 
 def _lost(plan: Plan, table_id: int, found: str) -> SourceError:

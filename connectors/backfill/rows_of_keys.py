@@ -38,36 +38,42 @@ class RowsOfKeys:
     flavor: str
     changes: TableChanges
 
-    def read(self, plan: Plan, table: PlannedTable, keys: Sequence[Key], spool: Spool) -> TableCopy:
+    def read(self, plan: Plan, table: PlannedTable, keys: Sequence[Key], spool: Spool, number: int = 0) -> TableCopy:
         """The copy of the rows with *keys*, those rows in *spool*; it does not say why they are compared.
 
+        Args:
+            number: of the chunks among all that the plan reads.
+
         Raises:
-            SourceError: they cannot be read alone, or the server refuses a SELECT.
+            SourceError: they cannot be read alone, or the server refuses a SELECT or breaks it off; the last is retryable.
         """
         snapshot = table.versions[-1].snapshot
         assert snapshot is not None  # noqa: S101 the table is there
         only = (RowValues(columns=snapshot.primary_key, values=tuple(keys)),)
         try:
-            rows = read_told(self.source, self.flavor, plan, table, only, self.changes, spool, 0)
+            rows = read_told(self.source, self.flavor, plan, table, only, self.changes, spool, number)
         except Unbounded as why:
-            raise _refused(snapshot, str(why)) from why
+            raise (why.__cause__ if isinstance(why.__cause__, SourceError) else _refused(snapshot, str(why))) from why
         return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
 
 
 @contextmanager
 def rows_of_keys(
-    address: ServerAddress, tracker: Tracker, last: Plan, table: PlannedTable
+    address: ServerAddress, tracker: Tracker, plan: Plan, table: PlannedTable, version: int
 ) -> Iterator[RowsOfKeys | None]:
-    """What reads rows of *table* as of the end of *last*, the last plan; None where a statement on the table came since.
+    """What reads rows of *table* as of the end of *plan*; None where a statement on the table came since.
+
+    Args:
+        version: number of the last timeline entry up to there.
 
     Raises:
         ConnectionLost, SourceError: the source cannot be asked.
         LogPurged: the log behind the plan is gone.
     """
     flavor, now = tracker.reader.flavor, table.versions[-1]
-    with snapshot_behind(address, flavor, last.end) as source:
+    with snapshot_behind(address, flavor, plan.end) as source:
         prepare_session(source.connection)
-        changes = changes_behind(tracker, last.end, tracker.history.last_number, {table.table_id: now})[table.table_id]
+        changes = changes_behind(tracker, plan.end, version, {table.table_id: now})[table.table_id]
         yield None if changes.void else RowsOfKeys(source, flavor, changes)
 
 

@@ -22,6 +22,7 @@ from historian.plans.plans import PlannedVersion
 
 if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
+    from historian.schema.snapshots import Snapshot
 
 __all__ = ["Piece", "even_pieces", "groups", "next_pieces", "repaired_by_ranges", "whole_table"]
 
@@ -135,9 +136,8 @@ def even_pieces(
     return [*found, replace(last, range=KeyRange(after=last.range.after))]
 
 
-def repaired_by_ranges(version: PlannedVersion, flavor: str) -> bool:
+def repaired_by_ranges(snapshot: Snapshot | None, flavor: str) -> bool:
     """Whether a table can be repaired range by range: what tells its rows apart is what it is read by, in an order that targets have too."""
-    snapshot = version.snapshot
     key = None if snapshot is None else SplitKey.of(snapshot, flavor)
     if snapshot is None or key is None or tuple(column.id for column in key.columns) != snapshot.primary_key:
         return False

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from connectors.backfill.estimates import estimated_rows
 from connectors.backfill.keys.split_key import SplitKey
+from connectors.backfill.splits import repaired_by_ranges
 from connectors.check.result import CheckResult, ok, shortened, warning
 from connectors.check.server import ServerView
 from connectors.check.settings import retention_s
 from connectors.tracking.sources import server_address
+from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 
 __all__ = ["size_checks"]
 
+_ENGINES = """
+    SELECT table_schema AS db, table_name AS name, engine AS engine FROM information_schema.tables
+    WHERE table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'TokuDB') ORDER BY 1, 2
+"""
 _ROWS_PER_S = 20_000
 """What a SELECT gives at least, as far as can be said beforehand: wide rows come slower, narrow ones several times as fast."""
 
@@ -26,12 +32,22 @@ def size_checks(server: ServerView, tables: Sequence[Snapshot]) -> Iterator[Chec
     largest = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
     listed = shortened([f"{name} {count:,}" for name, count in largest])
     yield ok("rows to copy", f"about {sum(rows.values()):,}; {kept}" + (f": {listed}" if listed else ""))
+    yield from _without_snapshots(server, {snapshot.name for snapshot in tables})
     for snapshot in tables:
         count = rows.get(snapshot.name, 0)
-        if kept_s and count / _ROWS_PER_S > kept_s:
+        if kept_s and count / _ROWS_PER_S > kept_s and not repaired_by_ranges(snapshot, server.flavor):
             has_key = snapshot.primary_key or SplitKey.of(snapshot, server.flavor) is not None
             what = "a repair reads all of them" if has_key else "it has no key, so its copy reads all of them"
             found = f"about {count:,} rows; {what} in one SELECT, {count / _ROWS_PER_S / 3600:.1f} hours at {_ROWS_PER_S:,} a second"
             expected = f"less than the retention: {kept}, and those behind the plan are not read meanwhile"
             mend = "keep binlogs longer" if has_key else "keep binlogs longer, or give the table a key"
             yield warning(f"time to read {snapshot.name}", found, expected, mend)
+
+
+def _without_snapshots(server: ServerView, names: Collection[TableName]) -> Iterator[CheckResult]:
+    """A SELECT of such a table sees changes that are made while it reads."""
+    found = [row for row in server.rows(_ENGINES) if TableName(str(row["db"]), str(row["name"])) in names]
+    if found:
+        listed = shortened([f"{row['db']}.{row['name']} {row['engine']}" for row in found])
+        mend = "ALTER TABLE … ENGINE=InnoDB, or let nobody write to these tables while they are copied"
+        yield warning("engines", listed, "InnoDB: rows of others that change while they are copied are not exact", mend)

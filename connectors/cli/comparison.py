@@ -91,7 +91,7 @@ class Comparison:
         table = table_behind(tracker, snapshot.table_id, last)
         flavor, now = tracker.reader.flavor, table.versions[-1]
         key = None if now.snapshot is None else SplitKey.of(now.snapshot, flavor)
-        if key is None or not repaired_by_ranges(now, flavor):
+        if key is None or not repaired_by_ranges(now.snapshot, flavor):
             self._tell_whole(snapshot)
             return self._whole(snapshot)
         sample = random_ranges(self.address, key, percent, random.SystemRandom())

@@ -67,7 +67,7 @@ class _Moment:
     def key(self) -> SplitKey | None:
         """By whose ranges it can be compared; None: it is compared as a whole."""
         now, flavor = self.table.versions[-1], self.tracker.reader.flavor
-        is_by_ranges = now.snapshot is not None and repaired_by_ranges(now, flavor)
+        is_by_ranges = now.snapshot is not None and repaired_by_ranges(now.snapshot, flavor)
         return SplitKey.of(now.snapshot, flavor) if is_by_ranges and now.snapshot is not None else None
 
 
@@ -245,7 +245,7 @@ class ContinuousComparison:
             if self._told.get(table_id) != str(error):
                 self._told[table_id] = str(error)
                 self._tell(f"{name}: not compared: {error}")
-            self._differs = self._differs or isinstance(error, NotComparable)
+            self._differs = True
             return None
         self._differs = self._differs or bool(told)
         return None if again is None else replace(again, rows_differing=told)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from connectors.backfill.selecting import Failures, PieceSelects
+from connectors.backfill.selecting import ByThreads, Failures, PieceSelects
 from connectors.backfill.snapshots import NotVisible, VisibleLog
 from connectors.backfill.splits import Piece, groups
 from connectors.backfill.spool import Spool, chunk_of
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from historian.errors import SourceError
+from historian.plans.key_ranges import KeyRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +51,17 @@ class OnExecutors:
             ConnectionLost: the source does not answer an executor.
             SourceError: it refuses a SELECT.
         """
+        # Of a whole table nobody knows how large it is, and what a task gives goes through the driver's memory at once.
+        whole = [piece for piece in pieces if piece.range == KeyRange()]
+        failures = list(ByThreads(self.connections)(selects, whole, add))
+        dealt = list(groups([piece for piece in pieces if piece.range != KeyRange()], self.connections))
+        return [*failures, *self._by_tasks(selects, dealt, add)] if dealt else failures
+
+    def _by_tasks(
+        self, selects: PieceSelects, dealt: Sequence[Sequence[Piece]], add: Callable[[Chunk], None]
+    ) -> list[Failures]:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        if not pieces:
-            return []
-        dealt = list(groups(pieces, self.connections))
         tasks = self.spark.range(0, len(dealt), 1, len(dealt))
         found = tasks.mapInArrow(partial(_selected, selects, dealt), from_arrow_schema(_FOUND)).persist()
         try:

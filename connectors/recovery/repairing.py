@@ -142,7 +142,7 @@ def _read(
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
     flavor, version = tracker.reader.flavor, table.versions[-1]
-    if limits is not None and repaired_by_ranges(version, flavor):
+    if limits is not None and repaired_by_ranges(version.snapshot, flavor):
         pieces, connections = next_pieces(address, flavor, {table_id: (version, None)}, limits, {}), limits.connections
     else:
         pieces = even_pieces(address, table_id, version, flavor, connections)

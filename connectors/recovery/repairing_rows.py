@@ -7,7 +7,7 @@ does not matter that the source is written to meanwhile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
     from historian.plans.key_ranges import Key
+    from historian.plans.plans import Plan
     from historian.schema.snapshots import Column
 
 __all__ = ["MOST_ROWS", "repair_rows"]
 
 MOST_ROWS = 100_000
 """For more of them a table is compared as a whole, range by range: that takes no list of keys."""
+_MEMORY_BYTES = 16 << 20
 
 
 def repair_rows(
@@ -49,7 +51,7 @@ def repair_rows(
 
     Raises:
         SourceError: the server refuses the condition, it holds for more than :data:`MOST_ROWS` rows, or values do not tell the table's rows.
-            Plans that were stored before such an error stay; each is whole.
+            Nothing is stored then.
     """
     plan = tracker.store.last_plan()
     assert plan is not None  # noqa: S101 asked before
@@ -59,21 +61,24 @@ def repair_rows(
     assert snapshot is not None  # noqa: S101 asked before
     columns = key_columns(snapshot)
     keys = _keys(address, snapshot.name, columns, condition)
-    count = 0
-    with rows_of_keys(address, tracker, plan, table) as rows:
+    found: list[tuple[Plan, Spool]] = []
+    with ExitStack() as stack:
+        rows = stack.enter_context(rows_of_keys(address, tracker, plan, table, version))
         if rows is None:
             return None
         for some in batches(columns, keys):
-            table = table_behind(tracker, table_id, plan)
+            copied = stack.enter_context(closing(Spool(_MEMORY_BYTES)))
             plan = tracker.plan_behind(plan, start=end, end=end, tables=(), version=version)
-            with closing(Spool()) as copied:
-                copy = replace(rows.read(plan, table, some, copied), repairs=reason)
-                plan = replace(plan, tables=(replace(table, copy=copy),))
-                tracker.store.append_plan(plan, copied)
-            count += 1
+            copy = replace(rows.read(plan, table, some, copied), repairs=reason)
+            # The second one has what the first has told of the table behind it.
+            plan = replace(plan, tables=(replace(table, copy=copy),))
+            found.append((plan, copied))
+            table = replace(table, versions=table.versions[-1:])
+        for stored, copied in found:
+            tracker.store.append_plan(stored, copied)
     if tracker.copier is not None:
         tracker.copier.look_again()
-    return len(keys), count
+    return len(keys), len(found)
 
 
 def _keys(address: ServerAddress, table: TableName, columns: Sequence[Column], condition: str) -> list[Key]:

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
-from connectors.monitoring.observer import Observer
+from connectors.monitoring.observer import Observer, on_written
 from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
+from historian.plans.plans import Plan
 from historian.store import Store
 from replicas.first_copies import copying_config
 from replicas.tracked import unlogged
@@ -153,6 +154,31 @@ def test_tables_that_cannot_be_copied_again_are_told_with_a_next_step(
         assert (True, True) == (code != 0, reason in " ".join(said.split())), said
     for wrong in ((), ("--pause", "--resume"), ("--pause", "--table", "c.t"), ("--cancel",)):
         assert 2 == _backfill(path, *wrong)[0]
+
+
+def test_small_tables_do_not_wait_for_a_large_one(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:
+    """Of 150 tables with a row, and a first one of which a plan takes a hundredth at most."""
+    mysql9.clear()
+    mysql9.sql("CREATE DATABASE c")
+    with mysql9.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE c.a_large (id INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO c.a_large VALUES " + ", ".join(f"({i})" for i in range(1000)))
+        for number in range(150):
+            cursor.execute(f"CREATE TABLE c.t{number} (id INT PRIMARY KEY)")
+            cursor.execute(f"INSERT INTO c.t{number} VALUES (1)")
+        connection.commit()
+    mysql9.sql("ANALYZE TABLE c.a_large")
+    path = copying_config(mysql9, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
+    plans: list[Plan] = []
+
+    run(load_config(path), once=True, spark=spark, observer=on_written(lambda plan, _: plans.append(plan)))
+
+    begun = [plan.number for plan in plans for table in plan.tables if table.copy is not None and table.copy.rows == 1]
+    assert (150, True) == (len(begun), len(set(begun)) <= 5)
+    others = [
+        plan.number for plan in plans for table in plan.tables if table.copy is not None and table.copy.rows == 10
+    ]
+    assert (100, True) == (len(others), max(begun) <= min(others) + 1)
 
 
 class _Running:
