@@ -32,35 +32,48 @@ def heal(
         str | None, typer.Option("--table", metavar="TABLE", help="The stopped table, as database.table.")
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Compare its targets with the source too, so that they lack nothing.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            help="Compare targets with the source too, so that they lack nothing. By default where the connector copies rows."
+        ),
+    ] = None,
     lost_log: Annotated[
         bool, typer.Option("--lost-log", help="Go on behind log that was purged before it was read, with all tables.")
     ] = False,
 ) -> None:
     """Capture a stopped table anew from the server; it goes on from the log's present end.
 
-    Its targets lack what changed between its stop and there. The changelog goes on behind that gap, the mirror stays as it
-    was. With --repair they are compared with the source, and the mirror goes on. If a statement stopped the table, `ddl-override` loses nothing. The connector must not run meanwhile.
+    Its targets lack what changed between its stop and there. A connector that began with `initial` compares them with the source, so that they lack nothing.
+    With --no-repair, and for other connectors, the changelog goes on behind a gap, and the mirror stays as it was. If a statement stopped the table,
+    `ddl-override` loses nothing. The connector must not run meanwhile.
     """
     from connectors.recovery import healing
+    from connectors.tracking.copier import copies_rows
 
-    if (table is None) == (not lost_log) or (repair and table is None):
-        raise typer.BadParameter("give --table TABLE or --lost-log, one of the two; --repair goes with --table")
+    if (table is None) == (not lost_log):
+        raise typer.BadParameter("give --table TABLE or --lost-log, one of the two")
     wanted = None if table is None else table_named(table)
     with held_tracker(config) as (settings, tracker):
         if wanted is None:
             done = healing.skip_lost_log(tracker)
             typer.echo(f"all tables go on from {done.position}")
             typer.echo(f"not known, of any table: its schema and rows behind {done.since} and up to there")
+            names = sorted(name for name in tracker.history.catalog.tables if tracker.captured(name))
         else:
             done = healing.heal(tracker, wanted, limit_bytes=settings.run.max_batch_bytes)
             typer.echo(f"{wanted} goes on from {done.position}, captured as version {done.version}")
             if done.since is not None:
                 typer.echo(f"not known: its schema and rows behind {done.since} and up to there")
-            if repair:
-                _repair(settings, tracker, wanted)
-                return
+            names = [wanted]
+        if copies_rows(settings.source, tracker.store) if repair is None else repair:
+            for name in names:
+                try:
+                    _repair(settings, tracker, name)
+                except SourceError as error:
+                    if wanted is not None or error.retryable:
+                        raise
+                    typer.echo(f"{name}: not compared with the source: {error}", err=True)
+            return
     if done.since is not None:
         typer.echo(
             "the next run leaves a gap in changelogs there, and mirrors as they are: what changed is missing from them"
@@ -84,7 +97,7 @@ def _repair(config: PipelineConfig, tracker: Tracker, table: TableName) -> None:
             where=str(table),
             next_step=f"`historian run --once`, then `historian verify --table {table} --repair`",
         )
-    typer.echo(f"the next run gives its targets what differs, from plan {plan.number} on")
+    typer.echo(f"{table}: the next run gives its targets what differs, from plan {plan.number} on")
 
 
 @ending
