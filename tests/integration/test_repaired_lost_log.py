@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("name", "repairs"), [("mysql57", True), ("mysql9", True), ("mysql9", False), ("mariadb118", True)]
+    "name, repairs", [("mysql57", True), ("mysql9", True), ("mysql9", False), ("mariadb118", True)]
 )
 def test_targets_lack_nothing_behind_lost_log(
     name: str, repairs: bool, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
