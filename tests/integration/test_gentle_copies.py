@@ -88,6 +88,32 @@ def test_nothing_is_copied_while_the_server_is_busy_and_the_log_is_followed(
     assert ["copies wait, at", "copies go on"] == [text[: len("copies wait, at")].strip() for text in told]
 
 
+@pytest.mark.parametrize("kind", ["mysql8", "mariadb118"])
+def test_copies_wait_while_the_history_list_is_long(
+    request: pytest.FixtureRequest, kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    fill(server, _ROWS)
+    path = copying_config(server, tmp_path, backfill="{chunk_rows: 10, pause_above: {history_list_length: 400}}")
+    with closing(Store.open(load_config(path).history.store)) as store:
+        with closing(server.connect()) as reading, reading.cursor() as cursor:
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")  # what it may see is kept
+            with closing(server.connect()) as writing, writing.cursor() as updates:
+                for number in range(1000):
+                    updates.execute(f"UPDATE c.t SET v = 'v{number}' WHERE id = 1")
+                    writing.commit()
+            run(load_config(path), once=True, spark=spark)
+            assert "history_list_length is" in store.copies_wait()
+            assert 0 == sum(progress.rows for progress in store.copies().values())
+
+        def is_copied() -> bool:
+            run(load_config(path), once=True, spark=spark)
+            return [True] == [progress.is_done for progress in store.copies().values()]
+
+        _wait(is_copied)
+        assert "" == store.copies_wait()
+
+
 def test_a_run_that_ends_with_its_copies_waits_for_what_the_limits_put_off(
     mysql8: Server, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
+from connectors.backfill import selecting, selection
+from connectors.backfill.snapshots import snapshot_behind
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.observer import on_written
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROWS = 60
+_PREPARED = (
+    "XA START 'x'",
+    "INSERT INTO c.t VALUES (1000, 'prepared')",
+    "UPDATE c.t SET v = 'prepared' WHERE id IN (3, 25, 55)",
+    "DELETE FROM c.t WHERE id IN (5, 27, 57)",
+    "UPDATE c.bag SET v = 3 WHERE v = 2",
+    "INSERT INTO c.bag VALUES (1)",
+    "XA END 'x'",
+    "XA PREPARE 'x'",
+)
 
 
 class _Ended(Exception):
@@ -61,6 +73,55 @@ def test_what_was_copied_comes_again_though_the_table_has_changed(
     changes = spark.read.format("delta").load(f"{tmp_path}/lake/c_t_changes")
     appended = [row.id for row in changes.where("op = 0").collect()]
     assert len(set(appended)) == len(appended), "a row came twice"
+
+
+@pytest.mark.parametrize("kind", ["mysql8", "mariadb118"])
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_transaction_prepared_before_a_plans_end_and_ended_behind_it_is_of_a_later_plan(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    kind: str,
+    is_committed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its rows stand in the log before P, and the SELECT behind P sees them: they are taken back."""
+    server: Server = request.getfixturevalue(kind)
+    fill(server, _ROWS)
+    server.sql("CREATE TABLE c.bag (v INT)")
+    server.sql("INSERT INTO c.bag VALUES (1), (1), (2)")
+    path = copying_config(server, tmp_path, backfill="{chunk_rows: 10, connections: 1}")
+    snapshots = 0
+
+    def snapshot(*arguments: Any, **named: Any) -> Any:
+        nonlocal snapshots
+        snapshots += 1
+        if snapshots == 2:
+            with closing(server.connect()) as connection, connection.cursor() as cursor:
+                for statement in _PREPARED:
+                    cursor.execute(statement)
+        if snapshots == 4:
+            server.sql("XA COMMIT 'x'" if is_committed else "XA ROLLBACK 'x'")
+        return snapshot_behind(*arguments, **named)
+
+    monkeypatch.setattr(selecting, "snapshot_behind", snapshot)
+    monkeypatch.setattr(selection, "snapshot_behind", snapshot)
+    run(load_config(path), once=True, spark=spark)
+    run(load_config(path), once=True, spark=spark)
+
+    assert snapshots >= 4
+    rows = spark.read.format("delta").load(f"{tmp_path}/lake/c_t").select("id", "v").collect()
+    assert sorted(server.sql("SELECT id, v FROM c.t")) == sorted(map(tuple, rows))
+    changes = spark.read.format("delta").load(f"{tmp_path}/lake/c_t_changes")
+    folded = changes.selectExpr("id", "v", "CASE WHEN op IN (0, 3) THEN 1 ELSE -1 END AS n").groupBy("id", "v").sum("n")
+    assert sorted(map(tuple, rows)) == sorted((i, v) for i, v, n in map(tuple, folded.collect()) if n)
+    appended = [(row.id, row.v) for row in changes.where("op = 0").collect()]
+    assert len(set(appended)) == len(appended), "a row came twice"
+    bag = spark.read.format("delta").load(f"{tmp_path}/lake/c_bag_changes")
+    counted = bag.selectExpr("v", "CASE WHEN op IN (0, 3) THEN 1 ELSE -1 END AS n").groupBy("v").sum("n").collect()
+    assert sorted(server.sql("SELECT v, COUNT(*) FROM c.bag GROUP BY v")) == sorted(
+        (v, n) for v, n in map(tuple, counted) if n
+    )
 
 
 def test_what_was_copied_is_read_again_where_the_store_was_lost(
