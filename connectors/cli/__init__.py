@@ -34,7 +34,6 @@ app = typer.Typer(
     name="historian",
     help="Change data capture that decodes every change with the schema it was written under.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
