@@ -90,7 +90,8 @@ def test_what_is_installed_runs_as_a_user_without_rights_and_compiles_nothing(tm
     dist, prefix, work = tmp_path / "dist", tmp_path / "historian", tmp_path / "work"
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(dist)], cwd=ROOT, check=True)
     (wheel,) = dist.glob("*.whl")
-    bare = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    # A Python of the system: one in somebody's home is out of reach for others.
+    bare = {"PATH": f"/usr/bin:/bin:{os.environ['PATH']}", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     kept = {name: os.environ[name] for name in os.environ if name.startswith(("PIP_", "UV_", "JAVA", "SSL_"))}
     subprocess.run(["sh", str(DOCKER / "install.sh"), str(wheel), str(prefix)], env={**kept, **bare}, check=True)
     work.mkdir()
@@ -103,7 +104,7 @@ def test_what_is_installed_runs_as_a_user_without_rights_and_compiles_nothing(tm
     installed = {
         **bare,
         "HOME": "/nonexistent",
-        "PATH": f"{prefix}/bin:{os.environ['PATH']}",
+        "PATH": f"{prefix}/bin:/usr/bin:/bin",
         "PYSPARK_HISTORIAN_CACHE": f"{prefix}/share/historian",
         "NUMBA_CACHE_DIR": f"{prefix}/kernels",
         "NUMBA_CPU_NAME": "generic",
@@ -111,7 +112,7 @@ def test_what_is_installed_runs_as_a_user_without_rights_and_compiles_nothing(tm
     }
 
     done = subprocess.run(
-        ["historian", "--log-level", "INFO", "run", "shop.yaml", "--once"],
+        [f"{prefix}/bin/historian", "--log-level", "INFO", "run", "shop.yaml", "--once"],
         cwd=work,
         env=installed,
         user=NOBODY,

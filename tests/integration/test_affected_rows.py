@@ -53,6 +53,38 @@ def test_a_delete_of_a_parent_reads_its_children_alone(mysql8: Server, spark: Sp
     assert (1, 50, 1) == (repair.rows_read, repair.retracted, repair.corrected)
 
 
+def test_children_whose_columns_are_masked_or_filtered_follow_too(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Values do not tell rows there, so all of the child are compared."""
+    server = mysql8
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.p (id INT PRIMARY KEY)")
+    for child in ("masked", "filtered", "hashed"):
+        server.sql(
+            f"CREATE TABLE c.{child} (id INT PRIMARY KEY, p INT, v INT, FOREIGN KEY (p) REFERENCES c.p (id) ON DELETE CASCADE)"
+        )
+    server.sql("INSERT INTO c.p VALUES (1), (2)")
+    path = copying_config(server, tmp_path)
+    rules = '{c.masked: {mask: {p: 0}}, c.filtered: {where: "v > 0"}, c.hashed: {hash: {p: {salt: s}}}}'
+    path.write_text(path.read_text().replace('lake"}', f'lake", tables: {rules}}}'))
+    for child in ("masked", "filtered", "hashed"):
+        server.sql(f"INSERT INTO c.{child} VALUES (1, 1, 0), (2, 1, 1), (3, 2, 0), (4, 2, 1)")
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    server.sql("UPDATE c.masked SET v = 5 WHERE id = 4")
+    server.sql("DELETE FROM c.p WHERE id = 1")
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    lake = {
+        child: spark.read.format("delta").load(f"{tmp_path}/lake/c_{child}")
+        for child in ("masked", "filtered", "hashed")
+    }
+    held = {child: sorted((row.id, row.v) for row in rows.collect()) for child, rows in lake.items()}
+    assert held == {"masked": [(3, 0), (4, 5)], "filtered": [(4, 1)], "hashed": [(3, 0), (4, 1)]}
+
+
 _MOVING = (
     "CREATE TABLE c.p (id INT PRIMARY KEY)",
     "CREATE TABLE c.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES c.p (id) ON DELETE CASCADE ON UPDATE CASCADE)",

@@ -11,12 +11,15 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from connectors.cli import app
 from databases.servers import Server
 from lakes.killed_run import COPYING, run_killed
 from replicas.copied_tables import change, make_tables
 from replicas.plan_ends import assert_lake_is_what_a_server_holds
 from replicas.replica import Replica
+from replicas.tracked import unlogged
 from workload.beside import beside
 from workload.seeds import seeds
 
@@ -48,6 +51,41 @@ def test_a_copy_that_is_killed_at_any_moment_ends_with_what_the_source_holds(
     steps = [*COPYING, *(str(random.randrange(3, 60)) for _ in range(MOMENTS))]
     places = random.sample([*moments, *steps], len(moments) + len(steps))
     _kill(fresh_server(name), spark, tmp_path, places)
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mysql8", "mariadb118"])
+def test_repairs_that_are_killed_at_their_steps_end_with_what_the_source_holds(
+    name: str, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """By ranges, by a condition, as a whole, and of the child of a cascade."""
+    server = fresh_server(name)
+    make_tables(server)
+    server.sql("CREATE TABLE c.p (id INT PRIMARY KEY)")
+    server.sql(
+        "CREATE TABLE c.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES c.p (id) ON DELETE CASCADE)"
+    )
+    server.sql("INSERT INTO c.p SELECT id FROM c.t WHERE id < 20")
+    server.sql("INSERT INTO c.child SELECT id, id % 20 FROM c.t")
+    lake = Replica(server, tmp_path / "lake", ["c"], start="initial", backfill=BACKFILL)
+    assert {} == lake.run(spark)
+    killed = 0
+    for number, place in enumerate(("rows_selected", "copy_stored", "changelog_committed", "repairs_recorded")):
+        for table, *more in (("c.t", "--where", f"id % 3 = {number % 3}"), ("c.s",), ("c.t",)):
+            unlogged(
+                server,
+                f"DELETE FROM c.s WHERE v % 50 = {number}",
+                f"UPDATE c.t SET v = 'unseen {number}' WHERE id % 9 = {number}",
+            )
+            done = CliRunner().invoke(app, ["backfill", str(lake.path), "--table", table, *more])
+            assert done.exit_code == 0, done.output
+            server.sql(f"DELETE FROM c.p WHERE id = {number * 3 + len(more) + len(table)}")
+            killed += run_killed(lake.path, place).startswith("killed at")
+            assert {} == lake.run(spark)
+    assert {} == lake.run(spark)
+    assert assert_lake_is_what_a_server_holds(server, lake.reading(spark), "^c$")
+    assert killed > 6
 
 
 def _kill(server: Server, spark: SparkSession, directory: Path, places: list[str]) -> None:
