@@ -1,7 +1,7 @@
 """Compiling with numba, for packages of kernels: kept on disk, never older than its source, and said when it takes time.
 
-Compiled code lies beside the package, else in the user's cache directory, else (both read-only) in the system's temporary
-directory, where it serves the machine until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
+Compiled code lies beside the package, else in the user's cache directory, else (both read-only) in a directory of the user's own in the
+system's temporary directory, until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
 do not depend on where the package is installed. Such a directory, filled by ``python -m connectors.compile``, serves any
 machine with the same release, Python and processor. With NUMBA_CPU_NAME=generic on both sides any processor of the family.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def compiled(function: _Function, *, stamp: str, nogil: bool, inlined: bool = Fa
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        settings.CACHE_DIR = str(Path(tempfile.gettempdir()) / "pyspark-historian-kernels")
+        settings.CACHE_DIR = str(_own_directory())
         made = numba.njit(nogil=nogil, forceinline=inlined, **_OPTIONS)(function)
         # What was shipped is still looked for where it was said to be.
         settings.CACHE_DIR = wanted = wanted or settings.CACHE_DIR
@@ -61,6 +62,15 @@ def content_stamp(package: Path) -> str:
     for path in (Path(__file__), *sorted(package.rglob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _own_directory() -> Path:
+    """A place in the temporary directory that this user alone can write to: what lies there is run."""
+    path = Path(tempfile.gettempdir()) / f"pyspark-historian-kernels-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return path if is_ours else Path(tempfile.mkdtemp(prefix=f"{path.name}-"))
 
 
 def _keep_in(cache: Any, folder: Path) -> None:

@@ -7,13 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from connectors.cli import app
 from connectors.config import load_config
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +55,16 @@ def test_the_manifests_configuration_loads_with_what_its_pod_mounts(manifests: d
     }
 
 
+def test_the_command_line_takes_what_pod_and_unit_say(manifests: dict[str, Any]) -> None:
+    (pod,) = manifests["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    unit = (DOCKER / "systemd" / "historian@.service").read_text()
+    (started,) = re.findall(r"^ExecStart=\S+ (.*)$", unit, re.MULTILINE)
+    for arguments in (pod["args"], started.split()):
+        # A file that is not there is the first thing that is wrong.
+        told = CliRunner().invoke(app, arguments)
+        assert (told.exit_code, "no such file" in told.output.lower()) == (2, True), told.output
+
+
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = (DOCKER / "systemd" / "historian@.service").read_text()
     # The program need not be there where the unit is checked.
@@ -81,12 +94,15 @@ def test_the_image_has_what_its_steps_name() -> None:
 
 @pytest.mark.soak
 @pytest.mark.slow
-def test_what_is_installed_runs_as_a_user_without_rights_and_compiles_nothing(tmp_path: Path) -> None:
-    """The steps of the image, outside of it: about five minutes."""
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if str(parent).startswith("/tmp/pytest"):
-            parent.chmod(0o755)
+def test_what_is_installed_runs_as_a_user_without_rights_and_compiles_nothing() -> None:
+    """The steps of the image, outside of it: some minutes."""
+    # Directories of pytest are closed to other users.
+    with tempfile.TemporaryDirectory(prefix="historian-installed-") as directory:
+        Path(directory).chmod(0o755)
+        _install_and_run(Path(directory))
+
+
+def _install_and_run(tmp_path: Path) -> None:
     dist, prefix, work = tmp_path / "dist", tmp_path / "historian", tmp_path / "work"
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(dist)], cwd=ROOT, check=True)
     (wheel,) = dist.glob("*.whl")
@@ -112,7 +128,7 @@ def test_what_is_installed_runs_as_a_user_without_rights_and_compiles_nothing(tm
     }
 
     done = subprocess.run(
-        [f"{prefix}/bin/historian", "--log-level", "INFO", "run", "shop.yaml", "--once"],
+        [f"{prefix}/bin/historian", "--log-level", "info", "run", "shop.yaml", "--once"],
         cwd=work,
         env=installed,
         user=NOBODY,

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from historian import jit
+
+if TYPE_CHECKING:
+    import pytest
 
 SOURCE = """
 from pathlib import Path
@@ -76,3 +83,17 @@ def test_a_place_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
     # A file where the directory should be: nobody can make one there, whoever runs this.
     (tmp_path / "kept").write_text("")
     assert run(package, tmp_path / "kept" / "kernels").stdout == "42\n"
+
+
+def test_the_last_place_for_code_is_the_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    mine = tmp_path / f"pyspark-historian-kernels-{os.getuid()}"
+    assert [mine, mine] == [jit._own_directory(), jit._own_directory()]
+    assert 0o700 == stat.S_IMODE(mine.stat().st_mode)
+
+    mine.chmod(0o777)
+    other = jit._own_directory()
+    assert (mine != other, 0o700) == (True, stat.S_IMODE(other.stat().st_mode))
+    mine.rmdir()
+    mine.symlink_to(tmp_path)
+    assert mine != jit._own_directory()
