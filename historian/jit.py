@@ -1,7 +1,7 @@
 """Compiling with numba, for packages of kernels: kept on disk, never older than its source, and said when it takes time.
 
-Compiled code lies beside the package, else in the user's cache directory, else (both read-only) in a directory of the user's own in the
-system's temporary directory, until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
+Compiled code lies beside the package, else in the user's cache directory. Where both are read-only it lies in a directory of the user's
+own in the system's temporary directory, until that is cleared. Where NUMBA_CACHE_DIR is set it lies there, under names that
 do not depend on where the package is installed. Such a directory, filled by ``python -m connectors.compile``, serves any
 machine with the same release, Python and processor. With NUMBA_CPU_NAME=generic on both sides any processor of the family.
 """

@@ -47,7 +47,7 @@ def test_the_manifests_configuration_loads_with_what_its_pod_mounts(manifests: d
     config = load_config(tmp_path / "shop.yaml")
 
     assert f"/etc/historian/{config.path.name}" in pod["args"]
-    assert all(path.startswith(("/work", "sqlite:////work")) for path in (*config.sink_paths, config.history.store))
+    assert all(path.startswith(("/data", "sqlite:////data")) for path in (*config.sink_paths, config.history.store))
     assert config.run.http is not None
     assert [config.run.http.port] == [port["containerPort"] for port in pod["ports"]]
     assert {"/health", "/ready"} == {

@@ -138,7 +138,7 @@ def _checked(results: Sequence[CheckResult]) -> list[str]:
         return []
     lines = [f"# historian check: {len(results) - len(told)} of {len(results)} checks are well."]
     for result in told:
-        lines.append(f"#   {result.status}: {result.name}: {_printable(result.found)}")
+        lines.append(f"#   {result.status}: {_printable(result.name)}: {_printable(result.found)}")
         lines += [f"#     expected: {_printable(result.expected)}"] if result.expected else []
         lines += [f"#     mend: {_printable(result.mend)}"] if result.mend else []
     return lines

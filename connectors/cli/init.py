@@ -60,7 +60,11 @@ def init(
             file.write(drafted.text())
     except OSError as error:
         raise ConfigError("the file cannot be written", problems=(f"{error.strerror} @ {out}",)) from error
-    results = run_checks(load_config(out, environment={**os.environ, password_env: password}))
+    try:
+        results = run_checks(load_config(out, environment={**os.environ, password_env: password}))
+    except BaseException:
+        out.unlink()
+        raise
     out.write_text(drafted.text(results), encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     tables = sum(map(len, drafted.tables.values()))

@@ -15,7 +15,7 @@ from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.tables import table, terminal
 from connectors.monitoring.state import connector_state, or_reason, target_rows
-from historian.errors import StoreError
+from historian.errors import HistorianError, StoreError
 from historian.names import TableName
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def status(
     Where the store is lost, the lake says what it holds. Ends with 1 where a table is stopped that the configuration takes in.
     """
     settings = configured(config)
+    if watch and as_json:
+        raise typer.BadParameter("--watch shows a table, and no JSON")
     if watch:
         _watch(settings, targets=targets, lists_all=lists_all)
         return
@@ -75,9 +77,26 @@ def _watch(settings: PipelineConfig, *, targets: bool | None, lists_all: bool) -
     console = terminal()
     with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
         while True:
-            found = _state(settings, targets=targets)
-            live.update(_shown(found, console, lists_all=lists_all), refresh=True)
+            live.update(_look(settings, console, targets=targets, lists_all=lists_all), refresh=True)
             time.sleep(_WATCH_S)
+
+
+def _look(settings: PipelineConfig, console: Console, *, targets: bool | None, lists_all: bool) -> RenderableType:
+    """One of many looks, which starts no Spark that nobody asked for; a store that does not answer may answer the next one."""
+    try:
+        return _shown(
+            _state(settings, targets=targets or (None if _is_noted(settings) else False)), console, lists_all=lists_all
+        )
+    except HistorianError as error:
+        return str(error)
+
+
+def _is_noted(settings: PipelineConfig) -> bool:
+    from connectors.tracking.recorded import recorded_store
+
+    store = recorded_store(settings)
+    with nullcontext() if store is None else closing(store):
+        return store is not None and bool(store.targets())
 
 
 def _state(settings: PipelineConfig, *, targets: bool | None) -> dict[str, Any]:
@@ -153,8 +172,7 @@ def _standing(found: dict[str, Any], target: dict[str, Any]) -> str:
     """In one word or two where a target stands."""
     if target["stopped"] or target["ended"]:
         return "stopped" if target["stopped"] else "ended"
-    last = found["last_plan"]
-    return _UP_TO_DATE if last is None or target["plan"] == last["number"] else "behind"
+    return _UP_TO_DATE if target["plan"] == max(other["plan"] for other in found["targets"]) else "behind"
 
 
 def _summary(found: dict[str, Any], targets: list[dict[str, Any]]) -> str:
@@ -182,10 +200,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if isinstance(found["log_kept_s"], int):
         kept, left = (str(timedelta(seconds=found[name])) for name in ("log_kept_s", "log_left_s"))
         facts.append(("log", f"kept by the source for {kept}; what is behind the last plan for {left} more"))
-    facts += [
-        ("notify", f"{each['channel']}: {each['waiting']} messages wait since {each['since']}: {each['error']}")
-        for each in found["notifications"]
-    ]
+    facts += [("notify", f"{each['channel']}: {_undelivered(each)}") for each in found["notifications"]]
     if found["retry"]:
         facts.append(("run", found["retry"]))
     if found["copies_paused"]:
@@ -195,6 +210,16 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if isinstance(found["targets"], dict):
         facts.append(("targets", found["targets"]["unknown"]))
     return facts
+
+
+def _undelivered(channel: dict[str, Any]) -> str:
+    said = []
+    if channel["waiting"]:
+        since = f" since {channel['since']}: {channel['error']}" if channel["error"] else ""
+        said.append(f"{channel['waiting']} messages wait{since}")
+    if channel["given_up"]:
+        said.append(f"{channel['given_up']} messages were given up")
+    return "; ".join(said)
 
 
 def _place(position: dict[str, str]) -> str:

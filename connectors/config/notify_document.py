@@ -38,9 +38,10 @@ class ChannelDocument(Model):
     def _is_one(self) -> ChannelDocument:
         if sum((self.webhook is not None, bool(self.command), self.log)) != 1:
             raise ValueError("expected one of webhook, command and log")
-        address = urlsplit("" if self.webhook is None else self.webhook.get_secret_value())
-        if self.webhook is not None and (address.scheme not in ("http", "https") or not address.hostname):
-            raise ValueError("expected a webhook of http:// or https://")
+        if self.webhook is not None and not _is_webhook(self.webhook.get_secret_value()):
+            raise ValueError(
+                "expected a webhook of http:// or https://, without blanks, and with a port that is a number"
+            )
         if self.webhook is None and self.template != "json":
             raise ValueError("expected a template only of a webhook")
         if (self.template == "pagerduty") != bool(self.routing_key.get_secret_value()):
@@ -58,6 +59,15 @@ class ChannelDocument(Model):
         )
 
 
+def _is_webhook(text: str) -> bool:
+    try:
+        address = urlsplit(text)
+        known = address.hostname and (address.port is None or address.port > 0)
+    except ValueError:
+        return False
+    return bool(known) and address.scheme in ("http", "https") and text.isascii() and not any(map(str.isspace, text))
+
+
 class NotifyDocument(Model):
     """Who is told of what happens to a run."""
 
@@ -65,6 +75,12 @@ class NotifyDocument(Model):
     max_lag: _Limit | None = Field(
         default=None, description="A run that is further behind is told, such as `5 minutes`. By default none is."
     )
+
+    @model_validator(mode="after")
+    def _are_different(self) -> NotifyDocument:
+        if len({channel.plain() for channel in self.to}) < len(self.to):
+            raise ValueError("expected channels that differ")
+        return self
 
     def plain(self) -> settings.NotifyConfig:
         """The plain value."""

@@ -247,7 +247,7 @@ class ChannelConfig:
     webhook: str = field(default="", repr=False)
     template: str = "json"
     routing_key: str = field(default="", repr=False)
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), repr=False)
     events: tuple[str, ...] = NOTIFY_EVENTS
 
 

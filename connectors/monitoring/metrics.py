@@ -165,7 +165,6 @@ class Metrics(Observer):
         """As of :class:`Observer`."""
         plan = written.plan
         self._is_retrying.set(0)
-        self._plans.inc()
         self._plan_number.set(plan.number)
         self._plan_time.set(plan.system_time_us / 1e6)
         if written.event_time_us:
@@ -191,6 +190,7 @@ class Metrics(Observer):
             self._decoded.observe(written.decode_s)
             for sink, seconds in zip(self._sinks, written.write_s, strict=False):
                 self._written.labels(sink).observe(seconds)
+        self._plans.inc()  # last: who sees it looks at the rest
 
     def _label(self, table: str) -> str:
         if table not in self._tables:

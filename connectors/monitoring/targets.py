@@ -6,11 +6,13 @@ A target that goes with the connector is noted without a plan, so that a plan wh
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from historian.errors import HistorianError
 from sinks.contract.base import TargetStatus
 
 if TYPE_CHECKING:
@@ -22,31 +24,48 @@ __all__ = ["STREAM", "TargetNotes", "noted_targets"]
 STREAM = ""
 """Under which name the store knows how far plans are written."""
 
+_log = logging.getLogger(__name__)
 _PAUSE_S = 5.0
 _FIELDS = ("table", "target", "kind", "plan", "writer", "stopped", "ended")
 
 
 class TargetNotes:
-    """Notes where the targets of *sinks* stand, now and then while a run goes on, and at its end."""
+    """Notes where the targets of *sinks* stand while a run goes on, and at its end."""
 
     def __init__(self, store: Store, sinks: Sequence[Sink]) -> None:
         self._store = store
         self._sinks = sinks
         self._noted = store.targets()
+        self._stopped: dict[str, str] = {}
+        self._is_due = True
         self._next_s = 0.0
 
-    def note(self, *, is_last: bool = False) -> None:
-        """Notes it, if it has changed: at most every few seconds, and in any case if it *is_last*."""
-        if not is_last and time.monotonic() < self._next_s:
+    def written(self) -> None:
+        """Notes it behind a plan, if it has changed: at once where a table stops or goes on, else every few seconds at most."""
+        stopped = {table: reason for sink in self._sinks for table, reason in sink.stopped().items()}
+        self._is_due = True
+        self.look(at_once=stopped != self._stopped)
+        self._stopped = stopped
+
+    def look(self, *, at_once: bool = False) -> None:
+        """Notes what plans have changed since it was noted; where nothing has, this costs nothing. A run does not end for it."""
+        if not self._is_due or (not at_once and time.monotonic() < self._next_s):
             return
-        self._next_s = time.monotonic() + _PAUSE_S
-        last = self._store.progress(STREAM)
-        targets = [target for sink in self._sinks for target in sink.known()]
-        rows = [[None if n == "plan" and t.plan == last else getattr(t, n) for n in _FIELDS] for t in targets]
-        text = json.dumps(rows)
-        if text != self._noted:
-            self._store.note_targets(text)
-            self._noted = text
+        self._is_due, self._next_s = False, time.monotonic() + _PAUSE_S
+        try:
+            text = json.dumps([row for sink in self._sinks for row in _rows(sink.known())])
+            if text != self._noted:
+                self._store.note_targets(text)
+                self._noted = text
+        except HistorianError as error:
+            self._is_due = True
+            _log.warning("where the targets stand cannot be noted: %s", error)
+
+
+def _rows(targets: Sequence[TargetStatus]) -> list[list[object]]:
+    """The newest plan that targets of a sink hold is left out: sinks hear nothing of plans without tables, which all targets hold too."""
+    newest = max((target.plan for target in targets), default=0)
+    return [[None if n == "plan" and t.plan == newest else getattr(t, n) for n in _FIELDS] for t in targets]
 
 
 def noted_targets(store: Store) -> list[TargetStatus] | None:

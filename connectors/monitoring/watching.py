@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Rates", "Watch", "run_picture", "watched"]
 
 _EVERY_S = 0.5
+_LONGEST_S = 10.0
+"""A run that ends waits so long for a store that does not answer."""
 _IDLE_S = 5.0
 """What other commands say of copies is seen in that time, though the run writes nothing."""
 _WINDOW_S = 30.0
@@ -51,12 +53,13 @@ class Watch(Observers):
         kinds = tuple(sink.type for sink in config.sinks)
         self.metrics = Metrics(config.name, config.source.place, kinds, tables=_TABLES)
         self._last = _Last()
-        super().__init__(self.metrics, self._last)
+        super().__init__(self._last, self.metrics)
         self._config = config
         self._kept_s = KeptLog.of(config)
         self._rates = Rates(time.monotonic())
         self._numbers = RunNumbers()
         self._stored = Stored()
+        self._has_read = False
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="historian watch", daemon=True)
         source = f"{config.source.flavor} {config.source.place}"
@@ -69,7 +72,7 @@ class Watch(Observers):
     def stop(self) -> None:
         """Takes the last picture, and ends the thread."""
         self._stops.set()
-        self._thread.join()
+        self._thread.join(_LONGEST_S)
 
     @property
     def was_open(self) -> bool:
@@ -96,10 +99,13 @@ class Watch(Observers):
     def _read(self, tables: StoredTables) -> None:
         try:
             self._stored = tables.read()
+            self._has_read = True
         except HistorianError as error:
             self._stored = replace(self._stored, notes=(f"the store cannot be read: {error}",))
 
     def _take(self, *, has_ended: bool = False) -> None:
+        if not self._has_read and not has_ended:
+            return  # nothing is known of its tables
         self._rates.note(time.monotonic(), self._numbers)
         now = replace(self.picture, taken_us=_now_us())
         picture = run_picture(now, self._numbers, self._stored, self._last.plan, self._rates, self._kept_s())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import logging
 import subprocess
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
     from connectors.config.settings import ChannelConfig
     from connectors.notifications.messages import Message
 
-__all__ = ["ChannelFailed", "channel_name", "send"]
+__all__ = ["ChannelFailed", "MessageRefused", "channel_name", "send"]
 
 _TIMEOUT_S = 10.0
 _COMMAND_TIMEOUT_S = 60.0
+_REFUSALS = frozenset((400, 404, 405, 410, 411, 413, 415, 422))
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _log = logging.getLogger(__name__)
 
@@ -32,12 +35,19 @@ class ChannelFailed(HistorianError):
     retryable = True
 
 
+class MessageRefused(ChannelFailed):
+    """It was not taken for what it is, and another try will not help."""
+
+    retryable = False
+
+
 def channel_name(config: ChannelConfig) -> str:
-    """What the channel is called, without its secrets; the same in each run."""
+    """What the channel is called, without its secrets; the same in each run, and another one for each that is configured otherwise."""
+    known = json.dumps([config.webhook, config.template, config.routing_key, config.command, config.events])
+    mark = hashlib.sha256(known.encode()).hexdigest()[:8]
     if config.webhook:
-        mark = hashlib.sha256(config.webhook.encode()).hexdigest()[:8]
         return f"{config.template} webhook at {urlsplit(config.webhook).hostname} ({mark})"
-    return f"command {config.command[0]}" if config.command else "log"
+    return f"command {Path(config.command[0]).name} ({mark})" if config.command else f"log ({mark})"
 
 
 def send(config: ChannelConfig, message: Message) -> None:
@@ -62,10 +72,13 @@ def _post(config: ChannelConfig, message: Message) -> None:
         with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
             answer.read(1)
     except urllib.error.HTTPError as error:
-        raise _failed(config, f"HTTP status {error.code}") from None  # its text has the address, which can be secret
-    except (OSError, ValueError) as error:
+        error.close()  # its text has the address, which can be a secret
+        kind = MessageRefused if error.code in _REFUSALS else ChannelFailed
+        raise _failed(config, f"HTTP status {error.code}", kind) from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
         found = getattr(error, "reason", None) or error
-        raise _failed(config, f"{type(found).__name__}: {found}".replace(config.webhook, "…")) from None
+        told = f": {found}" if isinstance(found, OSError) else ""
+        raise _failed(config, f"{type(found).__name__}{told}") from None
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -82,16 +95,18 @@ def _call(config: ChannelConfig, message: Message) -> None:
     body = json.dumps(TEMPLATES["json"](message, ""))
     try:
         done = subprocess.run(  # noqa: S603 the user's own program
-            config.command, input=body, text=True, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False
+            config.command, input=body.encode(), capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _failed(config, f"{type(error).__name__}: {error}") from error
+    except subprocess.TimeoutExpired:  # its text has the arguments, which can be secrets
+        raise _failed(config, f"no end within {_COMMAND_TIMEOUT_S:g} s") from None
+    except (OSError, ValueError) as error:
+        raise _failed(config, getattr(error, "strerror", None) or type(error).__name__) from None
     if done.returncode:
-        raise _failed(config, f"ended with {done.returncode}: {done.stderr.strip()[-200:]}")
+        raise _failed(config, f"ended with {done.returncode}: {done.stderr.decode(errors='replace').strip()[-200:]}")
 
 
-def _failed(config: ChannelConfig, found: str) -> ChannelFailed:
-    return ChannelFailed(
+def _failed(config: ChannelConfig, found: str, kind: type[ChannelFailed] = ChannelFailed) -> ChannelFailed:
+    return kind(
         "a message was not taken",
         where=channel_name(config),
         found=found,

@@ -18,7 +18,9 @@ _SEVERITIES = {
     "retention": "warning",
     "retry": "warning",
 }
-_ALONE = ("lag", "retention", "retry")
+_MOST_CHARACTERS = 10_000
+_MOST_CHANGES = 100
+_ALONE = ("lag", "retention", "retry", "run_ended")
 """Of these there is one incident at a time."""
 _GONE_PART = 0.5
 """A lag counts as gone below this part of the limit, so that one around it is told once."""
@@ -97,9 +99,11 @@ def messages(
     return found, Told(entry=max([told.entry, *(change.number for change in changes)]), open=now)
 
 
-def run_ended(picture: RunPicture, reason: str) -> Message:
-    """What is told where a run ends with an error."""
-    return _message(picture, "run_ended:", f"{picture.taken_us}", f"the run ended: {reason}")
+def run_ended(told: Told, picture: RunPicture, reason: str) -> tuple[Message, Told]:
+    """What is told where a run ends with an error, which is over once another one goes on."""
+    text = f"the run ended: {reason}"[:_MOST_CHARACTERS]
+    message = _message(picture, "run_ended:", f"{picture.taken_us}", text)
+    return message, replace(told, open={**told.open, "run_ended:": (text, picture.taken_us)})
 
 
 def _open(told: Told, picture: RunPicture, max_lag_s: float) -> Iterator[tuple[str, str]]:
@@ -119,15 +123,18 @@ def _open(told: Told, picture: RunPicture, max_lag_s: float) -> Iterator[tuple[s
 
 def _is_known(incident: str, picture: RunPicture) -> bool:
     """Whether a look that does not find an incident shows that it is over: sinks say what they have stopped with a plan."""
-    if incident == "retry:":
+    if incident in ("retry:", "run_ended:"):
         return picture.stage == "runs"
     return picture.stage in ("runs", "has ended") and picture.plan > 0
 
 
 def _of_change(picture: RunPicture, change: SchemaChange) -> Message:
-    text = f"{', '.join(change.tables)}: {change.statement}"
+    text = f"{', '.join(change.tables)}: {change.statement}"[:_MOST_CHARACTERS]
     message = _message(picture, "schema_change:", f"{change.number}", text)
-    did = {"changes": [asdict(each) for each in change.changes], "tables": change.tables}
+    did = {
+        "changes": [asdict(each) for each in change.changes[:_MOST_CHANGES]],
+        "tables": change.tables[:_MOST_CHANGES],
+    }
     return replace(message, table=change.tables[0], time_us=change.time_us, details=did)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from connectors.monitoring.observer import Observer, Observers, WrittenPlan
 from connectors.monitoring.stored import StoredTables
 from connectors.monitoring.watching import Watch, watched
-from connectors.notifications.channels import ChannelFailed, channel_name, send
+from connectors.notifications.channels import ChannelFailed, MessageRefused, channel_name, send
 from connectors.notifications.messages import Told, messages, run_ended
 from connectors.notifications.outbox import Outbox
 from connectors.tracking.recorded import recorded_store
@@ -30,6 +30,8 @@ _EVERY_S = 1.0
 _LAST_S = 5.0
 """A run that ends waits so long for its last messages; what is left is sent by the next run."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_PAUSES = 20.0
+"""A look is followed by a pause at least so many times as long."""
 
 
 @contextmanager
@@ -41,8 +43,8 @@ def notified(config: PipelineConfig, notify: NotifyConfig) -> Iterator[Observer]
         notifier.start()
         try:
             yield Observers(watch, letters)
-        except HistorianError as error:
-            notifier.reason = str(error).splitlines()[0]
+        except Exception as error:
+            notifier.reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise
         finally:
             watch.stop()  # its last picture has all that the run did
@@ -85,44 +87,81 @@ class _Notifier:
     def stop(self) -> None:
         """Looks a last time, and leaves channels some seconds for what they have not taken yet."""
         self._stops.set()
-        self._thread.join()
+        self._thread.join(2 * _LAST_S)
 
     def _work(self) -> None:
         with ExitStack() as stack:
             tables = stack.enter_context(closing(StoredTables(self._config)))
             outbox: Outbox | None = None
             senders: list[_Sender] = []
-            is_last = False
+            is_last, pause_s = False, _EVERY_S
             while not is_last:
-                is_last = self._stops.wait(_EVERY_S)
-                try:
-                    if outbox is None and (store := recorded_store(self._config)) is not None:
-                        outbox = Outbox(stack.enter_context(closing(store)), self._channels)
-                        senders = [_Sender(outbox, name, channel) for name, channel in self._channels.items()]
+                is_last = self._stops.wait(pause_s)
+                begun_s = time.monotonic()
+                # Before a run holds its lease, another one may have the messages.
+                if outbox is None and self._watch.was_open:
+                    outbox = self._opened(stack)
                     if outbox is not None:
-                        self._tell(outbox, tables, is_last=is_last)
-                except HistorianError as error:  # the store does not answer; a later look finds what is new
-                    _log.warning("nothing can be told for now: %s", error)
+                        senders = [_Sender(outbox, name, channel) for name, channel in self._channels.items()]
+                if outbox is not None:
+                    self._tell(outbox, tables, is_last=is_last)
                 for sender in senders:
                     sender.wake()
+                pause_s = max(_EVERY_S, _PAUSES * (time.monotonic() - begun_s))
+            if outbox is None:
+                self._tell_end()
             until_s = time.monotonic() + _LAST_S
             for sender in senders:
                 sender.stop(until_s)
+            if outbox is not None:
+                _save(outbox)
+
+    def _opened(self, stack: ExitStack) -> Outbox | None:
+        try:
+            store = recorded_store(self._config)
+            return None if store is None else Outbox(stack.enter_context(closing(store)), self._channels)
+        except HistorianError as error:
+            _log.warning("nothing can be told for now: %s", error)
+            return None
 
     def _tell(self, outbox: Outbox, tables: StoredTables, *, is_last: bool) -> None:
-        tables.read()
+        try:
+            tables.read()
+        except HistorianError as error:  # that a store does not answer is told too, of what was known before
+            _log.warning("the store cannot be read: %s", error)
+            if outbox.told.entry < 0:
+                return
         # What a history had before anyone was told is no news.
         told = outbox.told if outbox.told.entry >= 0 else Told(entry=tables.last_number)
         letters, picture = self._letters.count, self._watch.picture
         new = letters - self._told_letters
         found, told = messages(told, picture, tables.changes_behind(told.entry), new, self._max_lag_s)
         if is_last and self.reason:
-            found.append(run_ended(picture, self.reason))
+            ended, told = run_ended(told, picture, self.reason)
+            found.append(ended)
         outbox.add(
             {name: [one for one in found if one.event in channel.events] for name, channel in self._channels.items()},
             told,
         )
         self._told_letters = letters
+        _save(outbox)
+
+    def _tell_end(self) -> None:
+        """Tells of a run that ended before it held its lease: once, and kept nowhere."""
+        ended, _ = run_ended(Told(), self._watch.picture, self.reason)
+        for channel in self._channels.values() if self.reason else ():
+            if ended.event in channel.events:
+                try:
+                    send(channel, ended)
+                except ChannelFailed as error:
+                    _log.warning("%s", error)
+
+
+def _save(outbox: Outbox) -> None:
+    try:
+        outbox.save()
+    except HistorianError as error:
+        _log.warning("what is to be told cannot be kept for now: %s", error)
 
 
 class _Sender:
@@ -133,6 +172,7 @@ class _Sender:
         self._name = name
         self._channel = channel
         self._wakes = threading.Event()
+        self._ends = threading.Event()
         self._until_s = math.inf
         self._thread = threading.Thread(target=self._work, name=f"historian notify {name}", daemon=True)
         self._thread.start()
@@ -146,32 +186,36 @@ class _Sender:
         self._until_s = until_s
         self._wakes.set()
         self._thread.join(max(0.0, until_s - time.monotonic()))
+        self._ends.set()
 
     def _work(self) -> None:
         pause_s = _FIRST_PAUSE_S
-        while True:
+        while not self._ends.is_set():
             self._wakes.wait()
             self._wakes.clear()
-            try:
-                while (message := self._outbox.first(self._name)) is not None:
-                    send(self._channel, message)
-                    self._outbox.taken(self._name, message.key)
-                    pause_s = _FIRST_PAUSE_S
-            except HistorianError as error:
-                if isinstance(error, ChannelFailed):
-                    self._note(error)
-                self._wakes.set()
-                if time.monotonic() + pause_s > self._until_s:
-                    return
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            else:
+            if self._send_all():
+                pause_s = _FIRST_PAUSE_S
                 if self._until_s < math.inf:
                     return
+                continue
+            self._wakes.set()
+            if time.monotonic() + pause_s > self._until_s or self._ends.wait(pause_s):
+                return
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _note(self, error: ChannelFailed) -> None:
-        _log.warning("%s", error)
-        try:
-            self._outbox.failed(self._name, str(error.found), round(time.time() * 1e6))
-        except HistorianError as why:
-            _log.warning("that cannot be noted: %s", why)
+    def _send_all(self) -> bool:
+        """Whether the channel has all messages now, but for those that it refuses."""
+        while (message := self._outbox.first(self._name)) is not None and not self._ends.is_set():
+            is_refused = False
+            try:
+                send(self._channel, message)
+            except MessageRefused as error:
+                is_refused = True
+                _log.warning("%s", error)
+            except Exception as error:  # noqa: BLE001 a channel that fails in a new way is tried again, too
+                _log.warning("%s: %s", self._name, error if isinstance(error, ChannelFailed) else type(error).__name__)
+                found = str(error.found) if isinstance(error, ChannelFailed) else type(error).__name__
+                self._outbox.failed(self._name, found, round(time.time() * 1e6))
+                return False
+            self._outbox.taken(self._name, message.key, is_refused=is_refused)
+        return True

@@ -35,6 +35,7 @@ class Outbox:
     def __init__(self, store: Store, channels: Iterable[str]) -> None:
         self._store = store
         self._lock = threading.Lock()
+        self._is_changed = False
         held = json.loads(store.notifications() or "{}")
         known = held.get("channels", {})
         told = held.get("told", {})
@@ -42,18 +43,29 @@ class Outbox:
         self._channels = {name: _Channel(**known[name]) if name in known else _Channel([]) for name in channels}
 
     def add(self, found: Mapping[str, Collection[Message]], told: Told) -> None:
-        """Takes messages for channels, and notes what has been told with them, in one transaction of the store."""
-        if told == self.told and not any(found.values()):
-            return
+        """Takes messages for channels, and what has been told with them. :meth:`save` keeps them."""
         with self._lock:
             for name, some in found.items():
                 channel = self._channels[name]
                 channel.pending += [message.fields() for message in some]
-                over = max(0, len(channel.pending) - _MOST)
-                channel.given_up += over
-                del channel.pending[:over]
+                while len(channel.pending) > _MOST:
+                    least = next((m for m in channel.pending if m["severity"] == "info"), channel.pending[0])
+                    channel.pending.remove(least)
+                    channel.given_up += 1
+                self._is_changed = self._is_changed or bool(some)
+            self._is_changed = self._is_changed or told != self.told
             self.told = told
-            self._save()
+
+    def save(self) -> None:
+        """Keeps in the store what is new since it was kept; behind an error the next call does it.
+
+        Raises:
+            StoreError: it cannot be kept now.
+        """
+        with self._lock:
+            if self._is_changed:
+                self._store.note_notifications(self._text())
+                self._is_changed = False
 
     def first(self, name: str) -> Message | None:
         """The oldest message that the channel has not taken; None: it has taken all."""
@@ -61,13 +73,14 @@ class Outbox:
             pending = self._channels[name].pending
             return Message(**pending[0]) if pending else None
 
-    def taken(self, name: str, key: str) -> None:
-        """Notes that the channel has taken the message of that key."""
+    def taken(self, name: str, key: str, *, is_refused: bool = False) -> None:
+        """Notes that the channel has taken the message of that key, or that it will never take it."""
         with self._lock:
             channel = self._channels[name]
             channel.pending = [each for each in channel.pending if each["key"] != key]
+            channel.given_up += is_refused
             channel.error, channel.since_us = "", 0
-            self._save()
+            self._is_changed = True
 
     def failed(self, name: str, error: str, now_us: int) -> None:
         """Notes what keeps the channel from taking messages."""
@@ -75,12 +88,12 @@ class Outbox:
             channel = self._channels[name]
             if channel.error != error:
                 channel.error, channel.since_us = error, channel.since_us or now_us
-                self._save()
+                self._is_changed = True
 
-    def _save(self) -> None:
+    def _text(self) -> str:
         channels = {
             name: {"pending": c.pending, "error": c.error, "since_us": c.since_us, "given_up": c.given_up}
             for name, c in self._channels.items()
         }
         told = {"entry": self.told.entry, "open": self.told.open}
-        self._store.note_notifications(json.dumps({"told": told, "channels": channels}))
+        return json.dumps({"told": told, "channels": channels})

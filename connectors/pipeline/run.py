@@ -91,7 +91,6 @@ def run(
     once = once or config.run.once or config.source.start == "initial_only"
     ends = once or until is not None
     limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
-    require(config)
     stopping = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(signals(stopping.set))
@@ -104,6 +103,7 @@ def run(
             from connectors.notifications.notifier import notified
 
             watching.append(stack.enter_context(notified(config, config.notify)))
+        require(config)
         attempts = _Attempts(config, Observers(*watching))
         stack.callback(attempts.forget)
         try:
@@ -259,8 +259,8 @@ class Pipeline:
                 try:
                     yield pipeline
                 finally:
+                    pipeline.note_end()
                     observer.closed()
-                pipeline.note_end()
 
     def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
         """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
@@ -314,6 +314,7 @@ class Pipeline:
             else:
                 end = tracker.end_of(number)
                 self._tell_waiting(end)
+                self._notes.look()
                 tracker.reader.wait(end, _POLL_S)
 
     def _repaired(self, number: int) -> PlannedLog | None:
@@ -380,14 +381,14 @@ class Pipeline:
             if written.nulled:
                 self._store.count_nulled(plan.number, written.nulled)
         self._tracker.done_with(STREAM, plan.number)
-        self._notes.note()
+        self._notes.written()
         event_time_us = self._tracker.event_time_us
         told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
         self._observer.written(told)
 
     def note_end(self) -> None:
         """Notes in the store where the targets stand, for those who look while nothing runs."""
-        self._notes.note(is_last=True)
+        self._notes.look(at_once=True)
 
     def position(self) -> str:
         """Up to where the sinks hold the log; "" where they hold nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
-from connectors.pipeline.run import make_sinks, run
+from connectors.monitoring.observer import Observer
+from connectors.pipeline.run import Pipeline, make_sinks, run
 from databases.servers import Server
 from replicas.first_copies import copying_config
 
@@ -53,6 +55,38 @@ def test_what_is_noted_is_what_the_lake_says(
     )  # the package has the command under the module's name
     some, everything = (CliRunner().invoke(app, ["status", str(path), *more]).output for more in ((), ("--all",)))
     assert ("c.t " in some, "c.stops " in some, "c.t " in everything) == (False, True, True)
+
+
+def test_a_table_that_stops_shortly_before_quiet_is_noted(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:
+    """And plans that no target has rows of leave targets up to date."""
+    mysql9.clear()
+    mysql9.sql("CREATE DATABASE c")
+    mysql9.sql("CREATE DATABASE other")
+    mysql9.sql("CREATE TABLE other.t (id INT)")
+    for table in ("t", "stops"):
+        mysql9.sql(f"CREATE TABLE c.{table} (id INT PRIMARY KEY, v INT)")
+    path = copying_config(mysql9, tmp_path)
+    path.write_text(path.read_text().replace('lake"}', 'lake", evolution: {change_type: quarantine}}'))
+    config = load_config(path)
+    with Pipeline.opened(config, spark, Observer()) as pipeline:
+        pipeline.run(once=True, until=None, stopping=threading.Event())
+        mysql9.sql("ALTER TABLE c.stops MODIFY v SMALLINT")
+        mysql9.sql("INSERT INTO c.stops VALUES (2, 2)")
+        # Of what a sink has stopped nothing is read again: others may have broken it.
+        pipeline.run(once=True, until=None, stopping=threading.Event())
+        for entry in (tmp_path / "lake" / "c_stops" / "_delta_log").iterdir():
+            entry.write_text("broken")
+        mysql9.sql("INSERT INTO c.t VALUES (1, 1)")
+        pipeline.run(once=True, until=None, stopping=threading.Event())
+        for number in range(3):
+            mysql9.sql(f"INSERT INTO other.t VALUES ({number})")
+            pipeline.run(once=True, until=None, stopping=threading.Event())
+
+        shown = CliRunner().invoke(app, ["status", str(path)])
+        assert (1, "4 targets: 2 up to date, 2 stopped") == (
+            shown.exit_code,
+            shown.output.splitlines()[-1].partition(" (")[0],
+        )
 
 
 def test_no_spark_is_started_for_it(mysql9: Server, spark: SparkSession, tmp_path: Path) -> None:

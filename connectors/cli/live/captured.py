@@ -71,12 +71,18 @@ class _Carrier(threading.Thread):
             before, mark, behind = (waiting + data).partition(_MARK)
             whole, _, waiting = (before, b"", b"") if mark else before.rpartition(b"\n")
             if whole:
-                self._write(whole.removesuffix(b"\n").decode(errors="backslashreplace"))
+                self._show(whole)
             if mark:
                 self.is_through.set()
                 self._pass_on(behind)
         os.close(self._reading)
         os.close(self._real)
+
+    def _show(self, lines: bytes) -> None:
+        try:
+            self._write(lines.removesuffix(b"\n").decode(errors="backslashreplace"))
+        except Exception:  # noqa: BLE001 a pipe that nobody reads would block the run at its next print
+            self._pass_on(lines.removesuffix(b"\n") + b"\n")
 
     def _pass_on(self, data: bytes) -> None:
         with suppress(OSError):  # a terminal that is gone has no more to show

@@ -260,9 +260,9 @@ class DeltaSink:
         plans: dict[int, tuple[str, int]] = {0: ("", 0)}
         for directory, location in (targets | previous).items():
             is_written = directory not in previous and location.why_stopped is None
-            view = state.kernel.view(state.path(directory)) if asks or not is_written else None
-            held = 0 if view is None else view.transaction(f"{state.connector}/{directory}")
-            held = held if asks else max(held, links.get(directory, 0))
+            view = state.kernel.view(state.path(directory)) if asks else None
+            noted = 0 if asks else links.get(directory, 0)
+            held = noted if view is None else view.transaction(f"{state.connector}/{directory}")
             wanted = self._settings.for_table(location.came_as).writer
             number = held // STEPS
             if state.last is not None and held >= links.get(directory, 0) and is_written:

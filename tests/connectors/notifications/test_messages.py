@@ -66,7 +66,13 @@ def test_other_events_are_told() -> None:
     }
     _, ended = _look(told, replace(repairs, stage="has ended", tables=()))
     assert set(ended.open) == {"retry:", "retention:"}, "a run that ends has not come back"
-    assert "the run ended: no lease" == run_ended(RUNS, "no lease").text
+
+
+def test_a_run_that_ended_is_over_once_another_one_goes_on() -> None:
+    ended, told = run_ended(TOLD, RUNS, "no lease")
+    assert ("the run ended: no lease", "error") == (ended.text, ended.severity)
+    (over,), after = _look(told, replace(RUNS, plan=0))
+    assert (over.is_over, over.incident, dict(after.open)) == (True, ended.incident, {})
 
 
 def test_schema_changes_are_told_in_order_each_by_its_entry() -> None:
