@@ -138,7 +138,7 @@ def _read(
 ) -> Plan | None:
     last, chain = tracker.store.last_plan(), _known(tracker, table_id)
     assert last is not None  # noqa: S101 asked before
-    held = _held(tracker, table_id, last if behind is None else tracker.stored(behind))
+    held = _held(tracker, table_id, last) if behind is None else _held_by_targets(tracker, table_id, behind)
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
     flavor, version = tracker.reader.flavor, table.versions[-1]
@@ -179,6 +179,17 @@ def _held(tracker: Tracker, table_id: int, last: Plan) -> int:
             return numbers[-1]
         plan = tracker.store.plan(plan.previous)
     return 0
+
+
+def _held_by_targets(tracker: Tracker, table_id: int, behind: int) -> int:
+    """Number of the version with which a table began in the plan behind *behind*, in which its targets stopped; 0: it had none.
+
+    What they took of that plan is of this version at least: its CREATE, where they had no earlier one.
+    """
+    plan = tracker.stored(behind + 1)
+    return next(
+        (table.versions[0].version for table in plan.tables if table.table_id == table_id and table.versions), 0
+    )
 
 
 def _resumed(tracker: Tracker, chain: Sequence[Version], held: int) -> PlannedTable:

@@ -129,7 +129,8 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
             location = after[table.table_id] = _come_back(location)
         if table.behind is None or location is None or plan.number in (location.since, location.stopped_in):
             continue
-        if table.behind:
+        # One that stopped in the first plan of all holds nothing, and goes on too.
+        if table.behind or (table.repairs_anew and location.stopped):
             evolved = _undecided(location, table) if location.stopped else location.evolved
             after[table.table_id] = replace(location, stopped="", stopped_in=0, evolved=evolved)
             continue
