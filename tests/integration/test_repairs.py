@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +13,12 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
-from connectors.pipeline.run import run
+from connectors.monitoring.observer import on_written
+from connectors.pipeline.run import Pipeline, run
 from connectors.pipeline.source_rows import SourceRows
 from connectors.tracking.tracker import Tracker
 from databases.servers import Server
+from historian.plans.plans import Plan
 from historian.store import Store
 from replicas.first_copies import copying_config
 from replicas.plan_ends import assert_lake_is_what_a_server_holds
@@ -168,6 +171,41 @@ def test_a_table_that_its_sink_stops_in_its_first_plan_comes_back(
             names.append(name)
             assert {} == _run(lake, spark)
             mysql8.sql(f"UPDATE c.{names.pop()} SET w = 7 WHERE id = 2")
+            assert {} == _run(lake, spark)
+            assert _compare(mysql8, lake, spark)
+
+
+def test_a_table_whose_key_changes_amid_its_first_copy_comes_back(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    stopping = threading.Event()
+    with _replicated(mysql8, tmp_path) as lake:
+        lake.write_text(lake.read_text().replace("backfill: {}", "backfill: {chunk_rows: 20, connections: 1}"))
+
+        def report(plan: Plan, _: object) -> None:
+            if any(table.copy is not None and table.copy.upto is not None for table in plan.tables):
+                stopping.set()
+
+        with Pipeline.opened(load_config(lake), spark, on_written(report)) as pipeline:
+            pipeline.run(once=False, until=None, stopping=stopping)
+        _execute(mysql8, "c", "DELETE FROM t WHERE id = 2", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+        _execute(mysql8, "c", "UPDATE t SET n = 7 WHERE id = 3", "DELETE FROM t WHERE id = 98")
+        assert {} == _run(lake, spark)
+        assert _compare(mysql8, lake, spark)
+        assert {} == _run(lake, spark)
+        assert _compare(mysql8, lake, spark)
+
+
+def test_a_table_comes_back_whose_rows_change_through_a_merge_table(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    with _replicated(mysql8, tmp_path) as lake:
+        _execute(mysql8, "c", "ALTER TABLE t ENGINE=MyISAM", "CREATE DATABASE other")
+        merge = "CREATE TABLE other.m (id INT NOT NULL, v VARCHAR(20), n INT, KEY (id)) UNION=(c.t) ENGINE=MRG_MyISAM"
+        _execute(mysql8, "c", merge)
+        _run(lake, spark)
+        for number in range(2):
+            _execute(mysql8, "c", f"UPDATE other.m SET n = {number} WHERE id < 9")
             assert {} == _run(lake, spark)
             assert _compare(mysql8, lake, spark)
 
