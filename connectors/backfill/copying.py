@@ -141,7 +141,7 @@ class Copier:
         known = {**{table.table_id: table for table in others}, **planned}
         copies = {i: _standing(known[i], waiting[i]) for i in waiting if i in known}
         flavor = self._tracker.reader.flavor
-        for table_id in [i for i, copy in copies.items() if copy.repairs]:
+        for table_id in [i for i, copy in copies.items() if copy.repairs or not copy.is_done]:
             known[table_id], copies[table_id] = repaired_behind(known[table_id], copies[table_id], flavor)
         for table_id, copy in copies.items():
             stop = _stop(known[table_id], copy, plan, waiting[table_id], orders, flavor)

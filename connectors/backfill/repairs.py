@@ -1,4 +1,4 @@
-"""Repairs that go range by range: what the statements of a plan's log make of one that is under way."""
+"""Repairs and copies that go range by range: what the statements of a plan's log make of one that is under way."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from historian.schema.snapshots import Snapshot
 __all__ = ["repaired_behind"]
 
 _KEY_CHANGED = "the key by whose ranges the table is repaired has changed before it was repaired whole"
+_COPIED_KEY_CHANGED = "the key in whose order its rows are copied has changed before all of them were"
 
 
 def repaired_behind(table: PlannedTable, copy: TableCopy, flavor: str) -> tuple[PlannedTable, TableCopy]:
@@ -22,19 +23,19 @@ def repaired_behind(table: PlannedTable, copy: TableCopy, flavor: str) -> tuple[
 
     Args:
         table: its part of the plan.
-        copy: of a repair, with how far it is before the plan.
+        copy: of a repair, or a first one, with how far it is before the plan.
         flavor: mysql or mariadb: the source's.
     """
-    if any(isinstance(edit, ResumeTable) for version in table.versions for edit in version.edits):
+    if copy.repairs and any(isinstance(edit, ResumeTable) for version in table.versions for edit in version.edits):
         copy = replace(copy, key=(), behind=None, upto=None)
     at = _new_key(table, copy, flavor) if copy.behind is not None else None
     if at is None:
         return table, copy
     changed = table.versions[at]
     assert changed.place is not None  # noqa: S101 - the first version has none at most
-    stop = Quarantine(
-        place=changed.place, reason=f"{_KEY_CHANGED}: {changed.statement}\n  at: {changed.place}", repairable=True
-    )
+    why = _KEY_CHANGED if copy.repairs else _COPIED_KEY_CHANGED
+    reason = f"{why}: {changed.statement}\n  at: {changed.place}"
+    stop = Quarantine(place=changed.place, reason=reason, repairable=True)
     stopped = replace(table, versions=table.versions[:at], quarantine=stop)
     return stopped, replace(copy, upto=copy.behind, is_done=False, clears=None)
 

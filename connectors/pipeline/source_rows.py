@@ -87,7 +87,8 @@ class SourceRows:
             plan = repair(tracker, address, table_id, stop.reason, behind=stop.behind, limits=limits)
             if plan is not None:
                 # One by the sink in the repair itself stands behind the same plan as this one's.
-                again = (plan.number - 1,) if tracker.store.copies()[table_id].is_done else ()
+                copy = tracker.store.copies().get(table_id)
+                again = (plan.number - 1,) if copy is None or copy.is_done else ()
                 self._tried |= {(table_id, place) for place in (stop.place, *again)}
                 return plan
         return None

@@ -33,13 +33,18 @@ __all__ = ["read_range", "read_whole", "repair", "repairable", "table_behind"]
 
 
 def repairable(tracker: Tracker) -> dict[int, Quarantine]:
-    """The stopped tables that a look at the source brings back, by id: their schema is known, and rows alone are not."""
+    """The stopped tables that a look at the source brings back, by id: their schema is known, and rows alone are not.
+
+    Those that were dropped behind their stop are among them: none of their rows are there.
+    """
     stops = tracker.store.quarantines()
     stops = {i: stop for i, stop in stops.items() if stop.repairable and not stop.is_cancelled}
     if not stops:
         return {}
-    tables = {snapshot.table_id: name for name, snapshot in tracker.history.catalog.tables.items()}
-    return {i: stop for i, stop in stops.items() if i in tables and tracker.captured(tables[i])}
+    chains = {i: tracker.history.versions_of(i) for i in stops if i}
+    # Behind a statement that was not understood a table has no schema either, but was not dropped.
+    known = {i: chain[-1].name for i, chain in chains.items() if chain and chain[-1].unknown is None}
+    return {i: stop for i, stop in stops.items() if i in known and tracker.captured(known[i])}
 
 
 def repair(
@@ -136,11 +141,17 @@ def _read(
     limits: CopyLimits | None,
     connections: int = 1,
 ) -> Plan | None:
-    last, chain = tracker.store.last_plan(), _known(tracker, table_id)
-    assert last is not None  # noqa: S101 asked before
-    held = _held(tracker, table_id, last if behind is None else tracker.stored(behind))
+    last = tracker.store.last_plan()
+    chain: Sequence[Version] = tracker.history.versions_of(table_id)
+    is_gone = bool(chain) and chain[-1].snapshot is None and chain[-1].unknown is None
+    if not is_gone:
+        chain = _known(tracker, table_id)
+    assert last is not None  # noqa: S101 a table stops in a plan, or behind one
+    held = _held(tracker, table_id, last) if behind is None else _held_by_targets(tracker, table_id, behind)
     table = _resumed(tracker, chain, held)
     plan = tracker.plan_behind(last, start=last.end, end=last.end, tables=(), version=tracker.history.last_number)
+    if is_gone:
+        return replace(plan, tables=(replace(_emptied(table), behind=behind),))
     flavor, version = tracker.reader.flavor, table.versions[-1]
     if limits is not None and repaired_by_ranges(version.snapshot, flavor):
         pieces, connections = next_pieces(address, flavor, {table_id: (version, None)}, limits, {}), limits.connections
@@ -179,6 +190,23 @@ def _held(tracker: Tracker, table_id: int, last: Plan) -> int:
             return numbers[-1]
         plan = tracker.store.plan(plan.previous)
     return 0
+
+
+def _emptied(table: PlannedTable) -> PlannedTable:
+    """*table*, which was dropped, without the statements on its way there: whatever its targets hold of it goes."""
+    first, last = table.versions[0], table.versions[-1]
+    return replace(table, versions=(first, replace(last, segment=first.segment + 1)))
+
+
+def _held_by_targets(tracker: Tracker, table_id: int, behind: int) -> int:
+    """Number of the version with which a table began in the plan behind *behind*, in which its targets stopped; 0: it had none.
+
+    What they took of that plan is of this version at least: its CREATE, where they had no earlier one.
+    """
+    plan = tracker.stored(behind + 1)
+    return next(
+        (table.versions[0].version for table in plan.tables if table.table_id == table_id and table.versions), 0
+    )
 
 
 def _resumed(tracker: Tracker, chain: Sequence[Version], held: int) -> PlannedTable:

@@ -222,7 +222,7 @@ class Walk:
                 self._stop(was, statement.place, renamed_out(name), self.reached, table_id)
 
     def _swap(self, statement: Statement, edits: tuple[Edit, ...]) -> Swap | None:
-        """What a statement is that puts a tool's shadow in a table's place; stops the table where that is not known."""
+        """What a statement is that puts a tool's shadow in a table's place; stops the table where that, or what its rows are, is not known."""
         names = self._names
         swap = self.online_changes.swap(
             edits,
@@ -234,13 +234,15 @@ class Walk:
         )
         if swap is None:
             return None
-        refused = swap.refused
+        why = swap.refused or swap.unseen
         since = self._names.last_changed(swap.shadow)
-        if not refused and self.find_copied is not None and since is not None:
-            refused = unlike_default(swap, self.find_copied(swap.shadow, since, self.reached))
-        if refused:
-            reason = f"{refused}\n  in: {shown(statement.sql)}"
-            self._stop(swap.table, statement.place, reason, self.reached, swap.table_id)
+        if not why and self.find_copied is not None and since is not None:
+            why = unlike_default(swap, self.find_copied(swap.shadow, since, self.reached))
+        if why:
+            reason = f"{why}\n  in: {shown(statement.sql)}"
+            # Behind the others the schema is known, so the source's rows are what is missing.
+            is_known = not swap.refused
+            self._stop(swap.table, statement.place, reason, self.reached, swap.table_id, repairable=is_known)
         return swap
 
     def _mapped(self, mapped: TableMapped) -> None:

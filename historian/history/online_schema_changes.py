@@ -119,6 +119,7 @@ class Swap:
         shadow: the table that comes in its place, as it was before the statement.
         edits: of the statement, in place of those that its renames alone would be.
         refused: why the columns of the two cannot be told; then the table is not known from here on. "" where they can.
+        unseen: why rows have other values than the log tells, under a schema that is known. "" where they have not.
     """
 
     table: TableName
@@ -126,6 +127,7 @@ class Swap:
     shadow: Snapshot
     edits: tuple[Edit, ...]
     refused: str = ""
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,6 @@ def _as_edits(
     left = CreateTable(snapshot=_copy(changed, left_at, catalog))
     back = () if changed.name == name else (RenameTable(table=changed.name, table_id=changed.table_id, new=name),)
     same, refused = _matched(changed, shadow, created, tools)
-    refused = refused or (_filled(changed, shadow, same) if any(tool.fills for tool in tools) else "")
     if refused:
         forget = ForgetTable(table=name, reason=refused)
         edits: tuple[Edit, ...] = (goes, *back, forget, left)
@@ -270,7 +271,9 @@ def _as_edits(
     old = replace(changed, name=name)
     new = _renumbered(shadow, same, created, replace(changed, name=name))
     changes = edits_between(old, new, [column.id for column in old.columns])
-    return Swap(table=name, table_id=changed.table_id, shadow=shadow, edits=(goes, *back, *changes, left))
+    unseen = _filled(changed, shadow, same) if any(tool.fills for tool in tools) else ""
+    edits = (goes, *back, *changes, left)
+    return Swap(table=name, table_id=changed.table_id, shadow=shadow, edits=edits, unseen=unseen)
 
 
 def _filled(changed: Snapshot, shadow: Snapshot, same: Mapping[int, int]) -> str:

@@ -129,9 +129,10 @@ def _replayed(locations: TableLocations, plan: Plan, sink: SinkNames) -> dict[in
             location = after[table.table_id] = _come_back(location)
         if table.behind is None or location is None or plan.number in (location.since, location.stopped_in):
             continue
-        if table.behind:
+        # One that stopped in the first plan of all goes on too.
+        if table.behind or (location.stopped and (table.repairs_anew or table.versions[-1].snapshot is None)):
             evolved = _undecided(location, table) if location.stopped else location.evolved
-            after[table.table_id] = replace(location, stopped="", stopped_in=0, evolved=evolved)
+            after[table.table_id] = replace(location, stopped="", stopped_in=0, dropped=0, evolved=evolved)
             continue
         snapshots = [version.snapshot for version in table.versions if version.snapshot is not None]
         if not snapshots:

@@ -45,9 +45,13 @@ def inherited_stop(table: str, stopped: str) -> TableStopped:
 def is_repairable(reason: str, evolution: EvolutionSettings) -> bool:
     """Whether a table that stopped for *reason* goes on once it is compared with the rows that the source holds.
 
+    One whose targets are those of a stopped one goes on behind that one.
+
     Args:
         evolution: of the table: an edit may be said to stop it for good.
     """
+    if (told := _TOLD.fullmatch(reason)) is not None:
+        reason = told["reason"]
     if reason.startswith((ROWS_UNSEEN, NOT_BY_RANGES)):
         return True
     asked = {_REWRITTEN: "change_type", _NOT_WIDENED: "change_type", _COMPUTED: "computed_values"}

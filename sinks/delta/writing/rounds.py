@@ -110,6 +110,10 @@ class PlanWriter:
         self._stopped: set[int] = set()
         self._stops = threading.Lock()
         self._repaired = frozenset(t.table_id for t in plan.tables if t.repairs_anew)
+        # They may hold a part of the plan in which they stopped, and all that they hold goes.
+        self._emptied = frozenset(
+            t.table_id for t in plan.tables if t.behind is not None and t.versions[-1].snapshot is None
+        )
 
     def write(self, parts: Sequence[Part], chunks: Chunks) -> None:
         """Writes *parts* from the plan's *chunks*. Tables that cannot go on are stopped in the lake's state.
@@ -203,8 +207,8 @@ class PlanWriter:
             self._targets[directory] = self._state.target(part.location, directory)
         target = self._targets[directory]
         target.refresh()
-        if self._is_repaired(part):
-            return  # It is compared with what it holds, wherever it stands.
+        if self._is_repaired(part) or part.location.table_id in self._emptied:
+            return  # What it holds is compared or taken back, wherever it stands.
         link = self._state.last_links[directory]
         behind = next((t.behind for t in self._plan.tables if t.table_id == part.location.table_id), None)
         # A table that stopped may have had a part in plans that it does not hold.

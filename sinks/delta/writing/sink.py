@@ -191,12 +191,15 @@ class DeltaSink:
     def repairable(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
         locations = () if self._state is None else self._state.locations.values()
+        stopped = sorted((h for h in locations if h.stopped and not h.is_replaced), key=lambda h: h.table_id)
+        firsts = {directory: h.table_id for h in reversed(stopped) for directory in h.directories}
         return {
             location.table_id: location.stopped_in - 1
-            for location in locations
-            if location.stopped
+            for location in stopped
+            # The table that had its targets before comes first.
+            if {firsts[directory] for directory in location.directories} <= {location.table_id}
             and location.table_id > 0
-            and not (location.dropped or location.is_replaced or location.quarantined)
+            and not location.quarantined
             and is_repairable(location.stopped, self._settings.for_table(location.came_as).evolution)
         }
 

@@ -234,13 +234,17 @@ def test_what_the_log_does_not_tell_is_refused(shadow: tuple[str, ...], said: st
     assert set(log.catalog.tables) == {TableName("shop", "_t_del")}
 
 
-def test_nulls_that_a_tool_copies_as_values_are_refused() -> None:
+def test_nulls_that_a_tool_copies_as_values_are_told_and_the_schema_is_known() -> None:
     alter = "MODIFY a BIGINT NOT NULL"
-    for tool, aside, refused in (("_t_gho", "_t_del", True), ("_t_new", "_t_old", False)):
+    for tool, aside, unseen in (("_t_gho", "_t_del", True), ("_t_new", "_t_old", False)):
         log = Log(CREATE, f"CREATE TABLE {tool} LIKE t", f"ALTER TABLE {tool} {alter}")
         log.run(f"RENAME TABLE t TO {aside}, {tool} TO t")
         assert log.swap is not None
-        assert ("a became NOT NULL, and NULLs in it are copied as other values" in log.swap.refused) == refused
+        assert ("a became NOT NULL, and NULLs in it are copied as other values" in log.swap.unseen) == unseen
+        assert log.swap.refused == ""
+        column = log.catalog.tables[TableName("shop", "t")].column("a")
+        assert column is not None
+        assert (column.id, column.type.name, column.nullable) == (2, "bigint", False)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ from workload.shapes import quoted
 __all__ = ["Compared", "assert_lake_is_what_a_server_holds", "assert_plans_are_what_a_replica_holds"]
 
 
+_NOW = 2**63
+"""Behind every offset of a changelog."""
+
+
 @dataclass(slots=True)
 class Compared:
     """What was compared.
@@ -117,6 +121,9 @@ def _compare(
             assert_same_rows(where, found, row_bag(held))
             if with_mirrors and snapshot is not None and snapshot.primary_key and table_id in reading.locations:
                 assert_same_rows(f"{where}, the mirror", row_bag(reading.mirror(table_id, snapshot)), row_bag(held))
+                if history := reading.locations[table_id].history:
+                    present = row_bag(reading.as_of(history, _NOW, snapshot))
+                    assert_same_rows(f"{where}, the history", present, row_bag(held))
             rows += len(held)
         there = session.rows(
             "SELECT table_schema AS d, table_name AS t FROM information_schema.tables "

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workload import column_ddl as columns
+from workload import rewriting_ddl as rewriting
 from workload import table_ddl as tables
+from workload import unlogged_rows as unlogged
 from workload.definer import Work
 
-__all__ = ["CONVERSIONS", "KINDS", "WIDENINGS", "Kind"]
+__all__ = ["CONVERSIONS", "KINDS", "REWRITING", "WIDENINGS", "Kind"]
 
 MOST_COLUMNS = 22
 
@@ -71,3 +73,22 @@ CONVERSIONS: tuple[Kind, ...] = (
     Kind(run=columns.convert, fits=lambda work: bool(work.shape.key and columns.convertible(work))),
 ) * 4
 """DDL behind which a column has other values than before, which no row event tells; on tables with a key."""
+
+REWRITING: tuple[Kind, ...] = (
+    *(Kind(run=rewriting.rewrite, fits=lambda work: bool(rewriting.rewritable(work))),) * 4,
+    *(Kind(run=rewriting.not_null, fits=lambda work: bool(rewriting.nullable(work))),) * 2,
+    Kind(run=rewriting.timestamp_not_null, fits=lambda work: bool(rewriting.timestamps(work))),
+    Kind(run=rewriting.alter_ignore, fits=lambda work: work.session.mariadb and bool(rewriting.nullable(work))),
+    Kind(run=rewriting.ignore_duplicates, fits=lambda work: work.session.mariadb and bool(work.shape.free)),
+    Kind(run=rewriting.add_generated, fits=lambda work: _room(work) and rewriting.may_be_generated(work)),
+    Kind(run=rewriting.change_generated, fits=lambda work: bool(rewriting.generated(work) and work.shape.free)),
+    Kind(run=rewriting.add_counter, fits=lambda work: _room(work) and bool(work.shape.key)),
+    Kind(run=rewriting.add_computed, fits=_room),
+    Kind(run=rewriting.convert_table, fits=rewriting.convertible),
+    Kind(run=rewriting.swap_rewritten, fits=lambda work: bool(rewriting.rewritable(work))),
+    *(Kind(run=unlogged.written_by_statement, fits=lambda work: bool(work.shape.free)),) * 2,
+    Kind(run=unlogged.copied_by_statement, fits=unlogged.has_numbers),
+    Kind(run=unlogged.load_data, fits=unlogged.has_numbers),
+    Kind(run=unlogged.exchange_partition, fits=_few_tables),
+)
+"""What changes rows without row events. A server refuses some of it; which, depends on its version and on the rows."""

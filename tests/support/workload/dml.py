@@ -190,7 +190,7 @@ class Writer:
 
     def _columns_to_write(self, shape: Shape) -> list[ColumnShape]:
         """All columns, or at times without some that the server fills in."""
-        columns = [column for column in shape.columns if not column.auto_increment]
+        columns = [column for column in shape.columns if not column.auto_increment and not column.generated]
         if self.rng.random() < 0.6:
             return columns
         fills = [c.name for c in columns if c.free and (c.nullable or c.default is not None)]

@@ -11,7 +11,7 @@ import pymysql
 
 from databases.servers import Server
 from historian.names import TableName
-from workload.ddl import CONVERSIONS, KINDS, WIDENINGS, Kind
+from workload.ddl import CONVERSIONS, KINDS, REWRITING, WIDENINGS, Kind
 from workload.definer import Definer, Work
 from workload.dml import Writer
 from workload.notes import FinalTable, Look, NotedTransaction, Recorded, walk_lineages
@@ -25,6 +25,8 @@ __all__ = ["Workload", "record"]
 # A lock that another connection holds, or a table that has just been dropped or renamed: the transaction is given up.
 GIVEN_UP = {1205, 1213, 1146, 1412}
 DDL_TRIES = 20
+FIRST_OF_CLIENT = 2000
+"""Numbers of errors from here on to 2999 are those of a connection."""
 
 
 def record(server: Server, seed: int, **options: object) -> Recorded:
@@ -44,6 +46,8 @@ class Workload:
         looks: how often all tables are looked at on the way, while nobody writes.
         widenings: whether columns get wider types.
         conversions: whether columns get types that the server makes other values for.
+        rewrites: whether statements change rows without row events. Then the notes lack what these do, and what the server refuses
+            is given up.
         pace: called with the share of the work done, by any writer, outside transactions; may block, and may raise.
     """
 
@@ -59,6 +63,7 @@ class Workload:
         looks: int = 0,
         widenings: bool = True,
         conversions: bool = False,
+        rewrites: bool = False,
         pace: Callable[[float], None] = lambda _: None,
     ) -> None:
         self.server = server
@@ -69,7 +74,8 @@ class Workload:
         self.looks = looks
         self.pace = pace
         others = tuple(kind for kind in KINDS if widenings or kind not in WIDENINGS)
-        self._kinds_of_ddl = (*others, *(CONVERSIONS if conversions else ()))
+        self._kinds_of_ddl = (*others, *(CONVERSIONS if conversions else ()), *(REWRITING if rewrites else ()))
+        self._rewrites = rewrites
         self._start = log_end(server)
         # 5.7 has no RENAME COLUMN, and with GTIDs no CREATE TABLE ... SELECT.
         old = server.version.startswith("5.")
@@ -150,7 +156,7 @@ class Workload:
                 else:
                     changes += made
         except pymysql.MySQLError as error:
-            if error.args[0] not in GIVEN_UP:
+            if error.args[0] not in GIVEN_UP and not self._may_refuse(error):
                 raise
             session.run("ROLLBACK")
             self._discard(str(error.args[0]))
@@ -167,6 +173,10 @@ class Workload:
             with self._counting:
                 self._noted.append(NotedTransaction(gtid=gtid, changes=tuple(changes)))
                 self._done += len(changes)
+
+    def _may_refuse(self, error: pymysql.MySQLError) -> bool:
+        """Whether the server itself says it, of a statement that it need not take."""
+        return self._rewrites and not FIRST_OF_CLIENT <= error.args[0] < 3000
 
     def _discard(self, why: str) -> None:
         with self._counting:
@@ -202,7 +212,10 @@ class Workload:
                 return
             except pymysql.MySQLError as error:
                 if error.args[0] not in {1205, 1213}:
-                    raise
+                    if not self._may_refuse(error):
+                        raise
+                    self._discard(f"{kind.run.__name__} {error.args[0]}")
+                    return
                 self._discard(f"ddl {error.args[0]}")
                 if len(self.definer.noted) > before:  # the first of two statements ran; the second is not owed
                     return

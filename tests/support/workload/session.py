@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ __all__ = ["Session", "microseconds"]
 
 _TIME = re.compile(r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 _TRACKED_GTID = 3
+_ZERO = "0000-00-00"
+"""A date that is none: NULL, as a lake has it."""
 
 
 def microseconds(text: str) -> int:
@@ -31,6 +33,14 @@ def microseconds(text: str) -> int:
     return -value if sign else value
 
 
+def _moment(text: str) -> datetime | None:
+    return None if text.startswith(_ZERO) else datetime.fromisoformat(text)
+
+
+def _date(text: str) -> date | None:
+    return None if text == _ZERO else date.fromisoformat(text)
+
+
 def _float32(text: str) -> float:
     return float(np.float32(text))
 
@@ -40,8 +50,9 @@ CONVERTERS = {
     FIELD_TYPE.TIME: microseconds,
     FIELD_TYPE.FLOAT: _float32,
     FIELD_TYPE.BIT: lambda value: int.from_bytes(value, "big"),
-    FIELD_TYPE.DATETIME: datetime.fromisoformat,
-    FIELD_TYPE.TIMESTAMP: datetime.fromisoformat,
+    FIELD_TYPE.DATETIME: _moment,
+    FIELD_TYPE.TIMESTAMP: _moment,
+    FIELD_TYPE.DATE: _date,
 }
 
 

@@ -41,6 +41,11 @@ class ColumnShape:
         return "auto_increment" in self.extra
 
     @property
+    def generated(self) -> bool:
+        """Whether the server computes its values, which no statement may write."""
+        return "virtual generated" in self.extra or "stored generated" in self.extra
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Of ENUM and SET."""
         return tuple(label.replace("''", "'") for label in _MEMBER.findall(self.arguments))
@@ -53,7 +58,7 @@ class ColumnShape:
     @property
     def free(self) -> bool:
         """Not part of what rows are found by, so that DDL may drop it and DML change it."""
-        return not self.primary and not self.indexed
+        return not self.primary and not self.indexed and not self.generated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +86,8 @@ class Shape:
 
     @property
     def auto_increment(self) -> bool:
-        return any(column.auto_increment for column in self.columns)
+        """Whether the server gives rows their key."""
+        return any(column.auto_increment and column.primary for column in self.columns)
 
     @property
     def owner(self) -> ColumnShape:
