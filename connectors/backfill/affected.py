@@ -160,7 +160,9 @@ class AffectedRows:
         with snapshot_behind(self._address, flavor, plan.end) as source:
             prepare_session(source.connection)
             # The log of all that the snapshot can hold is read before the SELECT: foreign keys may have moved rows between P and that.
-            changes = changes_behind(self._tracker, plan.end, plan.version, {**moving, table.table_id: version})
+            changes = changes_behind(
+                self._tracker, source.server, plan.end, plan.version, {**moving, table.table_id: version}
+            )
             wanted = _widened(wanted, links, changes, snapshot.primary_key)
             only = _joined((*wanted, RowValues(columns=snapshot.primary_key, values=tuple(changed))))
             if sum(len(each.values) for each in only) > MOST_VALUES:

@@ -67,7 +67,8 @@ def rows_of_keys(
     flavor, now = tracker.reader.flavor, table.versions[-1]
     with snapshot_behind(address, flavor, last.end) as source:
         prepare_session(source.connection)
-        changes = changes_behind(tracker, last.end, tracker.history.last_number, {table.table_id: now})[table.table_id]
+        tables, number = {table.table_id: now}, tracker.history.last_number
+        changes = changes_behind(tracker, source.server, last.end, number, tables)[table.table_id]
         yield None if changes.void else RowsOfKeys(source, flavor, changes)
 
 

@@ -33,12 +33,13 @@ class PieceSelects:
     """SELECTs of pieces from one server. It pickles, so that another process can make them.
 
     Attributes:
-        server: that is asked; ``is_replica``: it is not the source itself.
+        server: that is asked; ``identity``: of it, since an address may lead to others; ``is_replica``: it is not the source itself.
         plan: as of whose end the rows are wanted; a SELECT may see later ones.
         numbered: the number of each piece among all that the plan reads.
     """
 
     server: ServerAddress
+    identity: str
     is_replica: bool
     flavor: str
     plan: Plan
@@ -51,7 +52,7 @@ class PieceSelects:
             visible: what others have found out about the server.
 
         Raises:
-            ConnectionLost: the source does not answer.
+            ConnectionLost: the source does not answer, or another server does.
             SourceError: the server refuses a SELECT.
         """
         failures: dict[int, SourceError] = {}
@@ -60,7 +61,9 @@ class PieceSelects:
         end, is_replica = self.plan.end, self.is_replica
         try:
             while rest:
-                with snapshot_behind(self.server, self.flavor, end, is_replica=is_replica, visible=visible) as snapshot:
+                with snapshot_behind(
+                    self.server, self.flavor, end, server=self.identity, is_replica=is_replica, visible=visible
+                ) as snapshot:
                     prepare_session(snapshot.connection)
                     while rest:
                         piece = rest.pop(0)
