@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from connectors.backfill.keys.literals import prepare_session
-from connectors.backfill.snapshots import NotVisible, SourceSnapshot, VisibleLog, snapshot_behind
+from connectors.backfill.snapshots import NotVisible, SourceSnapshot, VisibleLog, later_moment, snapshot_behind
 from connectors.backfill.splits import Piece, groups
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
 from connectors.readers.binlog.selected.reading import select_rows
@@ -48,6 +48,8 @@ class PieceSelects:
     def read(self, pieces: Iterable[Piece], add: Callable[[Chunk], None], visible: VisibleLog) -> Failures:
         """Gives the rows of *pieces* to *add*, over one connection. What a table that failed has given is a part of its rows.
 
+        Each piece is read at a moment of its own, so that no table is locked longer than a SELECT of it takes.
+
         Args:
             visible: what others have found out about the server.
 
@@ -72,6 +74,9 @@ class PieceSelects:
                         except (TableChanged, SelectInterrupted) as error:
                             failures[piece.table_id] = error
                             break  # its connection is closed
+                        if not snapshot.connection.open:
+                            break  # behind a value that cannot be represented
+                        later_moment(snapshot)
         except NotVisible as error:
             if is_replica:
                 raise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "snapshot_behind"]
+__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "later_moment", "snapshot_behind"]
 
 _TIMEOUT_S = 60
 _COMMITTING_TIMEOUT_S = 10
@@ -58,6 +58,19 @@ class SourceSnapshot:
     end: FilePosition | None
     executed: Gtids | None
     whole: FilePosition | None = None
+
+
+def later_moment(snapshot: SourceSnapshot) -> None:
+    """Has SELECTs of the snapshot's connection see a later moment, which holds all that the snapshot holds; what else it holds is not told.
+
+    Statements on tables that were read wait for that connection no more. ROLLBACK TO SAVEPOINT would keep them waiting on MariaDB with a log.
+
+    Raises:
+        ConnectionLost: the server does not answer.
+    """
+    with answered(f"server {snapshot.server}"), snapshot.connection.cursor() as cursor:
+        # It ends the transaction before, and with that what this has locked.
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
 
 @dataclass(slots=True)
