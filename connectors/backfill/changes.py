@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,13 @@ from historian.positions import LogPosition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from connectors.readers.base import Reader
+    from connectors.readers.base import Bound, Reader
     from connectors.tracking.tracker import Tracker
     from connectors.tracking.walk import Walk
     from historian.positions import FilePosition
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["TableChanges", "changes_behind"]
+__all__ = ["TableChanges", "changes_behind", "voids_behind"]
 
 
 @dataclass(slots=True)
@@ -71,13 +71,7 @@ def changes_behind(
         LogPurged: the log behind *start* is gone.
     """
     found = {table_id: TableChanges() for table_id in tables}
-    names = {_snapshot(version).name for version in tables.values()}
-    # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
-    with closing(copy.copy(tracker.reader)) as reader:
-        # Behind that, all connections of this reader lead to the same server, or it raises.
-        same_server(server, reader.server(), "the log behind rows that were selected")
-        end = None if until is None else _place(reader, server, start, until)
-        walk, bounds = walked_again(tracker, reader, names.__contains__, number, start, end)
+    with _walked(tracker, server, start, number, tables, until) as (reader, walk, bounds):
         for table_id, version in tables.items():
             found[table_id].void = _void(walk, _snapshot(version))
         wanted = [
@@ -94,6 +88,37 @@ def changes_behind(
                     changes.void = "the log does not hold whole images of rows that changed meanwhile"
                 changes.chunks.append(chunk)
     return found
+
+
+def voids_behind(
+    tracker: Tracker, server: str, start: LogPosition, number: int, tables: Mapping[int, PlannedVersion]
+) -> dict[int, str]:
+    """Why statements behind *start* keep rows from being brought back, by table id; "": none do. What rows changed is not looked at.
+
+    Arguments and errors are those of :func:`changes_behind`.
+    """
+    with _walked(tracker, server, start, number, tables, None) as (_, walk, _):
+        return {table_id: _void(walk, _snapshot(version)) for table_id, version in tables.items()}
+
+
+@contextmanager
+def _walked(
+    tracker: Tracker,
+    server: str,
+    start: LogPosition,
+    number: int,
+    tables: Mapping[int, PlannedVersion],
+    until: FilePosition | None,
+) -> Iterator[tuple[Reader, Walk, list[Bound]]]:
+    """A reader of that server's log, and what it has walked over."""
+    names = {_snapshot(version).name for version in tables.values()}
+    # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
+    with closing(copy.copy(tracker.reader)) as reader:
+        # Behind that, all connections of this reader lead to the same server, or it raises.
+        same_server(server, reader.server(), "the log behind rows that were selected")
+        end = None if until is None else _place(reader, server, start, until)
+        walk, bounds = walked_again(tracker, reader, names.__contains__, number, start, end)
+        yield reader, walk, bounds
 
 
 def _place(reader: Reader, server: str, start: LogPosition, at: FilePosition) -> LogPosition:

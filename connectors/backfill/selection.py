@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from connectors.backfill.changes import TableChanges, changes_behind
+from connectors.backfill.changes import TableChanges, changes_behind, voids_behind
 from connectors.backfill.keys.coverage import Ask, asking, within
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.replica import Replica
 from connectors.backfill.rewind import rewound, rewound_bag
 from connectors.backfill.selecting import PieceSelects, Selects, read_piece
-from connectors.backfill.snapshots import NotVisible, snapshot_behind
+from connectors.backfill.snapshots import NotVisible, SourceSnapshot, snapshot_behind
 from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
@@ -59,6 +60,8 @@ class CopiedTable:
 
 _log = logging.getLogger(__name__)
 _MOMENT = "rows of a table without a key changed at the very moment of the SELECT"
+_STILL_S = 5.0
+"""How long a plan, and the log behind it, wait for a moment at which nobody changes a table without a key."""
 
 
 def read_as_of(
@@ -182,17 +185,42 @@ def _bag(
 ) -> TableChanges:
     """Reads a table whose rows nothing tells apart, and its changes up to the very moment of that.
 
+    What the log has of it up to the snapshot is read before the table is: a snapshot that cannot be placed costs no SELECT.
+
     Raises:
         TableChanged: it is not as the schema says.
         SelectInterrupted: the server broke the SELECT off.
     """
-    flavor = tracker.reader.flavor
-    with snapshot_behind(address, flavor, plan.end, server=server) as snapshot:
-        prepare_session(snapshot.connection)
-        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected.add)
-        end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
+    flavor, deadline_s = tracker.reader.flavor, time.monotonic() + _STILL_S
+    while True:
+        with snapshot_behind(address, flavor, plan.end, server=server) as snapshot:
+            changes = _changes_before(snapshot, tracker, plan, piece)
+            if not changes.void:
+                prepare_session(snapshot.connection)
+                read_piece(snapshot, flavor, plan, piece, numbered[piece], selected.add)
+                # An old snapshot shows the table that has the name by now, and MySQL 5.7 an emptied one, without an error.
+                tables = {piece.table_id: piece.version}
+                changes.void = voids_behind(tracker, server, plan.end, plan.version, tables)[piece.table_id]
+                return changes
+        if changes.void != _MOMENT:
+            return changes
+        if time.monotonic() > deadline_s:
+            assert piece.version.snapshot is not None  # noqa: S101 - tables that are copied exist
+            _log.warning(
+                "table %s: no moment was found at which nobody changes it, within %g seconds. It has no key, so it was not read",
+                piece.version.snapshot.name,
+                _STILL_S,
+            )
+            return changes
+
+
+def _changes_before(snapshot: SourceSnapshot, tracker: Tracker, plan: Plan, piece: Piece) -> TableChanges:
+    """The changes of the table up to the source's snapshot; void where some may be in it or not."""
+    end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
     assert end is not None  # noqa: S101 - it is the source's
-    changes = _changes_until(tracker, server, plan, piece, end)
+    changes = _changes_until(tracker, snapshot.server, plan, piece, end)
+    if changes.void:
+        return changes
     if executed is not None:
         seen = (
             executed.contains_gtid(place) for chunk in changes.chunks for place in positions(chunk).unique().to_pylist()
@@ -200,7 +228,8 @@ def _bag(
         if not all(seen):
             changes.void = _MOMENT
     elif whole is not None and changes.chunks:
-        surely = _changes_until(tracker, server, plan, piece, whole) if whole.covers(plan.end.at) else TableChanges()
+        is_behind = whole.covers(plan.end.at)
+        surely = _changes_until(tracker, snapshot.server, plan, piece, whole) if is_behind else TableChanges()
         if changes.row_count != surely.row_count:
             changes.void = _MOMENT
     return changes
