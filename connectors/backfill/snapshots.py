@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "later_moment", "snapshot_behind"]
+    from historian.names import TableName
+
+__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "keep_table", "later_moment", "snapshot_behind"]
 
 _TIMEOUT_S = 60
 _COMMITTING_TIMEOUT_S = 10
@@ -58,6 +60,17 @@ class SourceSnapshot:
     end: FilePosition | None
     executed: Gtids | None
     whole: FilePosition | None = None
+
+
+def keep_table(snapshot: SourceSnapshot, name: TableName) -> None:
+    """Has statements on a table wait until the snapshot's connection is closed. Those that came before are in the log by now.
+
+    Raises:
+        SourceError: there is no such table, it is locked, or the server refuses.
+        ConnectionLost: the server does not answer.
+    """
+    with answered(str(name)), snapshot.connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {name.quoted} LIMIT 0")  # noqa: S608 quoted
 
 
 def later_moment(snapshot: SourceSnapshot) -> None:
