@@ -16,10 +16,12 @@ from connectors.backfill.changes import TableChanges, changes_behind
 from connectors.backfill.foreign_keys.child_keys import ChildKey, Unbounded, child_keys
 from connectors.backfill.foreign_keys.referenced import MOST_VALUES, ReferencedValues
 from connectors.backfill.keys.literals import prepare_session
-from connectors.backfill.snapshots import snapshot_behind
+from connectors.backfill.snapshots import keep_table, snapshot_behind
 from connectors.backfill.told_rows import plain_key, read_told
+from connectors.readers.binlog.selected.failures import is_interrupted, is_of_a_changed_table
 from connectors.tracking.copier import ParentLog
 from historian.changelog.missing_columns import lacking
+from historian.errors import SourceError
 from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan, PlannedTable, TableCopy
 from historian.plans.row_values import RowValues, stored_keys
@@ -159,8 +161,16 @@ class AffectedRows:
         moving = {link.parent: link.version for link in links if link.moves}
         with snapshot_behind(self._address, flavor, plan.end) as source:
             prepare_session(source.connection)
+            try:
+                keep_table(source, snapshot.name)
+            except SourceError as error:
+                if is_of_a_changed_table(error) or is_interrupted(error):
+                    raise Unbounded(str(error).splitlines()[0]) from error
+                raise
             # The log of all that the snapshot can hold is read before the SELECT: foreign keys may have moved rows between P and that.
-            changes = changes_behind(self._tracker, plan.end, plan.version, {**moving, table.table_id: version})
+            changes = changes_behind(
+                self._tracker, source.server, plan.end, plan.version, {**moving, table.table_id: version}
+            )
             wanted = _widened(wanted, links, changes, snapshot.primary_key)
             only = _joined((*wanted, RowValues(columns=snapshot.primary_key, values=tuple(changed))))
             if sum(len(each.values) for each in only) > MOST_VALUES:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from connectors.readers.binlog.transport.connection import same_server
 from connectors.tracking.rereading import walked_again
 from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import lacking
 from historian.plans.plans import PlannedTable, PlannedVersion
+from historian.positions import LogPosition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from connectors.readers.base import Bound, Reader
     from connectors.tracking.tracker import Tracker
     from connectors.tracking.walk import Walk
-    from historian.positions import LogPosition
+    from historian.positions import FilePosition
     from historian.schema.snapshots import Snapshot
 
-__all__ = ["TableChanges", "changes_behind"]
+__all__ = ["TableChanges", "changes_behind", "voids_behind"]
 
 
 @dataclass(slots=True)
@@ -44,11 +47,12 @@ class TableChanges:
 
 def changes_behind(
     tracker: Tracker,
+    server: str,
     start: LogPosition,
     number: int,
     tables: Mapping[int, PlannedVersion],
     *,
-    until: LogPosition | None = None,
+    until: FilePosition | None = None,
 ) -> dict[int, TableChanges]:
     """The changes of *tables* behind *start*, by table id.
 
@@ -56,19 +60,18 @@ def changes_behind(
 
     Args:
         tracker: of the connector; neither its history nor its store learns of what is read.
+        server: identity of the one whose log is to be read: rows of another one cannot be brought back by it.
         start: the end of a plan, or of the log that one will hold.
         number: of the last timeline entry at or before it.
         tables: id to the version in force at *start*.
-        until: the end of what is read; None: the log's present end.
+        until: a place in its log, where what is read ends; None: the log's present end.
 
     Raises:
+        ConnectionLost: the address leads to another server, or nobody answers.
         LogPurged: the log behind *start* is gone.
     """
     found = {table_id: TableChanges() for table_id in tables}
-    names = {_snapshot(version).name for version in tables.values()}
-    # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
-    with closing(copy.copy(tracker.reader)) as reader:
-        walk, bounds = walked_again(tracker, reader, names.__contains__, number, start, until)
+    with _walked(tracker, server, start, number, tables, until) as (reader, walk, bounds):
         for table_id, version in tables.items():
             found[table_id].void = _void(walk, _snapshot(version))
         wanted = [
@@ -85,6 +88,43 @@ def changes_behind(
                     changes.void = "the log does not hold whole images of rows that changed meanwhile"
                 changes.chunks.append(chunk)
     return found
+
+
+def voids_behind(
+    tracker: Tracker, server: str, start: LogPosition, number: int, tables: Mapping[int, PlannedVersion]
+) -> dict[int, str]:
+    """Why statements behind *start* keep rows from being brought back, by table id; "": none do. What rows changed is not looked at.
+
+    Arguments and errors are those of :func:`changes_behind`.
+    """
+    with _walked(tracker, server, start, number, tables, None) as (_, walk, _):
+        return {table_id: _void(walk, _snapshot(version)) for table_id, version in tables.items()}
+
+
+@contextmanager
+def _walked(
+    tracker: Tracker,
+    server: str,
+    start: LogPosition,
+    number: int,
+    tables: Mapping[int, PlannedVersion],
+    until: FilePosition | None,
+) -> Iterator[tuple[Reader, Walk, list[Bound]]]:
+    """A reader of that server's log, and what it has walked over."""
+    names = {_snapshot(version).name for version in tables.values()}
+    # A reader of its own: the tracker's keeps the log that it scanned last, which a plan is about to be decoded from.
+    with closing(copy.copy(tracker.reader)) as reader:
+        # Behind that, all connections of this reader lead to the same server, or it raises.
+        same_server(server, reader.server(), "the log behind rows that were selected")
+        end = None if until is None else _place(reader, server, start, until)
+        walk, bounds = walked_again(tracker, reader, names.__contains__, number, start, end)
+        yield reader, walk, bounds
+
+
+def _place(reader: Reader, server: str, start: LogPosition, at: FilePosition) -> LogPosition:
+    """*at* as a position that can be compared with *start*; only where that is of another server's log are GTIDs counted for it."""
+    place = LogPosition(flavor=reader.flavor, gtids="", file=at.file, offset=at.offset)
+    return replace(place, server=server) if start.server == server else reader.locate(place)
 
 
 def _void(walk: Walk, snapshot: Snapshot) -> str:

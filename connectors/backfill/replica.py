@@ -12,7 +12,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress, answered
+from connectors.readers.binlog.transport.connection import (
+    ConnectionLost,
+    ServerAddress,
+    answered,
+    same_server,
+    server_identity,
+)
 from historian.errors import SourceError
 from historian.positions import Gtids, LogPosition, missing_from, parse_gtids
 
@@ -60,14 +66,24 @@ class Replica:
         except ConnectionLost as error:
             return str(error)
 
-    def check_own(self, source: Connection[Any], reader: Reader) -> None:
-        """Makes sure that what it shows by now stands in the source's log.
+    def identity(self) -> str:
+        """Identity of the server that its address leads to.
+
+        Raises:
+            ConnectionLost: nobody answers.
+        """
+        with closing(self.address.connect()) as connection:
+            return server_identity(connection, self.flavor, str(self.address))
+
+    def check_own(self, identity: str, source: Connection[Any], reader: Reader) -> None:
+        """Makes sure that what the replica of that *identity* shows by now stands in the log of the server that *source* leads to.
 
         Raises:
             OwnTransactions: it holds others.
-            ConnectionLost: one of the two does not answer.
+            ConnectionLost: one of the two does not answer, or its address leads to another server.
         """
         with closing(self.address.connect()) as connection:
+            same_server(identity, server_identity(connection, self.flavor, str(self.address)), str(self.address))
             own = own_transactions(connection, source, reader)
         if own:
             raise OwnTransactions(
@@ -108,6 +124,9 @@ def own_transactions(replica: Connection[Any], source: Connection[Any], reader: 
     Args:
         replica, source: connections to the two. The replica is asked first: what it has is in the log by then.
         reader: of the source's log.
+
+    Raises:
+        ConnectionLost: one of them does not answer, or *reader* comes to another server than *source*.
     """
     if reader.flavor == "mariadb":
         return _own_of_mariadb(replica, source)
@@ -116,7 +135,9 @@ def own_transactions(replica: Connection[Any], source: Connection[Any], reader: 
         return ""
     # A replica can be faster than the source, which counts a transaction as executed when it has answered its client.
     with closing(copy.copy(reader)) as own:
-        missing = missing_from(held, own.end().gtid_set)
+        end = own.end()
+        same_server(server_identity(source, "mysql", str(source.host)), end.server, str(source.host))
+        missing = missing_from(held, end.gtid_set)
     return "" if missing is None else str(missing)
 
 

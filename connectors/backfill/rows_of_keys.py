@@ -11,8 +11,9 @@ from connectors.backfill.changes import TableChanges, changes_behind
 from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import with_values
-from connectors.backfill.snapshots import SourceSnapshot, snapshot_behind
+from connectors.backfill.snapshots import SourceSnapshot, keep_table, snapshot_behind
 from connectors.backfill.told_rows import MOST_CHARACTERS, plain_key, read_told
+from connectors.readers.binlog.selected.failures import is_of_a_changed_table
 from historian.errors import SourceError
 from historian.plans.plans import TableCopy
 from historian.plans.row_values import RowValues
@@ -73,7 +74,16 @@ def rows_of_keys(
     flavor, now = tracker.reader.flavor, table.versions[-1]
     with snapshot_behind(address, flavor, plan.end) as source:
         prepare_session(source.connection)
-        changes = changes_behind(tracker, plan.end, version, {table.table_id: now})[table.table_id]
+        assert now.snapshot is not None  # noqa: S101 the table is there
+        try:
+            keep_table(source, now.snapshot.name)
+        except SourceError as error:
+            if not is_of_a_changed_table(error):
+                raise
+            yield None
+            return
+        tables = {table.table_id: now}
+        changes = changes_behind(tracker, source.server, plan.end, version, tables)[table.table_id]
         yield None if changes.void else RowsOfKeys(source, flavor, changes)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from connectors.backfill.keys.literals import prepare_session
-from connectors.backfill.snapshots import NotVisible, SourceSnapshot, VisibleLog, snapshot_behind
+from connectors.backfill.snapshots import NotVisible, SourceSnapshot, VisibleLog, later_moment, snapshot_behind
 from connectors.backfill.splits import Piece, groups
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
 from connectors.readers.binlog.selected.reading import select_rows
@@ -33,12 +33,13 @@ class PieceSelects:
     """SELECTs of pieces from one server. It pickles, so that another process can make them.
 
     Attributes:
-        server: that is asked; ``is_replica``: it is not the source itself.
+        server: that is asked; ``identity``: of it, since an address may lead to others; ``is_replica``: it is not the source itself.
         plan: as of whose end the rows are wanted; a SELECT may see later ones.
         numbered: the number of each piece among all that the plan reads.
     """
 
     server: ServerAddress
+    identity: str
     is_replica: bool
     flavor: str
     plan: Plan
@@ -47,11 +48,13 @@ class PieceSelects:
     def read(self, pieces: Iterable[Piece], add: Callable[[Chunk], None], visible: VisibleLog) -> Failures:
         """Gives the rows of *pieces* to *add*, over one connection. What a table that failed has given is a part of its rows.
 
+        Each piece is read at a moment of its own, so that no table is locked longer than a SELECT of it takes.
+
         Args:
             visible: what others have found out about the server.
 
         Raises:
-            ConnectionLost: the source does not answer.
+            ConnectionLost: the source does not answer, or another server does.
             SourceError: the server refuses a SELECT.
         """
         failures: dict[int, SourceError] = {}
@@ -60,7 +63,9 @@ class PieceSelects:
         end, is_replica = self.plan.end, self.is_replica
         try:
             while rest:
-                with snapshot_behind(self.server, self.flavor, end, is_replica=is_replica, visible=visible) as snapshot:
+                with snapshot_behind(
+                    self.server, self.flavor, end, server=self.identity, is_replica=is_replica, visible=visible
+                ) as snapshot:
                     prepare_session(snapshot.connection)
                     while rest:
                         piece = rest.pop(0)
@@ -69,6 +74,9 @@ class PieceSelects:
                         except (TableChanged, SelectInterrupted) as error:
                             failures[piece.table_id] = error
                             break  # its connection is closed
+                        if not snapshot.connection.open:
+                            break  # behind a value that cannot be represented
+                        later_moment(snapshot)
         except NotVisible as error:
             if is_replica:
                 raise

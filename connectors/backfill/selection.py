@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from connectors.backfill.changes import TableChanges, changes_behind
+from connectors.backfill.changes import TableChanges, changes_behind, voids_behind
 from connectors.backfill.keys.coverage import Ask, asking, within
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.replica import Replica
 from connectors.backfill.rewind import rewound, rewound_bag
 from connectors.backfill.selecting import PieceSelects, Selects, read_piece
-from connectors.backfill.snapshots import NotVisible, snapshot_behind
+from connectors.backfill.snapshots import NotVisible, SourceSnapshot, snapshot_behind
 from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
 from connectors.readers.binlog.selected.failures import SelectInterrupted, TableChanged
-from connectors.readers.binlog.transport.connection import ConnectionLost
+from connectors.readers.binlog.transport.connection import ConnectionLost, server_identity
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import Chunk, positions
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.row_images import Mask
 from historian.errors import SourceError
 from historian.plans.key_ranges import KeyRange
-from historian.positions import FilePosition, LogPosition
+from historian.positions import FilePosition
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -59,6 +60,8 @@ class CopiedTable:
 
 _log = logging.getLogger(__name__)
 _MOMENT = "rows of a table without a key changed at the very moment of the SELECT"
+_STILL_S = 5.0
+"""How long a plan, and the log behind it, wait for a moment at which nobody changes a table without a key."""
 
 
 def read_as_of(
@@ -84,7 +87,7 @@ def read_as_of(
 
     Raises:
         OwnTransactions: the replica holds transactions that are not in the source's log.
-        ConnectionLost: the server does not answer.
+        ConnectionLost: the server does not answer, or its address leads to another one meanwhile.
         NotVisible: transactions of the plan's log are not visible for long.
         SourceError: it refuses a SELECT, or cannot say what is visible.
         LogPurged: the log behind the plan is gone.
@@ -96,23 +99,26 @@ def read_as_of(
     with closing(Spool()) as selected, closing(address.connect()) as connection:
         prepare_session(connection)
         ask = asking(connection)
+        # All that is read of the source, rows and log, is to be of the server that this connection leads to.
+        source = server_identity(connection, tracker.reader.flavor, str(address))
         bags: dict[int, TableChanges] = {}
-        for server, mine in _servers(pieces, replica):
-            work = PieceSelects(
-                server=address if server is None else server.address,
-                is_replica=server is not None,
-                flavor=tracker.reader.flavor,
-                plan=plan,
-                numbered=numbered,
-            )
-            for failures in selects(work, mine, selected.add):
-                failed |= failures
-            if server is not None and mine:
-                failed |= _checked(server, connection, tracker.reader, mine)
+        work = PieceSelects(
+            server=address,
+            identity=source,
+            is_replica=False,
+            flavor=tracker.reader.flavor,
+            plan=plan,
+            numbered=numbered,
+        )
+        of_source, of_replica = _by_server(pieces, replica)
+        for failures in selects(work, of_source, selected.add):
+            failed |= failures
+        if replica is not None and of_replica:
+            failed |= _of_replica(replica, connection, tracker.reader, work, of_replica, selects, selected)
         for piece in pieces:
             if not _identity(piece):
                 try:
-                    bags[piece.table_id] = _bag(address, tracker, plan, piece, numbered, selected)
+                    bags[piece.table_id] = _bag(address, source, tracker, plan, piece, numbered, selected)
                 except (TableChanged, SelectInterrupted, NotVisible) as error:
                     failed[piece.table_id] = error
         hidden = next((error for error in failed.values() if isinstance(error, NotVisible)), None)
@@ -121,7 +127,7 @@ def read_as_of(
                 raise hidden
             _log.warning("copies wait: %s", hidden)
         wanted = {i: version for i, version in versions.items() if i not in bags}
-        changes = {**bags, **changes_behind(tracker, plan.end, plan.version, wanted)} if wanted else bags
+        changes = {**bags, **changes_behind(tracker, source, plan.end, plan.version, wanted)} if wanted else bags
         for table_id, table in found.items():
             mine = [piece for piece in pieces if piece.table_id == table_id]
             failure = failed.get(table_id)
@@ -132,41 +138,89 @@ def read_as_of(
     return found
 
 
-def _servers(pieces: Sequence[Piece], replica: Replica | None) -> Iterator[tuple[Replica | None, list[Piece]]]:
-    """The pieces with a key that the source gives (None), and those that its replica does."""
+def _by_server(pieces: Sequence[Piece], replica: Replica | None) -> tuple[list[Piece], list[Piece]]:
+    """The pieces with a key that the source gives, and those that its replica does."""
     keyed = [piece for piece in pieces if _identity(piece)]
-    yield None, [piece for piece in keyed if replica is None or piece.of_source]
-    if replica is not None:
-        yield replica, [piece for piece in keyed if not piece.of_source]
+    of_source = [piece for piece in keyed if replica is None or piece.of_source]
+    return of_source, [piece for piece in keyed if replica is not None and not piece.of_source]
 
 
-def _checked(
-    replica: Replica, source: Connection[Any], reader: Reader, pieces: Sequence[Piece]
+def _of_replica(
+    replica: Replica,
+    source: Connection[Any],
+    reader: Reader,
+    work: PieceSelects,
+    pieces: Sequence[Piece],
+    selects: Selects,
+    selected: Spool,
 ) -> dict[int, SourceError]:
-    """Why the tables of *pieces* are not copied: the replica that gave them cannot be asked if the log holds all of that."""
+    """Reads *pieces* from the replica in place of the source; why tables could not be read, by id.
+
+    What one replica shows lies in the log of the *source* once it has no transactions of its own: the same replica is asked, behind that.
+    """
+    failed: dict[int, SourceError] = {}
     try:
-        replica.check_own(source, reader)
+        identity = replica.identity()
+        its_own = replace(work, server=replica.address, identity=identity, is_replica=True)
+        for failures in selects(its_own, pieces, selected.add):
+            failed |= failures
+        replica.check_own(identity, source, reader)
     except ConnectionLost as error:
-        return {piece.table_id: error for piece in pieces}
-    return {}
+        # The log can be followed without it.
+        failed = {piece.table_id: error for piece in pieces}
+    lost = next((error for error in failed.values() if isinstance(error, ConnectionLost)), None)
+    if lost is not None:
+        _log.warning("copies wait: %s", lost)
+    return failed
 
 
 def _bag(
-    address: ServerAddress, tracker: Tracker, plan: Plan, piece: Piece, numbered: Mapping[Piece, int], selected: Spool
+    address: ServerAddress,
+    server: str,
+    tracker: Tracker,
+    plan: Plan,
+    piece: Piece,
+    numbered: Mapping[Piece, int],
+    selected: Spool,
 ) -> TableChanges:
     """Reads a table whose rows nothing tells apart, and its changes up to the very moment of that.
+
+    What the log has of it up to the snapshot is read before the table is: a snapshot that cannot be placed costs no SELECT.
 
     Raises:
         TableChanged: it is not as the schema says.
         SelectInterrupted: the server broke the SELECT off.
     """
-    flavor = tracker.reader.flavor
-    with snapshot_behind(address, flavor, plan.end) as snapshot:
-        prepare_session(snapshot.connection)
-        read_piece(snapshot, flavor, plan, piece, numbered[piece], selected.add)
-        end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
+    flavor, deadline_s = tracker.reader.flavor, time.monotonic() + _STILL_S
+    while True:
+        with snapshot_behind(address, flavor, plan.end, server=server) as snapshot:
+            changes = _changes_before(snapshot, tracker, plan, piece)
+            if not changes.void:
+                prepare_session(snapshot.connection)
+                read_piece(snapshot, flavor, plan, piece, numbered[piece], selected.add)
+                # An old snapshot shows the table that has the name by now, and MySQL 5.7 an emptied one, without an error.
+                tables = {piece.table_id: piece.version}
+                changes.void = voids_behind(tracker, server, plan.end, plan.version, tables)[piece.table_id]
+                return changes
+        if changes.void != _MOMENT:
+            return changes
+        if time.monotonic() > deadline_s:
+            assert piece.version.snapshot is not None  # noqa: S101 - tables that are copied exist
+            _log.warning(
+                "table %s: no moment was found at which nobody changes it, within %g seconds. It has no key, so it was not read",
+                piece.version.snapshot.name,
+                _STILL_S,
+            )
+            return changes
+
+
+def _changes_before(snapshot: SourceSnapshot, tracker: Tracker, plan: Plan, piece: Piece) -> TableChanges:
+    """The changes of the table up to the source's snapshot; void where some may be in it or not."""
+    end, executed, whole = snapshot.end, snapshot.executed, snapshot.whole
     assert end is not None  # noqa: S101 - it is the source's
-    changes = _changes_until(tracker, plan, piece, end)
+    changes = _changes_until(tracker, snapshot.server, plan, piece, end)
+    if changes.void:
+        return changes
     if executed is not None:
         seen = (
             executed.contains_gtid(place) for chunk in changes.chunks for place in positions(chunk).unique().to_pylist()
@@ -174,17 +228,17 @@ def _bag(
         if not all(seen):
             changes.void = _MOMENT
     elif whole is not None and changes.chunks:
-        surely = _changes_until(tracker, plan, piece, whole) if whole.covers(plan.end.at) else TableChanges()
+        is_behind = whole.covers(plan.end.at)
+        surely = _changes_until(tracker, snapshot.server, plan, piece, whole) if is_behind else TableChanges()
         if changes.row_count != surely.row_count:
             changes.void = _MOMENT
     return changes
 
 
-def _changes_until(tracker: Tracker, plan: Plan, piece: Piece, end: FilePosition) -> TableChanges:
-    """The changes of the table from the plan's end up to that place."""
-    place = LogPosition(flavor=tracker.reader.flavor, gtids="", file=end.file, offset=end.offset)
-    tables, until = {piece.table_id: piece.version}, tracker.reader.locate(place)
-    return changes_behind(tracker, plan.end, plan.version, tables, until=until)[piece.table_id]
+def _changes_until(tracker: Tracker, server: str, plan: Plan, piece: Piece, end: FilePosition) -> TableChanges:
+    """The changes of the table from the plan's end up to that place of the server's log."""
+    tables = {piece.table_id: piece.version}
+    return changes_behind(tracker, server, plan.end, plan.version, tables, until=end)[piece.table_id]
 
 
 def _rewind(

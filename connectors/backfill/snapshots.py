@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.backfill.committing import Committing
 from connectors.backfill.replica import replicated
 from connectors.readers.binlog.selected.sessions import selecting_connection
-from connectors.readers.binlog.transport.connection import ServerAddress, answered, server_identity
+from connectors.readers.binlog.transport.connection import ServerAddress, answered, same_server, server_identity
 from historian.errors import SourceError
 from historian.positions import FilePosition, Gtids, LogPosition, missing_from, parse_gtids
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "snapshot_behind"]
+    from historian.names import TableName
+
+__all__ = ["NotVisible", "SourceSnapshot", "VisibleLog", "keep_table", "later_moment", "snapshot_behind"]
 
 _TIMEOUT_S = 60
 _COMMITTING_TIMEOUT_S = 10
@@ -47,15 +49,41 @@ class SourceSnapshot:
 
     Attributes:
         connection: in that transaction.
+        server: identity of the one that it leads to. Only the log of this one, or of the source of this one, tells what came behind that moment.
         end: the log's end right behind that moment; of a replica's snapshot None, since its log has places of its own.
         executed: transactions that the snapshot holds for sure, where it may hold others up to ``end``; None: see ``whole``.
         whole: up to where the snapshot holds all for sure, where there are no GTIDs that tell it; None: up to ``end``, or as ``executed`` says.
     """
 
     connection: Connection[Any]
+    server: str
     end: FilePosition | None
     executed: Gtids | None
     whole: FilePosition | None = None
+
+
+def keep_table(snapshot: SourceSnapshot, name: TableName) -> None:
+    """Has statements on a table wait until the snapshot's connection is closed. Those that came before are in the log by now.
+
+    Raises:
+        SourceError: there is no such table, it is locked, or the server refuses.
+        ConnectionLost: the server does not answer.
+    """
+    with answered(str(name)), snapshot.connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {name.quoted} LIMIT 0")  # noqa: S608 quoted
+
+
+def later_moment(snapshot: SourceSnapshot) -> None:
+    """Has SELECTs of the snapshot's connection see a later moment, which holds all that the snapshot holds; what else it holds is not told.
+
+    Statements on tables that were read wait for that connection no more. ROLLBACK TO SAVEPOINT would keep them waiting on MariaDB with a log.
+
+    Raises:
+        ConnectionLost: the server does not answer.
+    """
+    with answered(f"server {snapshot.server}"), snapshot.connection.cursor() as cursor:
+        # It ends the transaction before, and with that what this has locked.
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
 
 @dataclass(slots=True)
@@ -72,21 +100,25 @@ def snapshot_behind(
     flavor: str,
     position: LogPosition,
     *,
+    server: str | None = None,
     is_replica: bool = False,
     visible: VisibleLog | None = None,
 ) -> Iterator[SourceSnapshot]:
     """A snapshot that holds at least all that stands in the log up to *position*, of this server's log or its source's.
 
     Args:
+        server: identity of the one that is to give it; None: whichever the address leads to.
         visible: what others have found out about this server.
 
     Raises:
         NotVisible: there is none after a minute; without GTIDs after ten seconds.
         SourceError: a MySQL server has no GTIDs, and does not tell the user which transactions are being committed.
-        ConnectionLost: the server does not answer.
+        ConnectionLost: the server does not answer, or another one does.
     """
     connection = selecting_connection(address, flavor)
     try:
+        found = server_identity(connection, flavor, str(address))
+        same_server(found if server is None else server, found, str(address))
         with answered(str(address)):
             begin = (
                 _replica
@@ -96,7 +128,7 @@ def snapshot_behind(
                 else _Mysql.of(connection, visible or VisibleLog())
             )
             deadline_s = time.monotonic() + (begin.limit_s if isinstance(begin, _Mysql) else _TIMEOUT_S)
-            while (snapshot := begin(connection, position)) is None:
+            while (snapshot := begin(connection, position, found)) is None:
                 if time.monotonic() > deadline_s:
                     raise NotVisible(
                         "a SELECT does not see what the log holds",
@@ -145,7 +177,7 @@ class _Mysql:
     def limit_s(self) -> float:
         return _TIMEOUT_S if self.committing is None else _COMMITTING_TIMEOUT_S
 
-    def __call__(self, connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+    def __call__(self, connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
         executed: Gtids | None = None
         with connection.cursor() as cursor:
             if self.committing is not None:
@@ -159,7 +191,8 @@ class _Mysql:
                     return None
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             end = _log_end(cursor, is_new=self.is_new)
-        return SourceSnapshot(connection=connection, end=end, executed=executed, whole=self.visible.until)
+        whole = self.visible.until
+        return SourceSnapshot(connection=connection, server=server, end=end, executed=executed, whole=whole)
 
     def _is_visible(self, position: FilePosition) -> bool:
         assert self.end is not None  # noqa: S101 the two go together
@@ -193,29 +226,28 @@ def _log_end(cursor: Cursor, *, is_new: bool) -> FilePosition:
     return FilePosition(str(file), int(offset))
 
 
-def _replica(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+def _replica(connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
     executed = replicated(connection, position.flavor)
     if missing_from(position.gtid_set, executed) is not None:
         return None
     with connection.cursor() as cursor:
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    return SourceSnapshot(connection=connection, end=None, executed=executed)
+    return SourceSnapshot(connection=connection, server=server, end=None, executed=executed)
 
 
-def _mariadb(connection: Connection[Any], position: LogPosition) -> SourceSnapshot | None:
+def _mariadb(connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
     with connection.cursor() as cursor:
         cursor.execute("ROLLBACK")
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
         status = {str(name).lower(): value for name, value in cursor.fetchall()}
     end = FilePosition(str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"]))
-    where = f"{connection.host}:{connection.port}"
-    if position.of_one_server(server_identity(connection, "mariadb", where)):
+    if position.of_one_server(server):
         is_covered = end.covers(position.at)
     else:
         # Behind a failover: places in the log of one server say nothing of the other's.
         is_covered = missing_from(position.gtid_set, _gtids_at(connection, end)) is None
-    return SourceSnapshot(connection=connection, end=end, executed=None) if is_covered else None
+    return SourceSnapshot(connection=connection, server=server, end=end, executed=None) if is_covered else None
 
 
 def _gtids_at(connection: Connection[Any], place: FilePosition) -> Gtids:

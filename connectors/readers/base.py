@@ -153,6 +153,9 @@ class Reader(Protocol):
     def flavor(self) -> str:
         """The servers whose logs it reads: "mysql" or "mariadb"."""
 
+    def server(self) -> str:
+        """Identity of the server whose log it is; "" for files. What is read up to the next error is of that one. Retryable."""
+
     def start(self) -> LogPosition:
         """The earliest position that can be read from. Retryable."""
 

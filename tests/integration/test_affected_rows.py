@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.backfill import affected
+from connectors.backfill import affected, rows_of_keys
+from connectors.backfill.changes import changes_behind
 from connectors.backfill.copying_again import copy_again
 from connectors.backfill.foreign_keys import referenced
 from connectors.backfill.snapshots import snapshot_behind
 from connectors.backfill.spool import Spool, chunk_of
 from connectors.config import CopyLimits, load_config
 from connectors.pipeline.run import run
+from connectors.recovery.repairing_rows import repair_rows
 from databases.servers import Server
 from historian.errors import SourceError
 from historian.names import TableName
@@ -318,3 +321,39 @@ def _before_the_select(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], obj
         return snapshot_behind(*args, **kwargs)
 
     monkeypatch.setattr(affected, "snapshot_behind", snapshot)
+
+
+@pytest.mark.parametrize("kind", ["mysql8", "mariadb118"])
+@pytest.mark.parametrize("owner", [affected, rows_of_keys], ids=["foreign key", "keys"])
+def test_a_table_keeps_its_name_until_its_rows_are_read(
+    kind: str, owner: Any, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old snapshot shows the rows of the table that has the name by now, and the log was read before."""
+    server: Server = request.getfixturevalue(kind)
+    other = ("CREATE TABLE c.other (id INT PRIMARY KEY, p INT)", "INSERT INTO c.other VALUES (11, 7), (99, 1)")
+    oracle = _begun(server, tmp_path, *_MOVING, *other)
+    swap = "RENAME TABLE c.child TO c.old, c.other TO c.child"
+    swapping = threading.Thread(target=server.sql, args=(swap,))
+
+    def changes(*args: Any, **kwargs: Any) -> Any:
+        found = changes_behind(*args, **kwargs)
+        swapping.start()
+        swapping.join(1)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, "changes_behind", changes)
+        if owner is affected:
+            server.sql("DELETE FROM c.p WHERE id = 1")
+            oracle.run(plans=1)
+        else:
+            with oracle._tracker() as tracker:
+                tables = tracker.history.catalog_at(tracker.history.last_number).tables
+                table_id = tables[TableName("c", "child")].table_id
+                repair_rows(tracker, address(server), table_id, "", "id < 30")
+    swapping.join()
+    oracle.run()
+    assert {} == oracle.stopped
+    # Rows that are compared come once more here, where no sink compares them.
+    assert set(server.sql("SELECT id, p FROM c.old")) == set(oracle.rows_of(TableName("c", "old")))
+    assert set(server.sql("SELECT id, p FROM c.child")) == set(oracle.rows_of(TableName("c", "child")))

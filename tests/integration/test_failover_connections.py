@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +20,7 @@ from connectors.readers.base import Bound
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport import dump
 from connectors.readers.binlog.transport.connection import ConnectionLost, ServerAddress
+from databases.moving_address import MovingAddress
 from databases.replication import follow, promote, wait_for
 from databases.servers import Server
 from logs.binlog_lab import live_reader
@@ -35,60 +33,6 @@ LONGEST_S = 60
 MORE = ("mysql57", "mysql8", "mariadb1011", "mariadb105")
 SERVERS = ("mysql9", "mariadb118", *(pytest.param(name, marks=pytest.mark.soak) for name in MORE))
 USER = "counted"
-
-
-class Address:
-    """An address that leads to one server at a time, as a proxy does; a move cuts the connections to the server before."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._sockets: list[socket.socket] = []
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listening.getsockname()[1]
-        self._threads: list[threading.Thread] = []
-        self._start(self._accept)
-
-    def leads_to(self, server: Server) -> None:
-        """Leads what connects from now on to *server*; what is connected stays."""
-        self._server = server
-
-    def move(self, server: Server) -> None:
-        self._server = server
-        opened, self._sockets = self._sockets, []
-        for each in opened:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self.move(self._server)
-        for thread in self._threads:
-            thread.join()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                self._start(partial(_carry, client, self._server, self._sockets))
-
-    def _start(self, target: Callable[[], None]) -> None:
-        self._threads.append(threading.Thread(target=target, daemon=True))
-        self._threads[-1].start()
-
-
-def _carry(client: socket.socket, to: Server, opened: list[socket.socket]) -> None:
-    """Carries bytes both ways until one side ends."""
-    with client, contextlib.suppress(OSError), socket.create_connection((to.host, to.port)) as server:
-        opened += client, server
-        others = {client: server, server: client}
-        while True:
-            for each in select.select([*others], (), ())[0]:
-                piece = each.recv(65536)
-                if not piece:
-                    return
-                others[each].sendall(piece)
 
 
 @pytest.fixture
@@ -132,7 +76,7 @@ def test_a_run_has_one_dump_through_a_failover_and_back(
 ) -> None:
     monkeypatch.setattr(dump, "HEARTBEAT_S", 1)
     primary, other = servers
-    address = Address(primary)
+    address = MovingAddress(primary)
     file = tmp_path / "shop.yaml"
     file.write_text(
         f"name: shop\nsource: {{type: {primary.flavor}, host: 127.0.0.1, port: {address.port}, user: {USER}, "
@@ -191,7 +135,7 @@ def test_a_range_is_not_read_at_the_same_place_of_another_servers_log(servers: t
     other.sql("CREATE TABLE shop.t (id INT PRIMARY KEY)")
     for number in range(50, 90):
         other.sql(f"INSERT INTO shop.t VALUES ({number})")
-    address = Address(primary)
+    address = MovingAddress(primary)
     try:
         reached = ServerAddress(host="127.0.0.1", port=address.port, user=primary.user, password=primary.password)
         with contextlib.closing(BinlogServerReader(reached, flavor=primary.flavor)) as reader:

@@ -7,15 +7,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
+from connectors.backfill import selecting
 from connectors.backfill.snapshots import snapshot_behind
 from connectors.config import CopyLimits
+from connectors.readers.binlog.selected.reading import select_rows
 from connectors.readers.binlog.transport.connection import ServerAddress
 from databases.servers import Server
 from historian.errors import SourceError
@@ -144,6 +146,38 @@ def test_a_server_without_gtids_is_refused_to_a_user_who_may_not_see_transaction
     server.sql("GRANT PROCESS ON *.* TO cdc")
     with snapshot_behind(address, "mysql", _log_end(server)):
         pass
+
+
+def test_no_table_stays_locked_while_another_one_is_read(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables are SELECTed over one connection; a statement on one waits for the SELECT of that one alone."""
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    for name in ("c.first", "c.second"):
+        server.sql(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)")
+        server.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2), (3, 3)")
+    read: list[str] = []
+
+    def rows(connection: Any, version: Any, **named: Any) -> Iterator[Any]:
+        table = version.snapshot.name.table
+        read.append(table)
+        for at, chunk in enumerate(select_rows(connection, version, **named, max_chunk_rows=2)):
+            if at == 0 and len(read) == 2:
+                with closing(server.connect()) as other, other.cursor() as cursor:
+                    cursor.execute("SET SESSION lock_wait_timeout = 1")
+                    for name in {"first", "second"} - {table}:
+                        cursor.execute(f"ALTER TABLE c.{name} ADD COLUMN w INT DEFAULT 7")
+            yield chunk
+
+    monkeypatch.setattr(selecting, "select_rows", rows)
+    oracle = CopyingOracle(server, tmp_path, CopyLimits(chunk_rows=10, connections=1), "c")
+    oracle.run(plans=1)
+    assert sorted(read) == ["first", "second"]
+    oracle.run()
+    assert len(read) == 3
+    assert {} == oracle.stopped
+    assert {} == oracle.differences("c")
 
 
 def _log_end(server: Server) -> LogPosition:

@@ -87,6 +87,10 @@ class BinlogReader(ABC):
     def close(self) -> None:
         """Closes connections; the reader can be used again."""
 
+    def server(self) -> str:
+        """Identity of the server whose log it is, see :class:`connectors.readers.base.Reader`."""
+        return self._server()
+
     # ---- positions -------------------------------------------------------------------------------------------------
     def _at(self, file: str, offset: int, gtids: Gtids | str) -> LogPosition:
         return LogPosition(flavor=self.flavor, gtids=str(gtids), file=file, offset=offset, server=self._server())

@@ -17,6 +17,7 @@ from connectors.readers.binlog.transport.connection import (
     ConnectionLost,
     ServerAddress,
     answered,
+    same_server,
     server_id_lock,
     server_identity,
 )
@@ -130,12 +131,7 @@ class BinlogServerReader(BinlogReader):
         before = self._facts.identity
         self.close()
         self._facts = None
-        raise ConnectionLost(
-            "the address leads to another server now",
-            where=str(self.address),
-            expected=f"server {before}",
-            found=identity,
-        )
+        same_server(before, identity, str(self.address))
 
     def _learn(self, connection: Connection[Any]) -> _Facts:
         with answered(str(self.address)), connection.cursor() as cursor:

@@ -10,6 +10,7 @@ from typing import Any
 from connectors.backfill.copying import Copier
 from connectors.backfill.forwarding import forwarded_chunks
 from connectors.backfill.keys.coverage import KeyQuestions
+from connectors.backfill.replica import Replica
 from connectors.backfill.spool import chunk_of
 from connectors.config import CopyLimits
 from connectors.tracking.ranges import SEQUENCE_BITS
@@ -28,10 +29,13 @@ __all__ = ["CopyingOracle"]
 class CopyingOracle(SourceOracle):
     """A connector that begins at the log's end and copies the rows from before; see :class:`SourceOracle`."""
 
-    def __init__(self, server: Server, directory: Path, limits: CopyLimits, database: str = "") -> None:
+    def __init__(
+        self, server: Server, directory: Path, limits: CopyLimits, database: str = "", replica: Replica | None = None
+    ) -> None:
         super().__init__(server, directory)
         self.limits = limits
         self.database = database
+        self.replica = replica
         self.copied_rows = 0
         self.repaired = 0
         self.repaired_partly = 0
@@ -51,7 +55,9 @@ class CopyingOracle(SourceOracle):
             capture=self._capture,
             range_bytes=200_000,
         )
-        tracker.copier = Copier(tracker, address(self.server), self.limits, tells_rows=lambda _: True)
+        tracker.copier = Copier(
+            tracker, address(self.server), self.limits, replica=self.replica, tells_rows=lambda _: True
+        )
         try:
             yield tracker
         finally:

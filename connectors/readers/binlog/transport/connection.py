@@ -21,6 +21,7 @@ __all__ = [
     "ServerAddress",
     "TlsSettings",
     "answered",
+    "same_server",
     "server_id_lock",
     "server_identity",
     "take_server_id",
@@ -221,6 +222,18 @@ def server_identity(connection: Connection[Any], flavor: str, where: str) -> str
     with answered(where), connection.cursor() as cursor:
         cursor.execute("SELECT @@server_id" if flavor == "mariadb" else "SELECT @@server_uuid")
         return str((cursor.fetchone() or ("",))[0])
+
+
+def same_server(expected: str, found: str, where: str) -> None:
+    """Makes sure that two connections lead to one server, by what :func:`server_identity` gave of each.
+
+    Raises:
+        ConnectionLost: they do not. What is asked anew is of one server again.
+    """
+    if found != expected:
+        raise ConnectionLost(
+            "the address leads to another server now", where=where, expected=f"server {expected}", found=found
+        )
 
 
 def take_server_id(connection: Connection[Any], ids: tuple[int, int], where: str) -> int:
