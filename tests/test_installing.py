@@ -65,6 +65,7 @@ def test_the_command_line_takes_what_pod_and_unit_say(manifests: dict[str, Any])
         assert (told.exit_code, "no such file" in told.output.lower()) == (2, True), told.output
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = (DOCKER / "systemd" / "historian@.service").read_text()
     # The program need not be there where the unit is checked.
