@@ -324,8 +324,8 @@ class Copier:
         if table.void:
             self._voids[table_id] = self._voids.get(table_id, 0) + 1
             level = logging.WARNING if self._voids[table_id] in _TOLD_VOIDS else logging.INFO
-            text = "%s: its rows are read again with the next plan, for the %s. time: %s"
-            _log.log(level, text, _name(pieces[0]), self._voids[table_id], table.void)
+            text = "table %s: its rows are read again with the next plan: %s (the %s. time)"
+            _log.log(level, text, _name(pieces[0]), table.void, self._voids[table_id])
             # A server may show a statement before it logs it: once is no proof.
             is_refused = table.is_unexplained and self._unexplained.get(table_id) == plan.version
             self._unexplained[table_id] = plan.version if table.is_unexplained else 0
