@@ -324,7 +324,7 @@ class Copier:
         if table.void:
             self._voids[table_id] = self._voids.get(table_id, 0) + 1
             level = logging.WARNING if self._voids[table_id] in _TOLD_VOIDS else logging.INFO
-            text = "table %s: its rows are read again with the next plan: %s (the %s. time)"
+            text = "table %s: its rows are read again with the next plan: %s (try %s)"
             _log.log(level, text, _name(pieces[0]), table.void, self._voids[table_id])
             # A server may show a statement before it logs it: once is no proof.
             is_refused = table.is_unexplained and self._unexplained.get(table_id) == plan.version
@@ -342,7 +342,7 @@ class Copier:
 
 def _name(piece: Piece) -> str:
     snapshot = piece.version.snapshot
-    return f"table {piece.table_id}" if snapshot is None else str(snapshot.name)
+    return f"with id {piece.table_id}" if snapshot is None else str(snapshot.name)
 
 
 def _left(copy: TableCopy, progress: CopyProgress | None) -> int:
