@@ -33,6 +33,7 @@ from connectors.pipeline.run import run
 from connectors.spark.jvm import delta_jars
 from databases.servers import start_server
 from sinks.session import spark_session
+from workload.beside import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,9 +118,9 @@ def overhead(server: Server, spark: SparkSession, work: Path, rows: int, rounds:
 @contextmanager
 def _scraped(port: int) -> Iterator[None]:
     """Asks for metrics and status each second."""
-    ended, answers = threading.Event(), 0
+    answers = 0
 
-    def ask() -> None:
+    def ask(ended: threading.Event) -> None:
         nonlocal answers
         while not ended.wait(SCRAPE_S):
             for page in ("metrics", "status"):
@@ -130,13 +131,8 @@ def _scraped(port: int) -> Iterator[None]:
                     answer.read()
                     answers += 1
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
+    with beside(ask):
         yield
-    finally:
-        ended.set()
-        thread.join()
     assert answers, "nothing was scraped"
 
 

@@ -84,23 +84,13 @@ def _watch(settings: PipelineConfig, *, targets: bool | None, lists_all: bool) -
 def _look(settings: PipelineConfig, console: Console, *, targets: bool | None, lists_all: bool) -> RenderableType:
     """One of many looks, which starts no Spark that nobody asked for; a store that does not answer may answer the next one."""
     try:
-        return _shown(
-            _state(settings, targets=targets or (None if _is_noted(settings) else False)), console, lists_all=lists_all
-        )
+        return _shown(_state(settings, targets=targets, watches=True), console, lists_all=lists_all)
     except HistorianError as error:
         return str(error)
 
 
-def _is_noted(settings: PipelineConfig) -> bool:
-    from connectors.tracking.recorded import recorded_store
-
-    store = recorded_store(settings)
-    with nullcontext() if store is None else closing(store):
-        return store is not None and bool(store.targets())
-
-
-def _state(settings: PipelineConfig, *, targets: bool | None) -> dict[str, Any]:
-    """All that is shown; *targets*: whether sinks are asked, None: only where nothing is noted."""
+def _state(settings: PipelineConfig, *, targets: bool | None, watches: bool = False) -> dict[str, Any]:
+    """All that is shown; *targets*: whether sinks are asked, None: only where nothing is noted and nobody *watches*."""
     from connectors.tracking.recorded import recorded_store
 
     store = recorded_store(settings)
@@ -110,7 +100,7 @@ def _state(settings: PipelineConfig, *, targets: bool | None) -> dict[str, Any]:
     found["targets_noted"] = noted is not None and targets is None
     if targets is False:
         found["targets"] = None
-    elif settings.sinks and (targets or noted is None):
+    elif settings.sinks and (targets or (noted is None and not watches)):
         asked = or_reason(lambda: _targets(settings))
         found["targets"] = asked if isinstance(asked, dict) else target_rows(settings, asked, found["lag"])
     if store is None and not (found["targets"] and isinstance(found["targets"], list)):
