@@ -96,7 +96,7 @@ def test_statements_meanwhile_are_followed(copied: Server, tmp_path: Path) -> No
 def test_copies_of_a_server_without_gtids_are_as_exact(without_gtids: Server, tmp_path: Path) -> None:
     oracle = CopyingOracle(without_gtids, tmp_path / "copy", _LIMITS, "c")
     truth = SourceOracle(without_gtids, tmp_path / "truth")
-    with _writers(without_gtids, 1, _changes):
+    with _writers(without_gtids, 1, _changes_with_rests):
         _run_to_the_end(oracle, truth)
     oracle.run()
     assert {} == oracle.stopped
@@ -247,8 +247,22 @@ _EXPECTED = (1205, 1213, 1062, 1054, 1146, 1050, 1060, 1091, 1136, 1264, 1412, 1
 
 
 def _changes(rng: random.Random, cursor: Any) -> None:
+    cursor.execute(_change(rng))
+
+
+def _changes_with_rests(rng: random.Random, cursor: Any) -> None:
+    """Leaves the table without a key alone for most of the time.
+
+    Without GTIDs it is copied in a moment of a third of a second at which nobody changes it.
+    """
+    statement = _change(rng)
+    if " bag " not in statement or rng.random() < 0.05:
+        cursor.execute(statement)
+
+
+def _change(rng: random.Random) -> str:
     key, other = rng.randrange(3 * _ROWS), rng.randrange(3 * _ROWS)
-    statement = rng.choice(
+    return rng.choice(
         (
             f"UPDATE t SET v = '{rng.random():.9f}' WHERE id BETWEEN {key} AND {key + 9}",
             f"DELETE FROM t WHERE id = {key}",
@@ -266,7 +280,6 @@ def _changes(rng: random.Random, cursor: Any) -> None:
             f"INSERT INTO none VALUES ({key})",
         )
     )
-    cursor.execute(statement)
 
 
 def _statements(rng: random.Random, cursor: Any) -> None:
