@@ -10,7 +10,7 @@ import typer
 
 from connectors.cli.heal import held_tracker
 from connectors.cli.terminal.arguments import Config, configured
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
 from connectors.config import ServerSource
 from historian.errors import ConfigError, SourceError
@@ -69,7 +69,7 @@ def backfill(
     else:
         with closing(open_recorded(configured(config))) as store:
             store.pause_copies(paused=pause)
-        typer.echo("copies rest from the next plan on" if pause else "copies go on with the next plan")
+        say("copies rest from the next plan on" if pause else "copies go on with the next plan")
 
 
 def _copy(config: Path, wanted: Sequence[TableName]) -> None:
@@ -92,7 +92,7 @@ def _copy(config: Path, wanted: Sequence[TableName]) -> None:
             rows, does = (
                 (0, "gives") if copy is None else (copy.rows, "gives" if copy.is_done else "reads the rest and gives")
             )
-            typer.echo(f"{name}: {rows} rows read at {plan.end}; the next run {does} its targets what differs")
+            say(f"{name}: {rows} rows read at {plan.end}; the next run {does} its targets what differs")
 
 
 def _copy_rows(config: Path, name: TableName, condition: str) -> None:
@@ -120,7 +120,7 @@ def _copy_rows(config: Path, name: TableName, condition: str) -> None:
             raise _behind(name)
         rows, plans = found
         does = f"the next run gives its targets what differs, in {plans} plans" if plans else "nothing is compared"
-        typer.echo(f"{name}: the condition holds for {rows} rows; {does}")
+        say(f"{name}: the condition holds for {rows} rows; {does}")
 
 
 def _server(settings: PipelineConfig) -> ServerSource:
@@ -149,4 +149,4 @@ def _cancel(config: Path, wanted: Sequence[TableName]) -> None:
                     where=str(name),
                     next_step="`historian status` lists those that are",
                 )
-            typer.echo(f"{name}: its copy ends with the next plan, and the table stops")
+            say(f"{name}: its copy ends with the next plan, and the table stops")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from connectors.cli.terminal.outcome import say
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Comparison:
                     self._tell_whole(snapshot)
             return self._whole(snapshot)
         except (NotComparable, LeftBehind) as error:
-            typer.echo(f"{snapshot.name}: not compared: {error}")
+            say(f"{snapshot.name}: not compared: {error}")
             return "verify could not compare its targets" if isinstance(error, LeftBehind) else ""
 
     def _whole(self, snapshot: Snapshot) -> str | None:
@@ -77,7 +78,7 @@ class Comparison:
             return read_whole(self.tracker, self.address, table_id, "verify", copied, connections=connections)
 
         found = self._compared(snapshot, read)
-        typer.echo(f"{snapshot.name}: {found.rows_read} rows at {found.end}, {_mending(found.rows_differing)}")
+        say(f"{snapshot.name}: {found.rows_read} rows at {found.end}, {_mending(found.rows_differing)}")
         return _reason(found.rows_differing)
 
     def _sampled(self, snapshot: Snapshot, percent: float) -> str | None:
@@ -103,7 +104,7 @@ class Comparison:
 
             found = self._compared(snapshot, read)
             rows, differing = rows + found.rows_read, differing + found.rows_differing
-        typer.echo(
+        say(
             f"{snapshot.name}: {rows} of about {max(rows, sample.table_rows)} rows at {last.end}, in {len(sample.ranges)}"
             f" ranges of its key, {_mending(differing)}"
         )
@@ -122,9 +123,7 @@ class Comparison:
         return found
 
     def _tell_whole(self, snapshot: Snapshot) -> None:
-        typer.echo(
-            f"{snapshot.name}: compared as a whole, since targets do not tell which rows lie in a range of its key"
-        )
+        say(f"{snapshot.name}: compared as a whole, since targets do not tell which rows lie in a range of its key")
 
 
 def print_rows(chunk: Chunk, snapshot: Snapshot) -> None:

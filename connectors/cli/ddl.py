@@ -14,6 +14,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.plain_text import one_line
 from connectors.cli.terminal.tables import print_table, terminal
 from historian.errors import ConfigError
 
@@ -170,7 +171,7 @@ def _print(
     behind = steps[-1].after if steps else start
     for name in sorted(behind.tables):
         console.print()
-        console.print(Text(str(name), style="bold"))
+        console.print(Text(one_line(str(name)), style="bold"))
         _print_table(behind, name, form)
 
 

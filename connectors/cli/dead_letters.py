@@ -10,7 +10,7 @@ import typer
 from connectors.cli.heal import held_tracker
 from connectors.cli.replay import lake_of
 from connectors.cli.terminal.arguments import Config
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import table_named
 from connectors.cli.terminal.sessions import session
 
@@ -45,12 +45,12 @@ def replay_dead_letters(
         found = _dead_letters(settings, wanted, reason)
         held = {letters: _is_held(tracker, letters) for letters in found}
         for letters, is_held in held.items():
-            typer.echo(f"{letters}: {'has a form now' if is_held else 'no form that is configured holds them'}")
+            say(f"{letters}: {'has a form now' if is_held else 'no form that is configured holds them'}")
         if not found:
-            typer.echo("there are no dead letters")
+            say("there are no dead letters")
         for table_id in sorted({letters.table_id for letters, is_held in held.items() if is_held}):
             done = replay(tracker, table_id, earliest(tracker))
-            typer.echo(f"{done.table}: the next run reads it again into fresh targets, as plan {done.plan.number}")
+            say(f"{done.table}: the next run reads it again into fresh targets, as plan {done.plan.number}")
 
 
 def _dead_letters(config: PipelineConfig, table: str | None, reason: str | None) -> Sequence[DeadLetterColumn]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.terminal.arguments import Config, configured
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say, tell
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
 from historian.errors import SourceError
 
@@ -56,14 +56,14 @@ def heal(
     with held_tracker(config) as (settings, tracker):
         if wanted is None:
             done = healing.skip_lost_log(tracker)
-            typer.echo(f"all tables go on from {done.position}")
-            typer.echo(f"not known, of any table: its schema and rows behind {done.since} and up to there")
+            say(f"all tables go on from {done.position}")
+            say(f"not known, of any table: its schema and rows behind {done.since} and up to there")
             names = sorted(name for name in tracker.history.catalog.tables if tracker.captured(name))
         else:
             done = healing.heal(tracker, wanted, limit_bytes=settings.run.max_batch_bytes)
-            typer.echo(f"{wanted} goes on from {done.position}, captured as version {done.version}")
+            say(f"{wanted} goes on from {done.position}, captured as version {done.version}")
             if done.since is not None:
-                typer.echo(f"not known: its schema and rows behind {done.since} and up to there")
+                say(f"not known: its schema and rows behind {done.since} and up to there")
             names = [wanted]
         if copies_rows(settings.source, tracker.store) if repair is None else repair:
             for name in names:
@@ -72,12 +72,10 @@ def heal(
                 except SourceError as error:
                     if wanted is not None or error.retryable:
                         raise
-                    typer.echo(f"{name}: not compared with the source: {error}", err=True)
+                    tell(f"{name}: not compared with the source: {error}")
             return
     if done.since is not None:
-        typer.echo(
-            "the next run leaves a gap in changelogs there, and mirrors as they are: what changed is missing from them"
-        )
+        say("the next run leaves a gap in changelogs there, and mirrors as they are: what changed is missing from them")
 
 
 def _repair(config: PipelineConfig, tracker: Tracker, table: TableName) -> None:
@@ -97,7 +95,7 @@ def _repair(config: PipelineConfig, tracker: Tracker, table: TableName) -> None:
             where=str(table),
             next_step=f"`historian run --once`, then `historian verify --table {table} --repair`",
         )
-    typer.echo(f"{table}: the next run gives its targets what differs, from plan {plan.number} on")
+    say(f"{table}: the next run gives its targets what differs, from plan {plan.number} on")
 
 
 @ending
@@ -123,11 +121,9 @@ def ddl_override(
     with held_tracker(config) as (settings, tracker):
         done = override(tracker, wanted, statement, limit_bytes=settings.run.max_batch_bytes)
         stopped = {str(name): quarantine.reason for _, name, quarantine in tracker.store.stopped()}
-    typer.echo(
-        f"{wanted} goes on behind {done.position}, as version {done.version}; the next run delivers what was held back"
-    )
+    say(f"{wanted} goes on behind {done.position}, as version {done.version}; the next run delivers what was held back")
     if table in stopped:
-        typer.echo(f"it stops again, further on\n  {stopped[table]}")
+        say(f"it stops again, further on\n  {stopped[table]}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 
 from connectors.cli.heal import held_tracker
 from connectors.cli.terminal.arguments import Config
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import table_named
 from connectors.cli.terminal.sessions import session
 from historian.errors import ConfigError, SourceError
@@ -68,15 +68,11 @@ def replay(
             seed=None if seed is None else (seed.plan, seed.table),
         )
     if seed is not None:
-        typer.echo(
-            f"{done.table}: what its targets held up to {position}, plan {seed.plan.number}, comes into fresh ones"
-        )
+        say(f"{done.table}: what its targets held up to {position}, plan {seed.plan.number}, comes into fresh ones")
     where = "fresh targets" if done.anew else "its targets"
-    typer.echo(
-        f"{done.table}: the next run reads from {position} to {done.plan.end} into {where}, as plan {done.plan.number}"
-    )
+    say(f"{done.table}: the next run reads from {position} to {done.plan.end} into {where}, as plan {done.plan.number}")
     if done.anew:
-        typer.echo(f"their names end in __r{done.plan.number}; in a catalog they take the names of those that were")
+        say(f"their names end in __r{done.plan.number}; in a catalog they take the names of those that were")
 
 
 def lake_of(config: PipelineConfig) -> DeltaSettings:

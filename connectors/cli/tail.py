@@ -13,6 +13,7 @@ import typer
 
 from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
+from connectors.cli.terminal.plain_text import as_lines
 from connectors.cli.terminal.tables import terminal
 
 if TYPE_CHECKING:
@@ -151,9 +152,7 @@ def _table_writer() -> Callable[[TailedRange], None]:
         return version.place is not None and version.place.offset < place
 
     def announce(version: PlannedVersion) -> None:
-        text = Text(
-            f"schema version {version.version} at {version.place or ''}: {version.statement}\n", style="magenta"
-        )
-        console.print(text, soft_wrap=True)
+        text = f"schema version {version.version} at {version.place or ''}: {version.statement}\n"
+        console.print(Text(as_lines(text), style="magenta"), soft_wrap=True)
 
     return write

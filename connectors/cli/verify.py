@@ -12,7 +12,7 @@ from connectors.cli.comparison import Comparison, last_plan, print_rows
 from connectors.cli.heal import held_tracker
 from connectors.cli.replay import lake_of
 from connectors.cli.terminal.arguments import Config, configured
-from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.outcome import ExitCode, ending, say
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
 from connectors.cli.terminal.sessions import session
 from connectors.config import ServerSource
@@ -134,7 +134,7 @@ def differing_tables(
     for snapshot, found in differing.items() if repair else ():
         if found.reason:
             repaired(tracker, address, snapshot.table_id, found.reason, behind=found.behind, limits=limits)
-            typer.echo(f"{snapshot.name}: the next run compares it, and writes what differs")
+            say(f"{snapshot.name}: the next run compares it, and writes what differs")
     return len(differing)
 
 
@@ -187,18 +187,18 @@ def _changed_by_others(
     name, found = snapshot.name, foreign_changes(spark, lake, snapshot.table_id)
     for target in found.targets:
         for commit in target.commits:
-            typer.echo(f"{name}: {target.directory} was changed by someone else: {commit}")
+            say(f"{name}: {target.directory} was changed by someone else: {commit}")
     if not repair:
         if found.targets:
-            typer.echo(f"{name}: not compared; `historian verify --table {name} --repair` puts back what was changed")
+            say(f"{name}: not compared; `historian verify --table {name} --repair` puts back what was changed")
         return _Difference() if found.targets else None
     try:
         foreign_changes(spark, lake, snapshot.table_id, puts_back=True)
     except CannotPutBack as error:
-        typer.echo(f"{name}: not compared: {error}")
+        say(f"{name}: not compared: {error}")
         return _Difference(is_comparable=False)
     for target in found.targets:
-        typer.echo(f"{name}: {target.directory} is again as it was at version {target.base}")
+        say(f"{name}: {target.directory} is again as it was at version {target.base}")
     if found.behind is not None:
         return _Difference("its targets were changed by someone else, and put back", found.behind)
     return _Difference(is_comparable=True) if found.targets else None

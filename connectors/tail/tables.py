@@ -25,11 +25,12 @@ _ESCAPED = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 
 
 def rich_table(chunk: Chunk, snapshot: Snapshot) -> Group:
     """The rows of *chunk*, read with ``as_text=True``, as a table for a terminal; long values are cut."""
-    title = Text(f"{snapshot.name}  schema version {chunk.version}  {chunk.first_position}", style="bold")
+    title = Text(str(snapshot.name).translate(_ESCAPED), style="bold")
+    title.append(f"  schema version {chunk.version}  {chunk.first_position}")
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("op")
     for column in snapshot.columns:
-        table.add_column(Text(column.name), overflow="ellipsis", no_wrap=True)
+        table.add_column(Text(column.name.translate(_ESCAPED)), overflow="ellipsis", no_wrap=True)
     columns = [_cells(json_texts(chunk, at, column)) for at, column in enumerate(snapshot.columns)]
     for name, mark in ((ABSENT, "absent"), (UNSEEN, "changed")):
         for index, at in np.argwhere(marked(chunk.rows, name, len(columns))).tolist():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -166,9 +168,18 @@ def _options(url: URL) -> dict[str, Any]:
         raise ValueError(f"SQLite knows no argument {', '.join(unknown)}")
     if url.database in (None, "", ":memory:"):
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    place = Path(url.database or "")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if "uri" not in url.query:
+        _make_private(place)
     # No pool: a connection must not live on in a forked process.
     return {"poolclass": NullPool, "connect_args": {"timeout": _BUSY_S}}
+
+
+def _make_private(place: Path) -> None:
+    """Makes a new file that only its owner may read: rows that are copied lie there. SQLite gives the files beside it the same mode."""
+    with suppress(OSError):  # it is there already; or SQLite says what is wrong with the place
+        os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _connect_sqlite(connection: sqlite3.Connection, _: object) -> None:

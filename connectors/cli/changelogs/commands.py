@@ -12,7 +12,7 @@ from connectors.cli.changelogs.convert import convert
 from connectors.cli.changelogs.files import Key, Out, Source, names_of, read, recorded, write
 from connectors.cli.changelogs.merge import merge
 from connectors.cli.terminal.arguments import Json
-from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.outcome import ExitCode, ending, say
 from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.tables import print_table
 from historian.changelog.validation.findings import Profile
@@ -110,7 +110,7 @@ def _until(text: str) -> int | LogPosition | None:
 
 def _print(findings: tuple[Finding, ...]) -> None:
     if not findings:
-        typer.echo("nothing is wrong")
+        say("nothing is wrong")
         return
     rows = ((each.offset, each.rule.value, each.expected, each.found) for each in findings)
     print_table(("offset", "rule", "expected", "found"), rows)

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from connectors.cli.live.captured import captured
-from connectors.cli.live.plain_text import without_controls
 from connectors.cli.live.rendering import rendered
 from connectors.cli.terminal.logs import writes_lines
+from connectors.cli.terminal.plain_text import without_controls
 
 if TYPE_CHECKING:
     from rich.console import Group

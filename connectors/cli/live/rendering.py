@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from connectors.cli.live.plain_text import one_line
+from connectors.cli.terminal.plain_text import one_line
 from connectors.cli.terminal.schema_forms import change_text
 from connectors.monitoring.picture import CopyPicture, RunPicture, SchemaChange, TablePicture, TableState
 from historian.schema.diff import Difference

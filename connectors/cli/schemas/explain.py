@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connectors.cli.terminal.arguments import Json, Position, Table, configured
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named
 from connectors.cli.terminal.schema_forms import change_form, change_text, columns_form, entry_form, place_text
 from connectors.cli.terminal.tables import print_table
@@ -73,7 +73,7 @@ def _explanation_form(found: Explanation) -> dict[str, Any]:
 def _print_explanation(found: Explanation) -> None:
     entry = found.version.entry
     form = entry_form(entry)
-    typer.echo(f"{found.version.name}  version {entry.number}")
+    say(f"{found.version.name}  version {entry.number}")
     facts = {
         "position": place_text(entry),
         "time": form["time"],
@@ -82,11 +82,11 @@ def _print_explanation(found: Explanation) -> None:
     }
     for name, fact in facts.items():
         if fact:
-            typer.echo(f"  {name:<9} {fact}")
+            say(f"  {name:<9} {fact}")
     for change in found.changes:
-        typer.echo(f"  {change_text(change)}")
+        say(f"  {change_text(change)}")
     if not found.changes:
-        typer.echo("  no difference")
+        say("  no difference")
 
 
 def _step_form(step: LineageStep) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.terminal.arguments import Json, configured
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import located, open_recorded
 from historian.positions import LogPosition
 
@@ -40,7 +41,8 @@ def gc(
     if as_json:
         typer.echo(json.dumps({**asdict(forgotten), "position": str(forgotten.position)}, indent=2))
     else:
-        typer.echo(_text(forgotten, position))
+        for line in _lines(forgotten, position):
+            say(line)
 
 
 def _held(config: PipelineConfig) -> tuple[int, ...]:
@@ -53,14 +55,11 @@ def _held(config: PipelineConfig) -> tuple[int, ...]:
         return tuple(held for sink in sinks if (held := sink.held()) is not None)
 
 
-def _text(forgotten: ForgetResult, asked: LogPosition) -> str:
-    lines = [
-        f"the history begins at {forgotten.position}",
-        f"forgotten: {forgotten.entries} statements, {forgotten.edits} edits, {forgotten.plans} plans",
-    ]
+def _lines(forgotten: ForgetResult, asked: LogPosition) -> Iterator[str]:
+    yield f"the history begins at {forgotten.position}"
+    yield f"forgotten: {forgotten.entries} statements, {forgotten.edits} edits, {forgotten.plans} plans"
     if forgotten.position != asked:
         behind = (
             "" if forgotten.needed is None else f": plan {forgotten.needed} is the last one that all have behind them"
         )
-        lines.append(f"not at {asked}{behind}")
-    return "\n".join(lines)
+        yield f"not at {asked}{behind}"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connectors.cli.terminal.arguments import Json, Position, Table, configured
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
+from connectors.cli.terminal.plain_text import one_line
 from connectors.cli.terminal.recorded_history import located, recorded_history, table_named, versions_by_table
 from connectors.cli.terminal.schema_forms import change_form, change_text, column_form, place_text, version_form
 from connectors.cli.terminal.tables import print_table, terminal
@@ -61,7 +62,7 @@ def show_version(context: typer.Context, table: Table, position: Position, *, as
         form = tables_form(version.edits, [version.snapshot], server_form(config.source.flavor))
         typer.echo(json.dumps({**version_form(version), "table": str(version.name), **form}, indent=2))
     else:
-        typer.echo(f"{version.name}  version {version.number}  since {place_text(version.entry)}")
+        say(f"{version.name}  version {version.number}  since {place_text(version.entry)}")
         _print_columns(version.snapshot)
 
 
@@ -84,9 +85,9 @@ def compare_versions(
         typer.echo(json.dumps({"changes": [change_form(change) for change in changes], **form}, indent=2))
         return
     for change in changes:
-        typer.echo(change_text(change))
+        say(change_text(change))
     if not changes:
-        typer.echo("no difference")
+        say("no difference")
 
 
 def _in_force(versions: tuple[Version, ...], number: int, table: str) -> Snapshot:
@@ -104,7 +105,7 @@ def _print_versions(found: dict[str, list[dict[str, Any]]]) -> None:
 
     console = terminal()
     for name, versions in found.items():
-        console.print(Text(name, style="bold"))
+        console.print(Text(one_line(name), style="bold"))
         statements = (row["unknown"] or row["statement"] or "as captured" for row in versions)
         print_table(
             ("version", "position", "time", "statement"),

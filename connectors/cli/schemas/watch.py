@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connectors.cli.terminal.arguments import configured
-from connectors.cli.terminal.outcome import ending
+from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.schema_forms import change_form, change_text, columns_form, entry_form
 from historian.history.explain import Explanation, explained
 
@@ -39,7 +39,10 @@ def watch_changes(
     """Print each change of a captured table's schema as a run records it, until Ctrl-C."""
     config = configured(context.obj)
     for entry, changed in _changes(config, after, once=once):
-        typer.echo(_line(entry, changed) if as_json else _text(entry, changed))
+        if as_json:
+            typer.echo(_line(entry, changed))
+        else:
+            say(_text(entry, changed))
 
 
 def _changes(

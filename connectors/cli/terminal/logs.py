@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
+from connectors.cli.terminal.plain_text import as_lines
+
 __all__ = ["LogFormat", "LogLevel", "bind", "configure_logs", "log", "writes_lines"]
 
 _PACKAGES = ("connectors", "historian", "sinks", "pyspark_historian")
@@ -45,7 +47,7 @@ def configure_logs(form: LogFormat, level: LogLevel) -> Callable[[], None]:
     """
     _bound.clear()
     handler = _StandardError()
-    handler.setFormatter(_json_formatter() if form is LogFormat.JSON else logging.Formatter("%(message)s"))
+    handler.setFormatter(_json_formatter() if form is LogFormat.JSON else _Lines("%(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
     for package in _PACKAGES:
@@ -60,6 +62,13 @@ def configure_logs(form: LogFormat, level: LogLevel) -> Callable[[], None]:
         _bound.clear()
 
     return undo
+
+
+class _Lines(logging.Formatter):
+    """Records as lines that no text of a source can forge."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return as_lines(super().format(record))
 
 
 if TYPE_CHECKING:

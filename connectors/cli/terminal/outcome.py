@@ -15,10 +15,11 @@ from typing import ParamSpec, TypeVar
 import typer
 
 from connectors.cli.terminal.logs import log
+from connectors.cli.terminal.plain_text import as_lines, harmless
 from historian import errors
 from historian.errors import ConfigError, HistorianError
 
-__all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "tell"]
+__all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "say", "tell"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,10 +107,15 @@ def ending(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def say(text: str) -> None:
+    """Writes a part of a command's result to standard output. What a terminal would obey is shown as an escape, and lines behind the first are indented."""
+    typer.echo(as_lines(text))
+
+
 def tell(text: str, *, level: int = logging.INFO, **fields: object) -> None:
     """Writes a note to standard error: the text, or a record with *fields* where records are JSON."""
     if not log(level, text, **fields):
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
+        print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
 
 
 def _tell_error(error: HistorianError) -> None:

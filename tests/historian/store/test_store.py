@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -76,6 +77,11 @@ def test_a_file_that_is_no_database_is_refused_by_name_without_secrets(tmp_path:
 
     with pytest.raises(StoreError, match=r"history store failed.*s\.db.*not a database"):
         Store.open(f"sqlite:///{tmp_path}/s.db")
+
+
+def test_only_its_owner_reads_a_new_file(tmp_path: Path) -> None:
+    with closing(Store.open(f"sqlite:///{tmp_path}/s.db")):
+        assert {0o600} == {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

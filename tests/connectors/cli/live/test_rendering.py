@@ -10,8 +10,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, Group
 
-from connectors.cli.live.plain_text import one_line, without_controls
 from connectors.cli.live.rendering import rendered
+from connectors.cli.terminal.plain_text import one_line, without_controls
 from connectors.monitoring.picture import CopyPicture, RunPicture, SchemaChange, TablePicture, TableState
 from historian.schema.diff import Difference
 

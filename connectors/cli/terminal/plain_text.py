@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
-__all__ = ["one_line", "without_controls"]
+__all__ = ["as_lines", "harmless", "one_line", "without_controls"]
 
 _LONGEST = 2000
 _HARMFUL = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -14,6 +15,16 @@ _HARMFUL = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 def one_line(text: str) -> str:
     """The text in one line, without what a terminal would obey; of a very long one the begin."""
     return without_controls(" ".join(text[:_LONGEST].split()))
+
+
+def harmless(text: str) -> str:
+    """The text with its lines as they are, each as of :func:`without_controls`."""
+    return "\n".join(map(without_controls, text.split("\n")))
+
+
+def as_lines(text: str) -> str:
+    """As :func:`harmless`; lines behind the first are indented, so that no name of a source passes for a line of ours."""
+    return harmless(re.sub(r"\n(?=\S)", "\n  ", text))
 
 
 def without_controls(line: str) -> str:
