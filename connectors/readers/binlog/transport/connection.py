@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from historian.errors import SourceError
 
@@ -37,6 +37,7 @@ _NO_TIME_LIMIT = "SET SESSION /*!50708 max_execution_time = 0 *//*M!100101 max_s
 _CLOSING_S = 3
 _ACCESS_DENIED = frozenset((1044, 1045, 1698))
 _COMPRESSION_WANTED = 3922
+_CLEAR_TEXT = 2061
 _GONE = frozenset((0, 1053, 1927, 2006, 2013, 2014, 4031))
 """Errors of a connection that broke, or whose server shuts down or has killed it."""
 
@@ -57,6 +58,24 @@ class _NoTls(SourceError):
 def _is_about_tls(error: Exception) -> bool:
     text = str(error).lower()
     return "ssl" in text or "tls" in text or "certificate" in text
+
+
+class _NoClearText:
+    """Any server may ask for the password in clear text. This handler of PyMySQL does not give it."""
+
+    def __init__(self, _connection: object) -> None:
+        pass
+
+    def authenticate(self, _request: object) -> NoReturn:
+        import pymysql
+
+        raise pymysql.err.OperationalError(_CLEAR_TEXT, "the server asks for the password in clear text")
+
+
+_WITHOUT_TLS = {
+    "ssl_disabled": True,
+    "auth_plugin_map": dict.fromkeys(("mysql_clear_password", "dialog", "mysql_old_password"), _NoClearText),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +146,12 @@ class ServerAddress:
             SourceError: the user or its password is refused, or TLS or compression cannot be had as asked.
         """
         if self.tls.mode == "disabled":
-            return self._connect(ssl_disabled=True)
+            return self._connect(**_WITHOUT_TLS)
         try:
             return self._connect(ssl=_context(self.tls))
         except _NoTls:
             if self.tls.mode == "preferred":
-                return self._connect(ssl_disabled=True)
+                return self._connect(**_WITHOUT_TLS)
             raise
 
     def _connect(self, **tls: Any) -> Connection[Any]:
@@ -159,6 +178,9 @@ class ServerAddress:
             return CompressedConnection(self.compression, str(self), **settings)
         except pymysql.err.MySQLError as error:
             raise self._failure(error) from error
+        except RuntimeError as error:
+            # PyMySQL says so where a server answers a statement by asking for a file of ours.
+            raise SourceError("this is not a server to follow", where=str(self), found=str(error)) from error
 
     def _failure(self, error: Exception) -> SourceError:
         number, text = (*error.args, "")[:2] if error.args else (0, str(error))
@@ -176,6 +198,13 @@ class ServerAddress:
                 expected="an algorithm of its protocol_compression_algorithms",
                 found=f"error {number}: {text}",
                 next_step="set source.compression to zlib or zstd",
+            )
+        if number == _CLEAR_TEXT:
+            return SourceError(
+                "the password is not sent in clear text without TLS",
+                where=str(self),
+                found=str(text),
+                next_step="set tls.mode to required or more, or give the user a plugin such as caching_sha2_password",
             )
         if _is_about_tls(error):
             return _NoTls(
