@@ -114,6 +114,10 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 	@cd build/wheel && venv/bin/python -m pytest -q tests/historian
 	@echo "wheel-test: $$(ls build/wheel/dist) installs and runs"
 
+.PHONY: audit
+audit: sync  ## Write a bill of materials to build/sbom.json; print licences and known vulnerabilities (the latter where their database can be reached)
+	@$(support) $(python) tests/support/supply.py build/sbom.json
+
 ##@ Measure
 
 .PHONY: structure

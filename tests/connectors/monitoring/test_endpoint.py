@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from connectors.config import load_config
 from connectors.config.settings import HttpConfig
+from connectors.monitoring import endpoint
 from connectors.monitoring.endpoint import served
 from connectors.monitoring.health import Health
 from connectors.monitoring.metrics import OTHER_TABLES, Metrics
@@ -132,6 +134,22 @@ def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:
         assert _get(port, "/../etc/passwd")[0] == 404
         assert _get(port, "/health", method="POST")[0] == 501
         assert _get(port, "/health", method="HEAD")[::2] == (200, "")
+
+
+def test_a_port_alone_listens_on_loopback(tmp_path: Path) -> None:
+    with _served(tmp_path, str(port := free_port())), socket.socket() as other:
+        other.bind(("127.0.0.2", port))  # all addresses would take it
+        assert _get(port, "/health")[0] in (200, 503)
+
+
+def test_a_client_that_sends_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint._Handler, "timeout", 0.2)
+    with (
+        _served(tmp_path, str(port := free_port())),
+        socket.create_connection(("127.0.0.1", port), timeout=30) as silent,
+    ):
+        silent.sendall(b"GET /health HTTP/1.1\r\n")
+        assert silent.recv(1) == b""
 
 
 def test_a_port_that_is_taken_is_a_problem_of_the_configuration(tmp_path: Path) -> None:

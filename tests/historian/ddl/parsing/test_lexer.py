@@ -98,6 +98,11 @@ def test_text_that_ends_inside_a_quote_or_comment_is_an_error(sql: str) -> None:
         tokenize(sql, MYSQL)
 
 
+def test_more_words_than_any_statement_has_are_an_error() -> None:
+    with pytest.raises(LexError, match="more than 200000 words"):
+        tokenize("a " * 200_001, MYSQL)
+
+
 def test_a_limit_gives_what_stands_before_an_error() -> None:
     assert tokenize("ALTER TABLE t ADD c CHAR(1) DEFAULT 'x", MYSQL, limit=40).keys[:3] == ["ALTER", "TABLE", "T"]
     assert tokenize("a b c d", MYSQL, limit=2).keys == ["A", "B", END]

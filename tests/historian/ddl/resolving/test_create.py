@@ -364,3 +364,9 @@ def test_a_table_that_mysql_spells_out_in_ansi_mode_lacks_its_charset() -> None:
 def test_a_moment_of_mariadb_in_the_primary_key_with_on_update_alone_is_zero() -> None:
     made = table(after("CREATE TABLE t (c DATETIME(1) ON UPDATE NOW(1), PRIMARY KEY (c))", context=MARIADB))
     assert made[0] == "c datetime(1) not null default '0000-00-00 00:00:00.0' on update CURRENT_TIMESTAMP(1)"
+
+
+@pytest.mark.parametrize("inner,outer", [("(", ")"), ("- ", ""), ("CASE WHEN 1 THEN ", " END"), ("IF(1, 1, ", ")")])
+def test_expressions_of_any_depth_are_passed_over(inner: str, outer: str) -> None:
+    depth = 20_000
+    assert made(f"id INT, c INT AS ({inner * depth}id{outer * depth})")[1].startswith("c int virtual as ")
