@@ -195,7 +195,7 @@ def _widened(
         if not link.moves:
             continue
         values = ReferencedValues(link.referenced)
-        for rows in changes[link.parent].batches:
+        for rows in changes[link.parent]:
             values.take(rows)
         rows_moved = link.moved(values)
         is_told = any(each.columns == link.columns for each in wanted)

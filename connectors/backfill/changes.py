@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from connectors.backfill.spool import Spool
 from connectors.readers.binlog.transport.connection import same_server
+from connectors.tracking.ranges import SEQUENCE_BITS
 from connectors.tracking.rereading import walked_again
 from historian.changelog.chunks import Chunk
 from historian.changelog.missing_columns import lacking
@@ -24,25 +26,48 @@ if TYPE_CHECKING:
     from historian.positions import FilePosition
     from historian.schema.snapshots import Snapshot
 
+_MEMORY_BYTES = 64 << 20
+_PART_ROWS, _PART_BYTES = 250_000, 64 << 20
+
 __all__ = ["TableChanges", "changes_behind", "voids_behind"]
 
 
-@dataclass(slots=True)
 class TableChanges:
-    """Changelog rows of one table in the order of the log; ``void``: why its rows cannot be brought back, "" where they can."""
+    """Changelog rows of one table in the order of the log, gone through as often as wanted.
 
-    chunks: list[Chunk] = field(default_factory=list)
-    void: str = ""
+    Beyond a limit they are in a temporary file, which those of other tables share.
 
-    @property
-    def row_count(self) -> int:
-        """How many there are."""
-        return sum(chunk.rows.num_rows for chunk in self.chunks)
+    Attributes:
+        void: why its rows cannot be brought back; "" where they can.
+        row_count: how many there are; ``size_bytes``: of them as Arrow.
+    """
 
-    @property
-    def batches(self) -> list[pa.RecordBatch]:
+    def __init__(self, table_id: int = 0, held: Spool | None = None) -> None:
+        self._table_id = table_id
+        self._held = held
+        self.void = ""
+        self.row_count = 0
+        self.size_bytes = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Takes *chunk* last."""
+        assert self._held is not None  # noqa: S101 without one it has no rows
+        self._held.add(chunk)
+        self.row_count += chunk.rows.num_rows
+        self.size_bytes += chunk.rows.nbytes
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows, in chunks."""
+        return iter(()) if self._held is None else self._held.chunks(self._table_id)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows alone."""
-        return [chunk.rows for chunk in self.chunks]
+        return (chunk.rows for chunk in self.chunks())
+
+    @property
+    def parts(self) -> int:
+        """In how many parts they are compared with other rows, so that what is held of a part at once is bounded."""
+        return 1 + max(self.row_count // _PART_ROWS, self.size_bytes // _PART_BYTES)
 
 
 def changes_behind(
@@ -70,7 +95,8 @@ def changes_behind(
         ConnectionLost: the address leads to another server, or nobody answers.
         LogPurged: the log behind *start* is gone.
     """
-    found = {table_id: TableChanges() for table_id in tables}
+    held = Spool(_MEMORY_BYTES)
+    found = {table_id: TableChanges(table_id, held) for table_id in tables}
     with _walked(tracker, server, start, number, tables, until) as (reader, walk, bounds):
         for table_id, version in tables.items():
             found[table_id].void = _void(walk, _snapshot(version))
@@ -79,14 +105,15 @@ def changes_behind(
             for table_id, version in tables.items()
             if not found[table_id].void and table_id in walk.touched
         ]
-        for planned in tracker.ranges_of(walk, start, bounds) if wanted else ():
-            for chunk in reader.read(planned, wanted, stops=True):
+        for index, planned in enumerate(tracker.ranges_of(walk, start, bounds) if wanted else ()):
+            for chunk in reader.read(planned, wanted, sequence=index << SEQUENCE_BITS, stops=True):
                 changes = found[chunk.table_id]
                 if chunk.stopped:
                     changes.void = chunk.stopped
                 elif lacking(chunk.rows):
                     changes.void = "the log does not hold whole images of rows that changed meanwhile"
-                changes.chunks.append(chunk)
+                if not changes.void:
+                    changes.add(chunk)
     return found
 
 

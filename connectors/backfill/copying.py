@@ -22,7 +22,7 @@ from connectors.backfill.selecting import ByThreads, Selects
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
-from connectors.config import CopyLimits
+from connectors.config import CopyLimits, limits_in_force
 from connectors.readers.binlog.transport.connection import ConnectionLost
 from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
@@ -54,11 +54,11 @@ class Copier:
         tracker: that makes the plans.
         address: of the source.
         replica: that rows are copied from in its place.
-        limits: how much is copied at a time.
+        limits: how much is copied at a time, where nobody says other ones in the store.
         reads: whether rows are copied at all; else plans only keep to what was copied before.
         stopped: gives the ids of tables whose repairs go no further, since the sink does not take them.
         tells_rows: whether the sink tells rows of the table of that name by the source's values.
-        selects: makes the SELECTs of tables with a key; by default threads do.
+        selects: gives what makes the SELECTs of tables with a key over so many connections; by default threads do.
     """
 
     def __init__(
@@ -71,23 +71,22 @@ class Copier:
         reads: bool = True,
         stopped: Callable[[], Collection[int]] = tuple,
         tells_rows: Callable[[TableName], bool] = lambda _: False,
-        selects: Selects | None = None,
+        selects: Callable[[int], Selects] = ByThreads,
     ) -> None:
         self._tracker = tracker
         self._address = address
         self._replica = replica
-        self._limits = limits
         self._reads = reads
         self._stopped = stopped
         self._tells_rows = tells_rows
-        self._selects = selects or ByThreads(limits.connections)
+        self._selects = selects
         self._was_paused = False
         if reads and tracker.store.copies_wait():
             tracker.store.note_copies_wait("")  # of a run that was killed
         self._pace = Pace(
             self._rows_address,
             tracker.reader.flavor,
-            limits,
+            lambda: limits_in_force(limits, tracker.store.copy_orders().limits),
             note=tracker.store.note_copies_wait,
             is_replica=replica is not None,
         )
@@ -209,7 +208,7 @@ class Copier:
                 self._tracker,
                 plan,
                 pieces,
-                self._selects,
+                self._selects(self._pace.limits.connections),
                 spool,
                 replica=self._replica,
                 skips_hidden=can_wait,
@@ -288,7 +287,8 @@ class Copier:
         wanted = {i: (version, copies[i].upto) for i, version in last.items() if i not in whole}
         try:
             self._note_widths({i: version for i, (version, _) in wanted.items()})
-            pieces = next_pieces(self._rows_address, flavor, wanted, self._limits, self._chunk_rows) if wanted else []
+            limits = self._pace.limits
+            pieces = next_pieces(self._rows_address, flavor, wanted, limits, self._chunk_rows) if wanted else []
         except ConnectionLost as error:
             if self._replica is None:
                 raise
@@ -302,7 +302,8 @@ class Copier:
         widths = row_bytes(self._rows_address, set(names.values()))
         for table_id, name in names.items():
             width = max(1, widths.get(name, 1))
-            self._chunk_rows[table_id] = max(1, min(self._limits.chunk_rows, self._limits.chunk_bytes // width))
+            limits = self._pace.limits
+            self._chunk_rows[table_id] = max(1, min(limits.chunk_rows, limits.chunk_bytes // width))
 
     @property
     def _rows_address(self) -> ServerAddress:
@@ -333,7 +334,7 @@ class Copier:
         self._voids.pop(table_id, None)
         self._pace.took(table.rows, table.size_bytes)
         if table.rows:
-            self._chunk_rows[table_id] = max(1, self._limits.chunk_bytes * table.rows // table.size_bytes)
+            self._chunk_rows[table_id] = max(1, self._pace.limits.chunk_bytes * table.rows // table.size_bytes)
         first, upto = pieces[0], pieces[-1].range.upto
         behind = first.range.after
         copied = replace(copy, key=first.key_ids, behind=behind, upto=upto, is_done=upto is None, rows=table.rows)

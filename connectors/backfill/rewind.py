@@ -6,14 +6,15 @@ What of them changed since is in the log: a row is as the first change behind th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from historian.changelog.fingerprints import row_hashes
 from historian.changelog.operations import CHUNK_COLUMNS, Op
 from historian.changelog.row_images import rows_where
 
@@ -24,83 +25,159 @@ __all__ = ["rewound", "rewound_bag"]
 
 _BEFORE = (Op.RETRACT, Op.CORRECT_FROM)
 _Key = tuple[Any, ...]
+_Chosen = Callable[[pa.RecordBatch], "NDArray[np.bool_]"]
 
 
 def rewound(
-    selected: Iterable[pa.RecordBatch],
-    changes: Sequence[pa.RecordBatch],
+    selected: Callable[[], Iterable[pa.RecordBatch]],
+    changes: Iterable[pa.RecordBatch],
     key: Sequence[str],
     is_wanted: Callable[[pa.RecordBatch], NDArray[np.bool_]],
+    *,
+    parts: int = 1,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one table as of a position, of rows that a SELECT gave at some time behind it.
 
     A key that changed since has the image before its first change, or no row where that was an insert.
 
     Args:
-        selected: rows of chunks, of all keys that are wanted.
-        changes: changelog rows of the table behind the position, in the order of the log, at least up to the SELECT.
+        selected: gives rows of chunks, of all keys that are wanted.
+        changes: changelog rows of the table behind the position, in the order of the log, at least up to the SELECT. Gone through again and again.
         key: names of the columns that tell rows apart.
         is_wanted: which of some rows have wanted keys.
+        parts: so many times both are gone through, each time for the keys that a hash puts into that part. The keys of one are held at once.
     """
-    first = _first_changes(changes, key)
-    types = [changes[0].schema.field(name).type for name in key] if first else []
-    keys = [pa.array([values[at] for values in first], kind) for at, kind in enumerate(types)]
-    for rows in selected:
-        kept = _untouched(rows, key, keys, first) if first else None
-        yield rows if kept is None else rows_where(rows, kept)
-    for number, batch in enumerate(changes):
-        found = sorted(row for held, row, is_before in first.values() if held == number and is_before)
-        if found:
-            images = batch.take(pa.array(found, pa.int64()))
-            images = images.filter(pa.array(is_wanted(images)))
-            if images.num_rows:
-                yield _inserted(images)
+    names = _hashable(changes, key)
+    for part in range(parts if names else 1):
+        first = _first_changes(changes, key, partial(_of_part, names=names, part=part, parts=parts))
+        types = [next(iter(changes)).schema.field(name).type for name in key] if first else []
+        keys = [pa.array([values[at] for values in first], kind) for at, kind in enumerate(types)]
+        for rows in _in_part(selected(), names, part, parts):
+            kept = _untouched(rows, key, keys, first) if first else None
+            yield rows if kept is None else rows_where(rows, kept)
+        found: dict[int, list[int]] = {}
+        for number, row, is_before in first.values():
+            if is_before:
+                found.setdefault(number, []).append(row)
+        for images in _taken(changes, found):
+            wanted = images.filter(pa.array(is_wanted(images)))
+            if wanted.num_rows:
+                yield _inserted(wanted)
 
 
-def rewound_bag(selected: Iterable[pa.RecordBatch], changes: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rewound_bag(
+    selected: Callable[[], Iterable[pa.RecordBatch]], changes: Iterable[pa.RecordBatch], *, parts: int = 1
+) -> Iterator[pa.RecordBatch]:
     """As :func:`rewound` of a table without a key, whose equal rows are counted.
 
     Args:
-        selected: all rows of the table at one position.
+        selected: gives all rows of the table at one position.
         changes: those between the two positions, no more and no less.
+        parts: as there.
     """
-    names = changes[0].schema.names[len(CHUNK_COLUMNS) :] if changes else []
-    surplus: Counter[_Key] = Counter()
+    one = next(iter(changes), None)
+    values_of = [] if one is None else one.schema.names[len(CHUNK_COLUMNS) :]
+    names = _hashable(changes, values_of)
+    for part in range(parts if names else 1):
+        surplus, missing = _balance(changes, values_of, partial(_of_part, names=names, part=part, parts=parts))
+        for rows in _in_part(selected(), names, part, parts):
+            if not surplus:
+                yield rows
+                continue
+            kept = np.ones(rows.num_rows, np.bool_)
+            for row, values in enumerate(_tuples(rows, values_of)):
+                if values in surplus:
+                    kept[row] = False
+                    _take_one(surplus, values)
+            yield rows_where(rows, kept)
+        found: dict[int, list[int]] = {}
+        for number, row in (place for places in missing.values() for place in places):
+            found.setdefault(number, []).append(row)
+        for images in _taken(changes, found):
+            yield _inserted(images)
+
+
+def _balance(
+    changes: Iterable[pa.RecordBatch], names: Sequence[str], is_mine: _Chosen
+) -> tuple[dict[_Key, int], dict[_Key, list[tuple[int, int]]]]:
+    """How many of which rows there are more behind *changes*, and the places of those that there were more before; a row is in one of them."""
+    surplus: dict[_Key, int] = {}
     missing: dict[_Key, list[tuple[int, int]]] = {}
-    for number, batch in enumerate(changes):
-        for row, (op, values) in enumerate(zip(batch.column("op").to_pylist(), _tuples(batch, names), strict=True)):
-            if op in _BEFORE:
-                missing.setdefault(values, []).append((number, row))
+    for number, row, op, values in _changed(changes, names, is_mine):
+        if op in _BEFORE:
+            if values in surplus:
+                _take_one(surplus, values)
             else:
-                surplus[values] += 1
-    for values in set(surplus) & set(missing):
-        both = min(surplus[values], len(missing[values]))
-        surplus[values] -= both
-        del missing[values][:both]
-    for rows in selected:
-        left = +surplus
-        if not left:
-            yield rows
-            continue
-        kept = np.ones(rows.num_rows, np.bool_)
-        for row, values in enumerate(_tuples(rows, names)):
-            if surplus[values] > 0:
-                surplus[values] -= 1
-                kept[row] = False
-        yield rows_where(rows, kept)
-    for number, batch in enumerate(changes):
-        found = sorted(row for places in missing.values() for held, row in places if held == number)
-        if found:
-            yield _inserted(batch.take(pa.array(found, pa.int64())))
+                missing.setdefault(values, []).append((number, row))
+        elif values in missing:
+            missing[values].pop()
+            if not missing[values]:
+                del missing[values]
+        else:
+            surplus[values] = surplus.get(values, 0) + 1
+    return surplus, missing
 
 
-def _first_changes(changes: Sequence[pa.RecordBatch], key: Sequence[str]) -> dict[_Key, tuple[int, int, bool]]:
+def _take_one(counts: dict[_Key, int], values: _Key) -> None:
+    counts[values] -= 1
+    if not counts[values]:
+        del counts[values]
+
+
+def _first_changes(
+    changes: Iterable[pa.RecordBatch], key: Sequence[str], is_mine: _Chosen
+) -> dict[_Key, tuple[int, int, bool]]:
     """Batch and row of the first change of each key, and whether that row was there before it."""
     first: dict[_Key, tuple[int, int, bool]] = {}
-    for number, batch in enumerate(changes):
-        for row, (op, values) in enumerate(zip(batch.column("op").to_pylist(), _tuples(batch, key), strict=True)):
-            first.setdefault(values, (number, row, op in _BEFORE))
+    for number, row, op, values in _changed(changes, key, is_mine):
+        first.setdefault(values, (number, row, op in _BEFORE))
     return first
+
+
+def _changed(
+    changes: Iterable[pa.RecordBatch], names: Sequence[str], is_mine: _Chosen
+) -> Iterator[tuple[int, int, int, _Key]]:
+    """Batch, row, operation and values of the changes that are chosen, in order."""
+    for number, batch in enumerate(changes):
+        places = np.flatnonzero(is_mine(batch))
+        mine = batch if len(places) == batch.num_rows else batch.take(pa.array(places))
+        yield from (
+            (number, row, op, values)
+            for row, op, values in zip(
+                places.tolist(), mine.column("op").to_pylist(), _tuples(mine, names), strict=True
+            )
+        )
+
+
+def _taken(changes: Iterable[pa.RecordBatch], found: dict[int, list[int]]) -> Iterator[pa.RecordBatch]:
+    """Rows of *changes* by the numbers of their batches."""
+    for number, batch in enumerate(changes if found else ()):
+        if number in found:
+            yield batch.take(pa.array(sorted(found[number]), pa.int64()))
+
+
+def _hashable(changes: Iterable[pa.RecordBatch], names: Sequence[str]) -> list[str]:
+    """Those of the columns *names* whose equal values have one form: 0.0 equals -0.0 too."""
+    one = next(iter(changes), None)
+    types = {} if one is None else {field.name: field.type for field in one.schema}
+    return [name for name in names if name in types and not pa.types.is_floating(types[name])]
+
+
+def _of_part(rows: pa.RecordBatch, names: Sequence[str], part: int, parts: int) -> NDArray[np.bool_]:
+    """Which rows are of that part."""
+    if parts == 1 or not names or not rows.num_rows:
+        return np.ones(rows.num_rows, np.bool_)
+    mine: NDArray[np.bool_] = row_hashes(pa.Table.from_batches([rows]), names) % np.uint64(parts) == part
+    return mine
+
+
+def _in_part(
+    selected: Iterable[pa.RecordBatch], names: Sequence[str], part: int, parts: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of that part."""
+    for rows in selected:
+        mine = _of_part(rows, names, part, parts)
+        yield rows if mine.all() else rows_where(rows, mine)
 
 
 def _untouched(
@@ -109,7 +186,10 @@ def _untouched(
     """Which rows have keys without a change: each column is compared with all at once, then the few that are left as a whole."""
     touched = np.ones(rows.num_rows, np.bool_)
     for name, values in zip(key, keys, strict=True):
-        touched &= pc.is_in(rows.column(name), value_set=values).to_numpy(zero_copy_only=False)
+        # 0.0 equals -0.0, but has another form.
+        both = rows.column(name), values
+        mine, theirs = (pc.add(each, 0.0) for each in both) if pa.types.is_floating(values.type) else both
+        touched &= pc.is_in(mine, value_set=theirs).to_numpy(zero_copy_only=False)
     if len(key) > 1:
         places = np.flatnonzero(touched)
         found = _tuples(rows.take(pa.array(places)), key)

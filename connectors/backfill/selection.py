@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,7 @@ def read_as_of(
             table.is_unexplained = isinstance(failure, TableChanged) and not changes[table_id].void
             table.void = changes[table_id].void if failure is None else str(failure).splitlines()[0]
             if not table.void:
-                _rewind(selected.chunks(table_id), changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]])
+                _rewind(selected, changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]])
     return found
 
 
@@ -223,11 +223,13 @@ def _changes_before(snapshot: SourceSnapshot, tracker: Tracker, plan: Plan, piec
         return changes
     if executed is not None:
         seen = (
-            executed.contains_gtid(place) for chunk in changes.chunks for place in positions(chunk).unique().to_pylist()
+            executed.contains_gtid(place)
+            for chunk in changes.chunks()
+            for place in positions(chunk).unique().to_pylist()
         )
         if not all(seen):
             changes.void = _MOMENT
-    elif whole is not None and changes.chunks:
+    elif whole is not None and changes.row_count:
         is_behind = whole.covers(plan.end.at)
         surely = _changes_until(tracker, snapshot.server, plan, piece, whole) if is_behind else TableChanges()
         if changes.row_count != surely.row_count:
@@ -242,7 +244,7 @@ def _changes_until(tracker: Tracker, server: str, plan: Plan, piece: Piece, end:
 
 
 def _rewind(
-    selected: Iterable[Chunk],
+    selected: Spool,
     changes: TableChanges,
     pieces: Sequence[Piece],
     plan: Plan,
@@ -256,20 +258,24 @@ def _rewind(
     key, identity = first.key, _identity(first)
     whole = KeyRange(after=first.range.after, upto=pieces[-1].range.upto)
 
+    is_again = False
+
     def batches() -> Iterator[pa.RecordBatch]:
-        for chunk in selected:
-            if chunk.stopped:
-                spool.add(chunk)
-            else:
+        nonlocal is_again
+        for chunk in selected.chunks(first.table_id):
+            if not chunk.stopped:
                 yield chunk.rows
+            elif not is_again:
+                spool.add(chunk)
+        is_again = True
 
     def is_wanted(rows: pa.RecordBatch) -> Mask:
         return np.ones(rows.num_rows, np.bool_) if key is None else within(rows, key, whole, ask)
 
     if identity:
-        rows_then = rewound(batches(), changes.batches, identity, is_wanted)
+        rows_then = rewound(batches, changes, identity, is_wanted, parts=changes.parts)
     else:
-        rows_then = rewound_bag(batches(), changes.batches)
+        rows_then = rewound_bag(batches, changes, parts=changes.parts)
     for rows in rows_then:
         if rows.num_rows:
             spool.add(copied_chunk(rows, first, plan, sequence, ordinal))

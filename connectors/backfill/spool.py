@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO
@@ -29,7 +30,7 @@ def chunk_of(body: bytes) -> Chunk:
 
 
 class Spool:
-    """Chunks, and their bodies, by the order of their sequence; threads may add to it. Gone through as often as wanted. Close it at the end."""
+    """Chunks, and their bodies, by the order of their sequence; threads may add to it. Gone through as often as wanted. Close it at the end, or forget it."""
 
     def __init__(self, memory_bytes: int = _MEMORY_BYTES) -> None:
         self._memory_bytes = memory_bytes
@@ -53,6 +54,7 @@ class Spool:
         with self._lock:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="historian-")  # noqa: SIM115 closed with the spool
+                weakref.finalize(self, self._file.close)
             self._file.seek(self._end)
             self._file.write(body)
             self._held.append((chunk.table_id, chunk.sequence, (self._end, len(body))))
@@ -67,6 +69,11 @@ class Spool:
         """The chunks, or those of one table, in that order."""
         for held in self._in_order(table_id):
             yield held if isinstance(held, Chunk) else chunk_of(self._read(*held))
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the chunks in memory, as Arrow."""
+        return self._held_bytes
 
     def __len__(self) -> int:
         return len(self._held)

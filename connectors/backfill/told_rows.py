@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -84,9 +84,12 @@ def read_told(
             return rows_with(rows, only, types)
 
         key = tuple(map(physical_name, snapshot.primary_key))
-        batches = (chunk.rows for chunk in selected.chunks())
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            return (chunk.rows for chunk in selected.chunks())
+
         sequence, count = number << SEQUENCE_BITS, 0
-        for rows in rewound(batches, changes.batches, key, is_wanted):
+        for rows in rewound(batches, changes, key, is_wanted, parts=changes.parts):
             if rows.num_rows:
                 spool.add(copied_chunk(rows, whole, plan, sequence, count))
                 sequence += 1

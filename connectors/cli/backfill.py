@@ -1,4 +1,4 @@
-"""``historian backfill``: tables are copied again; copies are paused, go on, or end."""
+"""``historian backfill``: tables are copied again; copies are paused, go on, end, or get other limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connectors.cli.heal import held_tracker
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
-from connectors.config import ServerSource
+from connectors.config import ServerSource, limits_in_force, limits_of_texts, limits_text
 from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ def backfill(
     ] = False,
     pause: Annotated[bool, typer.Option("--pause", help="Let the copies of all tables rest.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Let them go on.")] = False,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="NAME=VALUE",
+            help="Copy with another limit than source.backfill has, such as rows_per_second=5000; may be given again.",
+        ),
+    ] = None,
 ) -> None:
     """Copy tables again: the next run compares their targets with all rows that the source holds now, and writes what differs.
 
@@ -52,11 +60,16 @@ def backfill(
     --where takes a condition in the source's SQL, such as `region = 7 AND changed > '2026-01-01'`, with times in UTC. The rows for which it holds
     at the source now are compared. Rows that only the targets have are not found so.
 
-    With --cancel, --pause or --resume nothing is copied again: they may be given while the connector runs, take effect with its next plan, and last
-    until the next word. Changes are followed all the same.
+    With --cancel, --pause, --resume or --limit nothing is copied again: they may be given while the connector runs, take effect with its next plan, and
+    last until the next word. Changes are followed all the same.
+
+    --limit takes connections, rows_per_second, bytes_per_second, pause_above.threads_running, pause_above.history_list_length and
+    pause_above.replica_lag_seconds. NAME=off lifts a limit; NAME= leaves it to the configuration again.
     """
-    if sum((cancel, pause, resume)) > 1 or (table is None) != (pause or resume):
-        raise typer.BadParameter("give --table TABLE, alone or with --cancel; or --pause; or --resume")
+    if sum((cancel, pause, resume, bool(limit))) > 1 or (table is None) != (pause or resume or bool(limit)):
+        raise typer.BadParameter(
+            "give --table TABLE, alone or with --cancel; or --pause; or --resume; or --limit NAME=VALUE"
+        )
     if where and (cancel or len(table or ()) != 1):
         raise typer.BadParameter("--where takes one --table, and copies it again")
     wanted = [table_named(name) for name in table or ()]
@@ -66,6 +79,8 @@ def backfill(
         _copy_rows(config, wanted[0], where)
     elif wanted:
         _copy(config, wanted)
+    elif limit:
+        _limit(config, limit)
     else:
         with closing(open_recorded(configured(config))) as store:
             store.pause_copies(paused=pause)
@@ -121,6 +136,16 @@ def _copy_rows(config: Path, name: TableName, condition: str) -> None:
         rows, plans = found
         does = f"the next run gives its targets what differs, in {plans} plans" if plans else "nothing is compared"
         say(f"{name}: the condition holds for {rows} rows; {does}")
+
+
+def _limit(config: Path, texts: Sequence[str]) -> None:
+    settings = configured(config)
+    source, said = _server(settings), limits_of_texts(texts)
+    with closing(open_recorded(settings)) as store:
+        limits = {name: value for name, value in said.items() if not isinstance(value, str)}
+        store.limit_copies(limits, as_configured=set(said) - set(limits))
+        in_force = limits_in_force(source.backfill, store.copy_orders().limits)
+    typer.echo(f"copies go on with these limits: {limits_text(in_force)}")
 
 
 def _server(settings: PipelineConfig) -> ServerSource:

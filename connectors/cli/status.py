@@ -197,9 +197,26 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("copies", "paused; `historian backfill CONFIG --resume` lets them go on"))
     if found["copies_wait"]:
         facts.append(("copies", f"wait: {found['copies_wait']}"))
+    limits = found["copy_limits"] or {}
+    if any(row["state"] != "done" for row in found["copies"]) or not all(
+        each["is_configured"] for each in limits.values()
+    ):
+        facts.append(
+            (
+                "limits",
+                ", ".join(
+                    _limit(name, **each) for name, each in limits.items() if each["value"] or not each["is_configured"]
+                ),
+            )
+        )
     if isinstance(found["targets"], dict):
         facts.append(("targets", found["targets"]["unknown"]))
     return facts
+
+
+def _limit(name: str, value: int | None, *, is_configured: bool) -> str:
+    said = "" if is_configured else " (by `historian backfill --limit`)"
+    return f"{name} {'off' if value is None else value}{said}"
 
 
 def _undelivered(channel: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 What a setting does does not belong here.
 """
 
+from connectors.config.copy_limits import limits_in_force, limits_of_texts, limits_text, named_limits
 from connectors.config.filters import TableFilter
 from connectors.config.load import load_config, revision
 from connectors.config.settings import (
@@ -32,6 +33,10 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "TableFilter",
+    "limits_in_force",
+    "limits_of_texts",
+    "limits_text",
     "load_config",
+    "named_limits",
     "revision",
 ]

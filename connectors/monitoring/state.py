@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectors.config import ServerSource, limits_in_force, named_limits
 from connectors.monitoring.retention import log_kept_s, log_warnings
 from connectors.monitoring.targets import noted_targets
 from historian.errors import HistorianError, ValueUnrepresentable
@@ -46,6 +47,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "copies": [],
         "copies_paused": False,
         "copies_wait": None,
+        "copy_limits": None,
         "stopped": [],
         "nulled": [],
         "nulled_defaults": [],
@@ -63,6 +65,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
             "copies": copies_state(store, history),
             "copies_paused": store.copy_orders().paused,
             "copies_wait": copies_wait(store),
+            "copy_limits": _copy_limits(config, store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
             "notifications": list(_notifications(store)),
@@ -193,6 +196,15 @@ def copies_wait(store: Store) -> str | None:
     progress = store.copies().values()
     is_done = bool(progress) and all(each.is_done for each in progress)
     return None if is_done else store.copies_wait() or None
+
+
+def _copy_limits(config: PipelineConfig, store: Store) -> dict[str, dict[str, Any]] | None:
+    """The limits of copies in force, by name, and whether `historian backfill --limit` set each; None: nothing is copied from files."""
+    if not isinstance(config.source, ServerSource):
+        return None
+    said = dict(store.copy_orders().limits)
+    in_force = named_limits(limits_in_force(config.source.backfill, said.items()))
+    return {name: {"value": value, "is_configured": name not in said} for name, value in in_force.items()}
 
 
 def _notifications(store: Store) -> Iterator[dict[str, Any]]:

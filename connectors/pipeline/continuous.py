@@ -19,7 +19,7 @@ from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
 from connectors.backfill.splits import next_pieces, repaired_by_ranges
 from connectors.backfill.spool import Spool
-from connectors.config import ServerSource
+from connectors.config import ServerSource, limits_in_force
 from connectors.pipeline.comparing import ComparedRows, compare
 from connectors.recovery.repairing import read_range
 from connectors.spark.ending import answers
@@ -107,7 +107,13 @@ class ContinuousComparison:
         self._stopping = stopping
         self._address = server_address(source)
         self._limits = replace(source.backfill, connections=1)
-        self._pace = Pace(self._address, source.flavor, source.backfill, note=lambda why: None)  # noqa: ARG005 it is logged
+        limits = source.backfill
+        self._pace = Pace(
+            self._address,
+            source.flavor,
+            lambda: limits_in_force(limits, store.copy_orders().limits),
+            note=lambda why: None,  # noqa: ARG005 it is logged
+        )
         self._tracker: Tracker | None = None
         self._whole: set[int] = set()
         self._chunk_rows: dict[int, int] = {}

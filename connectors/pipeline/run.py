@@ -252,7 +252,7 @@ class Pipeline:
                         replica=replica,
                         stopped=stopped,
                         tells_rows=partial(tells_rows, config.sinks),
-                        selects=_selects(spark, limits.connections),
+                        selects=partial(_selects, spark),
                     )
                 observer.opened()
                 pipeline = cls(config, spark, tracker, sinks, held, lease, observer)

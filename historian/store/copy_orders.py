@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from historian.store.facts import fact, set_fact
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["CopyOrders", "cancel_copy", "carry_out", "copy_orders", "pause_copies"]
+__all__ = ["CopyOrders", "cancel_copy", "carry_out", "copy_orders", "limit_copies", "pause_copies"]
 
 _NAME = "copy_orders"
 
@@ -25,10 +26,12 @@ class CopyOrders:
     Attributes:
         paused: no table's copy comes further.
         cancelled: ids of tables whose copies end where they are.
+        limits: in place of those that the configuration has, by the names there, in order; None: that one does not matter.
     """
 
     paused: bool = False
     cancelled: tuple[int, ...] = ()
+    limits: tuple[tuple[str, int | None], ...] = ()
 
 
 def copy_orders(connection: Connection) -> CopyOrders:
@@ -40,6 +43,14 @@ def copy_orders(connection: Connection) -> CopyOrders:
 def pause_copies(connection: Connection, *, paused: bool) -> None:
     """Lets all copies rest, or go on."""
     _set(connection, replace(copy_orders(connection), paused=paused))
+
+
+def limit_copies(connection: Connection, limits: Mapping[str, int | None], as_configured: Collection[str]) -> None:
+    """Sets *limits*; those named in *as_configured* are the configuration's again."""
+    orders = copy_orders(connection)
+    held = {**dict(orders.limits), **limits}
+    left = sorted((name, limit) for name, limit in held.items() if name not in as_configured)
+    _set(connection, replace(orders, limits=tuple(left)))
 
 
 def cancel_copy(connection: Connection, table_id: int) -> bool:

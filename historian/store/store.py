@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
 from historian.store.contents import loosened, references, unpack
 from historian.store.copies import CopyProgress, copied_chunk, copy_progress
-from historian.store.copy_orders import CopyOrders, cancel_copy, copy_orders, pause_copies
+from historian.store.copy_orders import CopyOrders, cancel_copy, copy_orders, limit_copies, pause_copies
 from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
@@ -38,7 +38,7 @@ from historian.store.recording import (
     record_resolved,
 )
 from historian.store.tables import counts, edits, gaps, plans, progress, quarantines, streams
-from historian.store.timelines import TimelineWriter, held_snapshots, last_number, read_timeline, restore_horizon
+from historian.store.timelines import append_entries, held_snapshots, last_number, read_timeline, restore_horizon
 
 __all__ = ["Store"]
 
@@ -174,7 +174,7 @@ class Store:
                     found=held,
                     next_step="let one run at a time track a source; start again from what the store holds",
                 )
-            self._append(connection, new_entries)
+            append_entries(connection, new_entries)
             for gap in new_gaps:
                 record_gap(connection, gap)
             record_resolved(connection, resolved)
@@ -286,12 +286,16 @@ class Store:
         """Lets the copies of all tables rest from the next plan on, or go on."""
         self._transactions.write(partial(pause_copies, paused=paused))
 
+    def limit_copies(self, limits: Mapping[str, int | None], *, as_configured: Collection[str] = ()) -> None:
+        """Sets limits of copies, None: no such limit, by the configuration's names; those *as_configured* are its own again."""
+        self._transactions.write(partial(limit_copies, limits=limits, as_configured=as_configured))
+
     def cancel_copy(self, table_id: int) -> bool:
         """Lets the copy of a table end where it is, with the next plan. False: it is not under way."""
         return self._transactions.write(partial(cancel_copy, table_id=table_id))
 
     def copy_orders(self) -> CopyOrders:
-        """What :meth:`pause_copies` and :meth:`cancel_copy` said, as far as it is not carried out."""
+        """What :meth:`pause_copies`, :meth:`limit_copies` and :meth:`cancel_copy` said, as far as it is not carried out."""
         return self._transactions.read(copy_orders)
 
     def type_options(self) -> dict[str, str]:
@@ -366,7 +370,7 @@ class Store:
         def work(connection: Connection) -> None:
             for table_id, name in healed:
                 forget_quarantine(connection, table_id, name)
-            self._append(connection, new_entries)
+            append_entries(connection, new_entries)
             if resolved is not None:
                 record_resolved(connection, resolved)
             for plan in new_plans:
@@ -456,7 +460,7 @@ class Store:
             forgotten = 0 if horizon is None else horizon.number
             if horizon is not None:
                 restore_horizon(connection, horizon, [e for e in held_entries if e.number <= forgotten])
-            self._append(connection, [entry for entry in held_entries if entry.number > forgotten])
+            append_entries(connection, [entry for entry in held_entries if entry.number > forgotten])
             for plan in held_plans:
                 append_plan(connection, plan, restoring=True)
             if held_plans or held_entries:
@@ -491,8 +495,3 @@ class Store:
             return tuple(unpack(body, found) for body in bodies)
 
         return self._transactions.read(work)
-
-    def _append(self, connection: Connection, new: Sequence[TimelineEntry]) -> None:
-        writer = TimelineWriter(connection)
-        writer.add(new)
-        writer.flush()

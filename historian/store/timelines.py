@@ -21,6 +21,7 @@ from historian.store.tables import NEXT_STEP, edits, entries, snapshots
 
 __all__ = [
     "TimelineWriter",
+    "append_entries",
     "held_snapshots",
     "insert_entries",
     "last_number",
@@ -100,6 +101,13 @@ def restore_horizon(connection: Connection, forgotten: Horizon, left: Sequence[T
 def _entries_upto(connection: Connection, number: int) -> tuple[TimelineEntry, ...]:
     timeline = read_timeline(connection, 0, number)
     return tuple(map(timeline.entry, timeline.heads))
+
+
+def append_entries(connection: Connection, new: Sequence[TimelineEntry]) -> None:
+    """Appends entries in a transaction that goes on; errors are those of :meth:`TimelineWriter.add`."""
+    writer = TimelineWriter(connection)
+    writer.add(new)
+    writer.flush()
 
 
 class TimelineWriter:

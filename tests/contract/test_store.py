@@ -195,6 +195,15 @@ def test_what_is_said_of_copies_holds_until_it_is_carried_out(store: Store) -> N
     assert not store.cancel_copy(2)
 
 
+def test_limits_of_copies_hold_until_the_configuration_has_them_again(store: Store) -> None:
+    store.limit_copies({"rows_per_second": 5, "pause_above.threads_running": None})
+    store.pause_copies(paused=True)
+    store.limit_copies({"connections": 3, "rows_per_second": 7}, as_configured={"pause_above.threads_running"})
+
+    expected = CopyOrders(paused=True, limits=(("connections", 3), ("rows_per_second", 7)))
+    assert expected == store.copy_orders()
+
+
 def test_a_repair_begins_anew_where_its_table_stops_or_is_read_again(store: Store) -> None:
     first = a_plan()
     (table,) = first.tables

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -110,6 +110,35 @@ def test_copies_rest_and_go_on_while_a_run_follows_changes(filled: Server, spark
         running.wait(lambda: set(_copies(path).values()) == {"done"})
 
     assert _differing(filled, spark, tmp_path) == []
+
+
+def test_limits_change_while_a_run_copies(filled: Server, spark: SparkSession, tmp_path: Path) -> None:
+    path = copying_config(filled, tmp_path, backfill="{chunk_rows: 10, connections: 1, bytes_per_second: 1}")
+    path.write_text(path.read_text() + "run: {trigger: 200 ms}\n")
+
+    with closing(_Running(path, spark)) as running:
+        running.wait(lambda: "copying" in _copies(path).values())
+        # As it is configured, the rest would take an hour.
+        code, said = _backfill(path, "--limit", "bytes_per_second=off", "--limit", "pause_above.threads_running=500")
+        expected = "copies go on with these limits: connections 1, pause_above.threads_running 500\n"
+        assert (0, expected) == (code, said)
+        assert 0 == _backfill(path, "--limit", "connections=2")[0]
+        running.wait(lambda: set(_copies(path).values()) == {"done"})
+
+    assert _differing(filled, spark, tmp_path) == []
+    told = {name: (each["value"], each["is_configured"]) for name, each in _status(path)["copy_limits"].items()}
+    assert {
+        "connections": (2, False),
+        "rows_per_second": (0, True),
+        "bytes_per_second": (0, False),
+        "pause_above.threads_running": (500, False),
+        "pause_above.history_list_length": (None, True),
+        "pause_above.replica_lag_seconds": (None, True),
+    } == told
+    text = CliRunner().invoke(app, ["status", str(path), "--no-targets"]).output
+    assert "bytes_per_second 0 (by `historian backfill --limit`)" in " ".join(text.split())
+    assert 0 == _backfill(path, "--limit", "connections=")[0]
+    assert {"value": 1, "is_configured": True} == _status(path)["copy_limits"]["connections"]
 
 
 def test_a_table_that_is_healed_meanwhile_leaves_copies_of_others_whole(
@@ -214,9 +243,13 @@ def _quicken(path: Path) -> None:
     path.write_text(path.read_text().replace(", rows_per_second: 10", ""))
 
 
+def _status(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"]).stdout)
+    return found
+
+
 def _copies(path: Path) -> dict[str, str]:
-    found = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"]).stdout)
-    return {copy["table"]: copy["state"] for copy in found["copies"]}
+    return {copy["table"]: copy["state"] for copy in _status(path)["copies"]}
 
 
 def _stops(path: Path) -> list[str]:

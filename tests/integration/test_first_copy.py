@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from connectors.readers.binlog.transport.connection import ServerAddress
 from databases.servers import Server
 from historian.errors import SourceError
 from historian.positions import LogPosition
+from logs.binlog_lab import address
 from models.source_oracle import SourceOracle
 from replicas.copying_oracle import CopyingOracle
 from workload.seeds import seeds
@@ -113,7 +116,6 @@ def test_a_snapshot_waits_for_what_stands_in_the_log_and_is_not_visible(
     with server.connect() as left, left.cursor() as cursor:
         for statement in ("XA START 'x'", "INSERT INTO c.u VALUES (7)", "XA END 'x'", "XA PREPARE 'x'"):
             cursor.execute(statement)  # is not waited for either: nobody is there who commits it
-    address = ServerAddress(host=server.host, port=server.port, user=server.user, password=server.password)
     begun = _log_end(server)
     with server.connect() as idle, idle.cursor() as cursor, ThreadPoolExecutor(1) as pool:
         idle.begin()
@@ -123,11 +125,89 @@ def test_a_snapshot_waits_for_what_stands_in_the_log_and_is_not_visible(
         while (end := _log_end(server)) == begun:
             assert not inserted.done()
         assert server.sql("SELECT COUNT(*) FROM c.t") == ((0,),)
-        with snapshot_behind(address, "mysql", end) as snapshot, snapshot.connection.cursor() as rows:
+        with snapshot_behind(address(server), "mysql", end) as snapshot, snapshot.connection.cursor() as rows:
             rows.execute("SELECT COUNT(*) FROM c.t")
             assert tuple(rows.fetchall()) == ((1,),)
             assert snapshot.whole == end.at
         inserted.result()
+
+
+@pytest.mark.parametrize("kind", ["mysql57", "mysql8", "mysql9"])
+def test_a_snapshot_waits_for_a_gtid_that_stands_in_the_log_and_is_not_visible(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    _emptied(server)
+    with _globals(server, sync_binlog=0, binlog_group_commit_sync_delay=1_000_000), ThreadPoolExecutor(1) as pool:
+        begun = _log_end(server)
+        inserted = pool.submit(server.sql, "INSERT INTO c.t VALUES (1)")
+        while (place := _log_end(server)) == begun:
+            assert not inserted.done()
+        ((uuid, executed),) = server.sql("SELECT @@server_uuid, @@GLOBAL.gtid_executed")
+        gtid = f"{uuid}:{max(int(number) for number in re.findall(rf'{uuid}:1-([0-9]+)', executed)) + 1}"
+        end = replace(place, gtids=f"{executed},{gtid}")
+        assert ((0, 0),) == server.sql(f"SELECT COUNT(*), GTID_SUBSET('{gtid}', @@GLOBAL.gtid_executed) FROM c.t")
+        with snapshot_behind(address(server), "mysql", end) as snapshot, snapshot.connection.cursor() as rows:
+            rows.execute("SELECT COUNT(*) FROM c.t")
+            assert ((1,),) == tuple(rows.fetchall())
+            assert snapshot.executed is not None
+            assert snapshot.executed.contains_gtid(gtid)
+            assert snapshot.end is not None
+            assert snapshot.end.covers(end.at)
+        inserted.result()
+
+
+@pytest.mark.parametrize(
+    "kind, is_known",
+    [("mariadb1011", True), ("mariadb118", True), ("mariadb118", False)],
+    ids=["mariadb1011", "mariadb118", "mariadb118 by its GTID"],
+)
+def test_a_snapshot_of_mariadb_waits_for_what_stands_in_the_log_and_is_not_visible(
+    kind: str, is_known: bool, request: pytest.FixtureRequest
+) -> None:
+    """A source that waits for a replica's word does so between log and commit; none is there, so it waits for its time-out."""
+    server: Server = request.getfixturevalue(kind)
+    _emptied(server)
+    semi_sync = {"enabled": 1, "timeout": 2000, "wait_point": "'AFTER_SYNC'"}
+    with (
+        _globals(server, **{f"rpl_semi_sync_master_{name}": value for name, value in semi_sync.items()}),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        begun = _log_end(server)
+        inserted = pool.submit(server.sql, "INSERT INTO c.t VALUES (1)")
+        while (place := _log_end(server)) == begun:
+            assert not inserted.done()
+        # What the server calls the end of its log runs ahead of what is visible.
+        ((gtids, count),) = server.sql("SELECT @@GLOBAL.gtid_binlog_pos, COUNT(*) FROM c.t")
+        assert 0 == count
+        with snapshot_behind(address(server), "mariadb", begun) as snapshot:
+            assert (begun.at, server.sql("SELECT COUNT(*) FROM c.t")) == (snapshot.end, ((0,),))
+            identity = snapshot.server
+        end = replace(place, gtids=gtids, server=identity if is_known else "")
+        with snapshot_behind(address(server), "mariadb", end) as snapshot, snapshot.connection.cursor() as rows:
+            rows.execute("SELECT COUNT(*) FROM c.t")
+            assert ((1,),) == tuple(rows.fetchall())
+            assert place.at == snapshot.end
+        inserted.result()
+
+
+def _emptied(server: Server) -> None:
+    server.clear()
+    server.sql("CREATE DATABASE c")
+    server.sql("CREATE TABLE c.t (id INT PRIMARY KEY)")
+
+
+@contextmanager
+def _globals(server: Server, **values: object) -> Iterator[None]:
+    """The server with these settings; they are what they were behind that."""
+    before = {name: server.sql(f"SELECT @@GLOBAL.{name}")[0][0] for name in values}
+    try:
+        for name, value in values.items():
+            server.sql(f"SET GLOBAL {name} = {value}")
+        yield
+    finally:
+        for name, value in before.items():
+            server.sql(f"SET GLOBAL {name} = {value!r}")
 
 
 def test_a_server_without_gtids_is_refused_to_a_user_who_may_not_see_transactions(
@@ -136,15 +216,15 @@ def test_a_server_without_gtids_is_refused_to_a_user_who_may_not_see_transaction
     server = fresh_server("mysql57", "gtid_mode=OFF", "enforce_gtid_consistency=OFF")
     server.sql("CREATE USER cdc IDENTIFIED BY 'cdc'")
     server.sql("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO cdc")
-    address = ServerAddress(host=server.host, port=server.port, user="cdc", password="cdc")
+    user = ServerAddress(host=server.host, port=server.port, user="cdc", password="cdc")
 
     with (
         pytest.raises(SourceError, match=r"expected the privilege PROCESS, or gtid_mode=ON; .+ GRANT PROCESS ON"),
-        snapshot_behind(address, "mysql", _log_end(server)),
+        snapshot_behind(user, "mysql", _log_end(server)),
     ):
         pass
     server.sql("GRANT PROCESS ON *.* TO cdc")
-    with snapshot_behind(address, "mysql", _log_end(server)):
+    with snapshot_behind(user, "mysql", _log_end(server)):
         pass
 
 
@@ -181,8 +261,9 @@ def test_no_table_stays_locked_while_another_one_is_read(
 
 
 def _log_end(server: Server) -> LogPosition:
-    file, offset, *_ = server.sql("SHOW MASTER STATUS")[0]
-    return LogPosition(flavor="mysql", gtids="", file=file, offset=offset)
+    words = "BINARY LOG" if server.name == "mysql9" else "MASTER"
+    file, offset, *_ = server.sql(f"SHOW {words} STATUS")[0]
+    return LogPosition(flavor=server.flavor, gtids="", file=file, offset=offset)
 
 
 def _run_to_the_end(oracle: CopyingOracle, truth: SourceOracle) -> None:

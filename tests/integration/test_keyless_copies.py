@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.backfill import selection, snapshots
+from connectors.backfill import changes, selection, snapshots
+from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits
 from databases.servers import Server
+from historian.changelog.chunks import Chunk
+from historian.names import TableName
 from replicas.copying_oracle import CopyingOracle
 
 _LIMITS = CopyLimits(chunk_rows=100, connections=1)
@@ -124,3 +128,54 @@ def test_a_statement_between_a_snapshot_and_its_select_is_not_passed_over(
     assert [] == statements
     assert {} == oracle.stopped
     assert {} == oracle.differences("c")
+
+
+def test_what_changes_before_a_keyless_table_is_read_is_held_within_a_limit(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.sql("ALTER TABLE c.bag ADD COLUMN t VARCHAR(100) NOT NULL DEFAULT ''")
+    with server.connect() as connection, connection.cursor() as cursor:
+        rows = [(number % 500, f"{number % 250}" * 20) for number in range(1000)]
+        cursor.executemany("INSERT INTO c.bag VALUES (%s, %s)", rows)
+        connection.commit()
+    made: list[_Counted] = []
+
+    def spool(memory_bytes: int) -> Spool:
+        made.append(_Counted(memory_bytes))
+        return made[-1]
+
+    monkeypatch.setattr(changes, "Spool", spool)
+    monkeypatch.setattr(changes, "_MEMORY_BYTES", 20_000)
+    monkeypatch.setattr(changes, "_PART_ROWS", 100)
+    real = selection.snapshot_behind
+    statements = [
+        "UPDATE c.bag SET v = v + 1 WHERE v % 2 = 0",
+        "DELETE FROM c.bag WHERE v % 3 = 0",
+        "INSERT INTO c.bag SELECT v + 1000, t FROM c.bag WHERE v < 200",
+    ]
+
+    def snapshot_behind(*given: Any, **named: Any) -> Any:
+        for statement in statements:
+            server.sql(statement)
+        statements.clear()
+        return real(*given, **named)
+
+    monkeypatch.setattr(selection, "snapshot_behind", snapshot_behind)
+    before = server.sql("SELECT v, t FROM c.bag")
+    oracle = CopyingOracle(server, tmp_path, _LIMITS, "c")
+    oracle.run(plans=1)
+    assert Counter(before) == oracle.rows_of(TableName("c", "bag"))
+    oracle.run()
+    assert ({}, {}) == (oracle.stopped, oracle.differences("c"))
+    assert max(each.taken_bytes for each in made) > 100_000
+    assert max(each.held_bytes for each in made) <= 20_000
+
+
+class _Counted(Spool):
+    """A spool that knows how much it was given."""
+
+    taken_bytes = 0
+
+    def add(self, chunk: Chunk) -> None:
+        self.taken_bytes += chunk.rows.nbytes
+        super().add(chunk)

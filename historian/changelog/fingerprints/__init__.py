@@ -3,6 +3,6 @@
 Which rows do differ, and how, does not belong here (:mod:`sinks.delta.repairs`).
 """
 
-from historian.changelog.fingerprints.buckets import Fingerprints
+from historian.changelog.fingerprints.buckets import Fingerprints, row_hashes
 
-__all__ = ["Fingerprints"]
+__all__ = ["Fingerprints", "row_hashes"]

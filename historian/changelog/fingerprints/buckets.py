@@ -14,7 +14,7 @@ from historian.changelog.fingerprints.kernels import add_to_buckets, mix_bytes, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Fingerprints"]
+__all__ = ["Fingerprints", "row_hashes"]
 
 _BUCKETS = 1 << 20
 _EVERY: NDArray[np.bool_] = np.empty(0, np.bool_)
@@ -65,6 +65,11 @@ class Fingerprints:
 
     def _keys(self, rows: pa.Table) -> NDArray[np.uint64]:
         return _hashed(rows, self._key or rows.schema.names, np.full(rows.num_rows, self._seed, np.uint64))
+
+
+def row_hashes(rows: pa.Table, names: Sequence[str]) -> NDArray[np.uint64]:
+    """A hash of each row's values in the columns *names*, of types that rows of changelogs have."""
+    return _hashed(rows, names, np.zeros(rows.num_rows, np.uint64))
 
 
 def _hashed(rows: pa.Table, names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
