@@ -114,7 +114,9 @@ def _checkpoint(names: Sequence[str]) -> tuple[int, list[str]] | None:
         if ".checkpoint." not in name or not name.endswith(".parquet") or not name[:20].isdigit():
             continue
         middle = name.split(".")[2:-1]
-        of = int(middle[1]) if len(middle) == 2 and all(each.isdigit() for each in middle) else 1
+        if middle and not (len(middle) == 2 and all(each.isdigit() for each in middle)):
+            continue  # of the second kind, whose files stand elsewhere
+        of = int(middle[1]) if middle else 1
         found.setdefault((int(name[:20]), of), []).append(name)
     whole = [(version, sorted(parts)) for (version, of), parts in found.items() if len(parts) == of]
     return max(whole, default=None)
@@ -128,9 +130,12 @@ def _take_checkpoint(system: pafs.FileSystem, path: str, files: _Files) -> None:
 
 
 def _take_commit(body: bytes, files: _Files) -> None:
-    for action in _actions(body):
+    actions = list(_actions(body))
+    # A file whose deleted rows are marked anew is removed and added in one commit, in whatever order.
+    for action in actions:
         if "remove" in action:
             files.remove(action["remove"]["path"])
+    for action in actions:
         if "add" in action:
             files.add(action["add"]["path"], action["add"]["size"], action["add"].get("stats"))
 
