@@ -38,7 +38,7 @@ jvm: sync  ## Fetch Delta's jars, once
 	@$(python) -m connectors.spark.jvm >/dev/null
 
 .PHONY: servers
-servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.5, 10.11, 11.8, PostgreSQL 15, and Prometheus
+servers: sync  ## Fetch and initialise the servers of the tests, once: MySQL 9, 8.0, 5.7, MariaDB 10.5, 10.11, 11.8, PostgreSQL 15, Prometheus, and Chromium
 	@$(support) $(python) tests/support/databases/server_data.py
 
 classes := build/java-classes.jsa
@@ -91,8 +91,9 @@ reference: sync  ## Write what docs/ has from the code: the JSON Schema, and the
 	@$(python) -m connectors.cli.reference > docs/reference/cli.md
 
 .PHONY: pictures
-pictures: sync  ## Draw what docs/images has from the code: the picture that a run shows on a terminal
+pictures: sync  ## Draw what docs/images has from the code: what a run shows on a terminal, and the page in a browser
 	@$(python) examples/live_display.py
+	@$(python) examples/page.py
 
 .PHONY: docs
 docs: sync  ## Build the site of docs/ in build/site; a dead link fails

@@ -133,6 +133,7 @@ def test_only_the_composition_knows_sinks() -> None:
 
     composition = (
         "connectors.sink_kinds",
+        "connectors.page.lake",
         "connectors.pipeline.comparing",
         "connectors.pipeline.continuous",
         "connectors.pipeline.counting",

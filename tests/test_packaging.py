@@ -52,6 +52,12 @@ def test_wheel_installs_the_command(wheel: zipfile.ZipFile) -> None:
     assert "historian = connectors.cli:main" in wheel.read(path).decode().splitlines()
 
 
+def test_wheel_has_what_the_page_is_made_of(wheel: zipfile.ZipFile) -> None:
+    assets = [name for name in wheel.namelist() if name.startswith("connectors/page/assets/")]
+
+    assert ["page.css", "page.html", "page.js"] == sorted(Path(name).name for name in assets)
+
+
 def test_jars_and_python_half_of_delta_are_of_one_version() -> None:
     (revision,) = {jar.revision for jar in DELTA_JARS if jar.organisation == "io.delta"}
 

@@ -18,6 +18,7 @@ from connectors.cli.ddl import ddl
 from connectors.cli.dead_letters import replay_dead_letters
 from connectors.cli.heal import ddl_override, heal
 from connectors.cli.init import init
+from connectors.cli.page import page
 from connectors.cli.replay import replay
 from connectors.cli.run import run
 from connectors.cli.schemas.commands import schemas
@@ -80,6 +81,7 @@ app.command()(check)
 app.command()(ddl)
 app.add_typer(schemas, name="schemas")
 app.command()(status)
+app.command()(page)
 app.command()(cut)
 app.command()(heal)
 app.command("ddl-override")(ddl_override)

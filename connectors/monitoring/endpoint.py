@@ -1,23 +1,25 @@
-"""The HTTP endpoint of a run: ``/metrics``, ``/health``, ``/ready`` and ``/status``.
+"""The HTTP endpoint of a run: the page at ``/``, ``/metrics``, ``/health``, ``/ready`` and ``/status``.
 
-``/metrics`` is Prometheus' text format, or OpenMetrics where that is asked for. The others are JSON. ``/health`` and ``/ready`` answer 200 or 503,
-and tell no names but those of limits; ``/metrics`` and ``/status`` want the token, where there is one.
+``/metrics`` is Prometheus' text format, or OpenMetrics where that is asked for; the page is HTML. The others are JSON. ``/health`` and ``/ready``
+answer 200 or 503, and tell no names but those of limits. The others want the token, where there is one, as a bearer's or as a password.
 """
 
 from __future__ import annotations
 
+import binascii
 import hmac
 import json
 import socket
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from prometheus_client.exposition import choose_encoder
@@ -29,6 +31,8 @@ from connectors.monitoring.metrics import Metrics
 from connectors.monitoring.observer import Observer, Observers
 from connectors.monitoring.state import connector_state
 from connectors.monitoring.store_metrics import StoreMetrics
+from connectors.page.html import security_policy
+from connectors.page.page import Page
 from connectors.tracking.recorded import recorded_store
 from historian.errors import ConfigError, HistorianError
 
@@ -37,7 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["served"]
 
+T = TypeVar("T")
 _JSON = "application/json; charset=utf-8"
+_HTML = "text/html; charset=utf-8"
+_REALM = (("WWW-Authenticate", 'Basic realm="historian", charset="UTF-8"'),)
 _STATE_AGE_S = 2.0
 _POLL_S = 0.05
 _SOCKET_LIMIT_S = 10.0
@@ -56,7 +63,10 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
     metrics = Metrics(config.name, config.source.place, kinds, tables=limits.max_tables)
     metrics.registry.register(StoreMetrics(config, tables=limits.max_tables))
     health = Health.of(limits, metrics)
-    pages = _Pages(metrics.registry, health, _Remembered(lambda: _state(config)), limits)
+    page = Page(config, live=True)
+    pages = _Pages(
+        metrics.registry, health, _Remembered(lambda: _state(config)), _Remembered(lambda: _page(config, page)), limits
+    )
     try:
         server = _Server((limits.host, limits.port), pages)
     except OSError as error:
@@ -80,18 +90,24 @@ def _state(config: PipelineConfig) -> dict[str, Any]:
         return connector_state(config, store)
 
 
-class _Remembered:
+def _page(config: PipelineConfig, page: Page) -> str:
+    store = recorded_store(config)
+    with nullcontext() if store is None else closing(store):
+        return page.html(store, connector_state(config, store))
+
+
+class _Remembered(Generic[T]):
     """An answer that many may ask for, but that is made once in :data:`_STATE_AGE_S`."""
 
-    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._made_s: float | None = None
-        self._answer: dict[str, Any] = {}
+        self._made_s = 0.0
+        self._answer: T | None = None
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> T:
         with self._lock:
-            if self._made_s is None or time.monotonic() - self._made_s > _STATE_AGE_S:
+            if self._answer is None or time.monotonic() - self._made_s > _STATE_AGE_S:
                 self._answer = self._make()
                 self._made_s = time.monotonic()
             return self._answer
@@ -102,10 +118,13 @@ class _Answer:
     status: HTTPStatus
     kind: str
     body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, value: object, status: HTTPStatus = HTTPStatus.OK) -> _Answer:
-        return cls(status, _JSON, json.dumps(value, indent=2).encode() + b"\n")
+    def of(
+        cls, value: object, status: HTTPStatus = HTTPStatus.OK, headers: tuple[tuple[str, str], ...] = ()
+    ) -> _Answer:
+        return cls(status, _JSON, json.dumps(value, indent=2).encode() + b"\n", headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +134,7 @@ class _Pages:
     registry: CollectorRegistry
     health: Health
     state: Callable[[], dict[str, Any]]
+    page: Callable[[], str]
     limits: HttpConfig
 
     def answer(self, path: str, accept: str, authorization: str) -> _Answer:
@@ -123,28 +143,54 @@ class _Pages:
                 return _verdict(self.health.dead())
             case "/ready":
                 return _verdict(self.health.not_ready())
-            case "/metrics" | "/status" if not self._lets_in(authorization):
+            case "/" | "/metrics" | "/status" if not self._lets_in(authorization):
                 return _Answer.of(
-                    {"error": "expected Authorization: Bearer with run.http.token"}, HTTPStatus.UNAUTHORIZED
+                    {"error": "expected Authorization: Bearer with run.http.token, or that as a password"},
+                    HTTPStatus.UNAUTHORIZED,
+                    _REALM,
                 )
+            case "/":
+                return self._page()
             case "/metrics":
                 encode, kind = choose_encoder(accept)
                 return _Answer(HTTPStatus.OK, kind, encode(self.registry))
             case "/status":
                 return self._status()
-        known = ["/metrics", "/health", "/ready", "/status"]
+        known = ["/", "/metrics", "/health", "/ready", "/status"]
         return _Answer.of({"error": "not found", "known": known}, HTTPStatus.NOT_FOUND)
 
     def _lets_in(self, authorization: str) -> bool:
         expected = f"Bearer {self.limits.token}"
         # Headers come as Latin-1, whatever their bytes are.
-        return not self.limits.token or hmac.compare_digest(authorization.encode("latin-1"), expected.encode())
+        given = authorization.encode("latin-1")
+        if not self.limits.token or hmac.compare_digest(given, expected.encode()):
+            return True
+        return hmac.compare_digest(_password(given), self.limits.token.encode())
+
+    def _page(self) -> _Answer:
+        try:
+            body = self.page().encode()
+        except HistorianError as error:
+            return _Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+        policy = f"{security_policy()}; frame-ancestors 'none'"
+        return _Answer(HTTPStatus.OK, _HTML, body, (("Content-Security-Policy", policy),))
 
     def _status(self) -> _Answer:
         try:
             return _Answer.of(self.state() | {"ready": not self.health.not_ready()})
         except HistorianError as error:
             return _Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _password(authorization: bytes) -> bytes:
+    """Of HTTP's basic scheme, whoever the user is; b"": another scheme, or none."""
+    scheme, _, credentials = authorization.partition(b" ")
+    if scheme.lower() != b"basic":
+        return b""
+    try:
+        return b64decode(credentials, validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""
 
 
 def _verdict(reasons: Sequence[str]) -> _Answer:
@@ -186,6 +232,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
+        for name, value in answer.headers:
+            self.send_header(name, value)
         self.end_headers()
         if with_body:
             self.wfile.write(answer.body)

@@ -123,6 +123,11 @@ class History:
         """Each name that ever stood for a table, in no order."""
         return self._index.tables()
 
+    @property
+    def table_ids(self) -> tuple[int, ...]:
+        """Ids of all tables that ever were, ascending."""
+        return self._index.table_ids()
+
     def entry(self, number: int) -> TimelineEntry | None:
         """The entry of that number, or None."""
         return self._index.entry(number) if self._index.has(number) else None

@@ -133,6 +133,10 @@ class VersionIndex:
         """Each name that ever stood for a table, in no order."""
         yield from {*self._of_name, *self._of_none, *self._names}
 
+    def table_ids(self) -> tuple[int, ...]:
+        """Ids of all tables that ever were, ascending."""
+        return tuple(sorted({*self._of_table, *self._chains}))
+
     def database_edits(self) -> Iterator[tuple[int, SetDatabase | DropDatabase]]:
         """Edits of databases, with the numbers of their entries, in order."""
         stored = ((row[0], self._stored.edit(row)) for row in self._of_database)

@@ -62,7 +62,7 @@ def _changes(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     for column in after.columns:
         if column.id not in earlier:
             yield Difference(change="added", column=column.name, after=str(column.type))
-        else:
+        elif earlier[column.id] is not column:  # edits leave other columns the very same
             yield from _of_column(earlier[column.id], column)
     pairs: tuple[tuple[str, _Side, _Side], ...] = (
         ("order", _order(before, kept, after), _order(after, earlier.keys(), after)),

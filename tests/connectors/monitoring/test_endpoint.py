@@ -6,6 +6,7 @@ import json
 import socket
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,11 +95,15 @@ def test_a_run_is_ready_from_its_first_plan_on_and_not_after_a_failure(tmp_path:
 def test_a_token_guards_what_has_names_in_it(tmp_path: Path) -> None:
     port = free_port()
     with _served(tmp_path, f"{{listen: {port}, token: s3crét}}"):
-        for path in ("/metrics", "/status"):
+        for path in ("/", "/metrics", "/status"):
             assert _get(port, path)[0] == 401
+            assert _get(port, path, Authorization="Basic " + b64encode(b"me:wrong").decode())[0] == 401
+            assert _get(port, path, Authorization="Basic ???")[0] == 401
             assert _get(port, path, Authorization="Bearer wrong")[0] == 401
             assert _get(port, path, Authorization="Bearer s3cret")[0] == 401
         assert _get(port, "/metrics", Authorization="Bearer s3crét".encode().decode("latin-1"))[0] == 200
+        as_password = "Basic " + b64encode("me:s3crét".encode()).decode()
+        assert _get(port, "/metrics", Authorization=as_password)[0] == 200
         assert _get(port, "/health")[0] == 200
 
 
@@ -113,6 +118,18 @@ def test_metrics_are_open_metrics_where_that_is_asked_for(tmp_path: Path) -> Non
     assert found["historian_last_plan_timestamp_seconds"] == 5
     assert found["historian_last_event_timestamp_seconds"] == 9
     assert found["historian_sink_stopped_tables"] == 1
+
+
+def test_the_page_is_there_before_the_connector_has_anything(tmp_path: Path) -> None:
+    port = free_port()
+    with _served(tmp_path, f"{{listen: {port}}}"):
+        status, kind, text = _get(port, "/")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            policy = answer.headers["Content-Security-Policy"]
+
+    assert (status, kind) == (200, "text/html; charset=utf-8")
+    assert policy.removesuffix("; frame-ancestors 'none'") in text
+    assert '"live":true' in text
 
 
 def test_it_listens_on_ipv6_too(tmp_path: Path) -> None:

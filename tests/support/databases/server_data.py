@@ -105,6 +105,7 @@ def _system_sql(kind: Build) -> str:
 
 def main() -> None:
     """Prepares builds side by side and prints the version of each."""
+    from browser import chromium_files
     from databases import postgres
     from monitoring import prometheus
 
@@ -120,6 +121,8 @@ def main() -> None:
         sys.stdout.write(
             f"  prometheus   {prometheus.promtool('--version', directory=Path.cwd()).split()[2].rstrip(',')}\n"
         )
+        version = (chromium_files.prepare() / "VERSION").read_text(encoding="utf-8").strip()
+        sys.stdout.write(f"  {chromium_files.BROWSER_NAME:12} {version}\n")
 
 
 if __name__ == "__main__":

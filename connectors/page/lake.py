@@ -1,0 +1,114 @@
+"""What the page tells of the lake, read without Spark: how big targets are, and what repairs found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectors.sink_kinds import lakes
+from historian.errors import HistorianError
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+
+__all__ = ["RecordedTable", "recorded_tables", "repairs", "sizes"]
+
+_THREADS = 8
+_REPAIR_COLUMNS = (
+    "plan",
+    "table",
+    "reason",
+    "position",
+    "system_time",
+    "rows_read",
+    "appended",
+    "retracted",
+    "corrected",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTable:
+    """What a lake has recorded of a table's edits.
+
+    Attributes:
+        stopped_in: the plan in which it stopped; 0: it goes on.
+        upto: the last version whose edits were decided about.
+        decisions: version, column id (0: about none), kind of edit, and what was decided; edits that were followed are not there.
+    """
+
+    stopped_in: int
+    upto: int
+    decisions: tuple[tuple[int, int, str, str], ...]
+
+
+def recorded_tables(config: PipelineConfig) -> dict[str, RecordedTable]:
+    """What is recorded of tables, by their present or last names, in lakes with a path.
+
+    Raises:
+        SinkError: a lake's record of them cannot be read.
+    """
+    from sinks.contract.decisions import Decisions
+    from sinks.delta.lake.state_rows import TABLES
+    from sinks.delta.reading.plain_files import plain_rows
+
+    found = {}
+    for path in _paths(config):
+        rows = plain_rows(f"{path}/{TABLES}", ("table_id", "name", "stopped_in", "evolved"))
+        # Former tables of the name come first; of one that has other directories by now the id is negative.
+        for row in sorted(rows, key=lambda row: row["table_id"]):
+            made = Decisions.parse(row["evolved"] or "")
+            decisions = tuple((each.version, each.column_id, each.edit, each.action) for each in made.made)
+            found[row["name"]] = RecordedTable(stopped_in=row["stopped_in"] or 0, upto=made.upto, decisions=decisions)
+    return found
+
+
+def _paths(config: PipelineConfig) -> list[str]:
+    return [lake.path.rstrip("/") for lake in lakes(config.sinks) if lake.path]
+
+
+def sizes(config: PipelineConfig, targets: Iterable[str]) -> Mapping[str, Mapping[str, int | None]]:
+    """Version, files, bytes and rows of *targets* by their directories' names; those that cannot be read so are left out.
+
+    A lake of a catalog is left out too: where its tables are, only Spark knows.
+    """
+    from sinks.delta.reading.plain_files import plain_table
+
+    paths = _paths(config)
+    wanted = list(dict.fromkeys(targets))
+
+    def look(target: str) -> tuple[str, Mapping[str, int | None] | None]:
+        for path in paths:
+            try:
+                found = plain_table(f"{path}/{target}")
+            except HistorianError:  # a page is for bad days too
+                continue
+            if found is not None:
+                return target, {
+                    "version": found.version,
+                    "files": len(found.names),
+                    "bytes": found.size_bytes,
+                    "rows": found.rows,
+                }
+        return target, None
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return {target: found for target, found in pool.map(look, wanted) if found is not None}
+
+
+def repairs(config: PipelineConfig) -> list[dict[str, Any]]:
+    """What repairs compared and found, the oldest first, in all lakes with a path.
+
+    Raises:
+        SinkError: a lake's record of them cannot be read.
+    """
+    from sinks.delta.lake.repair_records import REPAIRS
+    from sinks.delta.reading.plain_files import plain_rows
+
+    found = []
+    for path in _paths(config):
+        rows = plain_rows(f"{path}/{REPAIRS}", _REPAIR_COLUMNS)
+        found += sorted(rows, key=lambda row: (row["plan"], row["table"]))
+    return found

@@ -1,0 +1,132 @@
+"""Makes the page: one HTML file with all data inside, of what the store, the lake and the run's state tell."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from connectors.page.authors import author
+from connectors.page.html import written_page
+from connectors.page.lake import RecordedTable, recorded_tables, repairs, sizes
+from connectors.page.overview import HistoryFacts, Lake, overview
+from connectors.page.timelines import timeline
+from historian.errors import HistorianError
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+    from historian.history.history import History
+    from historian.history.versions import Version
+    from historian.names import TableName
+    from historian.store import Store
+
+__all__ = ["Page"]
+
+_LEVEL = 4
+"""Of zlib: a higher one costs more time than it saves bytes."""
+_MANY = 2_000
+"""From so many versions on nobody waits for Python to look for garbage among them."""
+
+
+class Page:
+    """The page of the connector of *config*, made again and again: timelines that did not grow are not made anew. For any thread.
+
+    Args:
+        live: whether a run serves it, which then says so.
+    """
+
+    def __init__(self, config: PipelineConfig, *, live: bool = False) -> None:
+        self._config = config
+        self._live = live
+        self._lock = threading.Lock()
+        self._generation = ""
+        self._whole: HistoryFacts | None = None
+        self._made: dict[int, tuple[int, dict[str, Any], str]] = {}
+
+    def html(self, store: Store | None, state: Mapping[str, Any]) -> str:
+        """The page as it is now.
+
+        Args:
+            store: the connector's; None: there is none yet.
+            state: as :func:`connectors.monitoring.state.connector_state` gives it.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._lock:
+            known = [] if store is None else self._tables(store)
+            blobs = [blob for _, _, blob in known]
+            targets = state["targets"] if isinstance(state["targets"], list) else []
+            measured = sizes(self._config, (target["target"] for target in targets if target["target"]))
+            recorded, found, unread = self._recorded()
+            lake = Lake(sizes=measured, tables=recorded)
+            data = overview(self._config, store, self._whole, state, [(i, facts) for i, facts, _ in known], lake)
+        data |= {"live": self._live, "repairs": found, "unread": unread}
+        return written_page(data, blobs)
+
+    def _recorded(self) -> tuple[Mapping[str, RecordedTable], list[dict[str, Any]], str]:
+        """What the lake has recorded of tables and of repairs, and why that cannot be read: a page is for bad days too."""
+        try:
+            tables, found = recorded_tables(self._config), repairs(self._config)
+        except HistorianError as error:
+            return {}, [], str(error)
+        return tables, [row | {"system_time": row["system_time"].isoformat(timespec="seconds")} for row in found], ""
+
+    def _tables(self, store: Store) -> list[tuple[int, dict[str, Any], str]]:
+        """Captured tables: id, facts for the list, and the squeezed timeline."""
+        last, generation = store.last_number(), store.generation()
+        if self._whole is None or generation != self._generation or last != self._whole.last_number:
+            if generation != self._generation:
+                self._made.clear()
+            history = store.history()
+            with _without_garbage(is_large=history.last_number > _MANY):
+                self._made = dict(self._timelines(history))
+            self._whole, self._generation = HistoryFacts.of(history), generation
+        return [(table_id, facts, blob) for table_id, (_, facts, blob) in self._made.items()]
+
+    def _timelines(self, history: History) -> Iterator[tuple[int, tuple[int, dict[str, Any], str]]]:
+        known = frozenset(history.tables)
+        origin = history.first_number
+        for table_id in history.table_ids:
+            versions = history.versions_of(table_id)
+            if not versions or not any(map(self._config.source.tables, {version.name for version in versions})):
+                continue
+            mark = hash((origin, tuple(version.number for version in versions)))
+            held = self._made.get(table_id)
+            yield table_id, held if held is not None and held[0] == mark else (mark, *_made(versions, known))
+
+
+def _made(versions: tuple[Version, ...], known: frozenset[TableName]) -> tuple[dict[str, Any], str]:
+    made = timeline(versions, lambda statement, database: author(statement, database, known))
+    last = versions[-1]
+    names = dict.fromkeys(str(version.name) for version in versions)
+    columns = dict.fromkeys(name for lane in made.lanes for _, name, _ in lane.parts if name is not None)
+    facts = {
+        "name": str(last.name),
+        "names": [name for name in names if name != str(last.name)],
+        "columns": list(columns),
+        "now": 0 if last.snapshot is None else len(last.snapshot.columns),
+        "versions": len(versions),
+        "last_us": last.entry.event_time_us,
+        "schema": made.states[-1],
+    }
+    text = json.dumps(made.fields(), separators=(",", ":"))
+    return facts, b64encode(zlib.compress(text.encode(), _LEVEL)).decode()
+
+
+@contextmanager
+def _without_garbage(*, is_large: bool) -> Iterator[None]:
+    """Versions hold each other in no circles, and looking for some among a hundred thousand takes as long as reading them."""
+    if not is_large or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,153 @@
+"""A Delta table as its log tells it, without Spark: its version, size, and rows, for those who only look.
+
+Reads what the kernel writes: JSON commits, and checkpoints of one file or several parts. A table that needs more is an error, no guess.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from historian.errors import SinkError
+from sinks.contract.storage import located, reading
+
+__all__ = ["PlainTable", "plain_rows", "plain_table"]
+
+_LOG = "_delta_log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainTable:
+    """A table at its newest version.
+
+    Attributes:
+        size_bytes: of its files; ``rows``: in them, deleted ones of deletion vectors included; None: a file does not say.
+        names: of the files, relative to the table.
+    """
+
+    version: int
+    size_bytes: int
+    rows: int | None
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Files:
+    live: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+
+    def add(self, path: str, size: int, stats: str | None) -> None:
+        rows = json.loads(stats).get("numRecords") if stats else None
+        self.live[path] = (size, rows)
+
+    def remove(self, path: str) -> None:
+        self.live.pop(path, None)
+
+
+def plain_table(path: str) -> PlainTable | None:
+    """The Delta table at *path*, which is absolute or a URL; None where there is none. Reads only.
+
+    Raises:
+        SinkError: its log cannot be read so.
+    """
+    with reading(path):
+        system, place = located(path)
+        log = f"{place}/{_LOG}"
+        if system.get_file_info(log).type == pafs.FileType.NotFound:
+            return None
+        names = [info.base_name for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
+        commits = {
+            int(name[:20]): name for name in names if name.endswith(".json") and name[:20].isdigit() and len(name) == 25
+        }
+        files, since = _Files(), -1
+        checkpoint = _checkpoint(names)
+        if checkpoint is not None:
+            since, parts = checkpoint
+            for part in parts:
+                _take_checkpoint(system, f"{log}/{part}", files)
+        last = since
+        for version in sorted(number for number in commits if number > since):
+            if version != last + 1:
+                raise _unreadable(path, f"commit {last + 1}", f"{version} as the next one")
+            last = version
+            with system.open_input_stream(f"{log}/{commits[version]}") as stream:
+                _take_commit(stream.read(), files)
+    if last < 0:
+        return None
+    counts = [rows for _, rows in files.live.values()]
+    return PlainTable(
+        version=last,
+        size_bytes=sum(size for size, _ in files.live.values()),
+        rows=None if None in counts else sum(count for count in counts if count is not None),
+        names=tuple(files.live),
+    )
+
+
+def plain_rows(path: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Those *columns* of all rows of the table at *path*, which has no column mapping and no deletion vectors; none where there is none.
+
+    Raises:
+        SinkError: it cannot be read so.
+    """
+    table = plain_table(path)
+    if table is None:
+        return []
+    with reading(path):
+        system, place = located(path)
+        read = [
+            pq.read_table(f"{place}/{unquote(name)}", columns=list(columns), filesystem=system) for name in table.names
+        ]
+    rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
+    return rows
+
+
+def _checkpoint(names: Sequence[str]) -> tuple[int, list[str]] | None:
+    """The newest checkpoint that is whole: its version, and its files."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for name in names:
+        if ".checkpoint." not in name or not name.endswith(".parquet") or not name[:20].isdigit():
+            continue
+        middle = name.split(".")[2:-1]
+        if middle and not (len(middle) == 2 and all(each.isdigit() for each in middle)):
+            continue  # of the second kind, whose files stand elsewhere
+        of = int(middle[1]) if middle else 1
+        found.setdefault((int(name[:20]), of), []).append(name)
+    whole = [(version, sorted(parts)) for (version, of), parts in found.items() if len(parts) == of]
+    return max(whole, default=None)
+
+
+def _take_checkpoint(system: pafs.FileSystem, path: str, files: _Files) -> None:
+    table = pq.read_table(path, columns=["add"], filesystem=system)
+    for add in table.column("add").to_pylist():
+        if add is not None:
+            files.add(add["path"], add["size"], add.get("stats"))
+
+
+def _take_commit(body: bytes, files: _Files) -> None:
+    actions = list(_actions(body))
+    # A file whose deleted rows are marked anew is removed and added in one commit, in whatever order.
+    for action in actions:
+        if "remove" in action:
+            files.remove(action["remove"]["path"])
+    for action in actions:
+        if "add" in action:
+            files.add(action["add"]["path"], action["add"]["size"], action["add"].get("stats"))
+
+
+def _actions(body: bytes) -> Iterator[dict[str, Any]]:
+    for line in body.splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+def _unreadable(path: str, expected: str, found: str) -> SinkError:
+    return SinkError(
+        "the log of a Delta table has a hole", where=path, expected=expected, found=found,
+        next_step="restore the commits that are missing in _delta_log",
+    )  # fmt: skip

@@ -1,0 +1,180 @@
+"""The page's data: lanes and versions as the history has them, and text that stays text. No server, no Spark, no browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.config import load_config
+from connectors.monitoring.state import connector_state
+from connectors.page.authors import author
+from connectors.page.html import written_page
+from connectors.page.page import Page
+from connectors.page.timelines import timeline
+from historian.history.explain import explained
+from historian.history.history import History
+from historian.names import TableName
+from historian.schema.edits import RenameColumn
+from historian.store import Store
+from models.timelines import A, capture, create, position, random_log, statement, table
+from models.timelines import snapshot as snapshot_of
+
+NASTY = "</script><script>alert(1)</script><!-- \u2028 \u2029 ]]> & \" ' \x00 \x1b[31m `x`"
+
+
+@settings(max_examples=40)
+@given(st.randoms(use_true_random=False))
+def test_lanes_are_the_columns_of_each_version(random: Random) -> None:
+    history = History.of(random_log(random, 25).entries)
+
+    for table_id in history.table_ids:
+        versions = history.versions_of(table_id)
+        made = timeline(versions, lambda *_: "")
+
+        for index, version in enumerate(versions):
+            expected = () if version.snapshot is None else version.snapshot.columns
+            found = {}
+            for lane in made.lanes:
+                reached = [part for part in lane.parts if part[0] <= index]
+                if reached and reached[-1][1] is not None:
+                    found[lane.column_id] = reached[-1][1:]
+            assert {column.id: (column.name, str(column.type)) for column in expected} == found
+            changes = [
+                [each.change, each.column, each.before, each.after] for each in explained(history, version).changes
+            ]
+            if version.unknown is None:
+                assert changes == made.versions[index][6]
+        assert [version.number for version in versions] == [row[0] for row in made.versions]
+        # A lane has a part where something changes, and nowhere else.
+        assert all(a[1:] != b[1:] for lane in made.lanes for a, b in zip(lane.parts, lane.parts[1:], strict=False))
+
+
+def test_each_table_that_ever_was_has_a_number() -> None:
+    entries = random_log(Random(5), 40).entries
+    history = History.of(entries)
+
+    expected = {version.table_id for name in history.tables for version in history.versions(name)}
+
+    assert expected <= set(history.table_ids)
+    assert all(history.versions_of(table_id) for table_id in history.table_ids)
+
+
+class _Parsed(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: dict[str, str] = {}
+        self._now = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._now = f"{tag} {dict(attrs).get('id', '')}"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._now = f"behind {tag}"
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._now] = self.texts.get(self._now, "") + data
+
+
+def test_what_stands_in_the_data_ends_no_element_and_names_no_part() -> None:
+    plain, nasty = written_page({"tables": []}, []), written_page({"tables": [NASTY, "@@script@@"]}, [])
+
+    assert _Parsed(plain).tags == _Parsed(nasty).tags
+    assert "\u2028" not in nasty
+    assert json.loads(_Parsed(nasty).texts["script data"]) == {"tables": [NASTY, "@@script@@"], "blobs": []}
+
+
+def test_only_the_pages_own_script_and_style_are_let_in() -> None:
+    text = written_page({"tables": []}, [])
+    parsed = _Parsed(text)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+
+    for element, kind in (("script ", "script-src"), ("style ", "style-src")):
+        digest = base64.b64encode(hashlib.sha256(parsed.texts[element].encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", parsed.texts["script "])
+
+
+KNOWN_PT = (TableName("shop", "t"), TableName("shop", "_t_new"), TableName("shop", "pt_osc_shop_t_ins"))
+KNOWN_SPIRIT = (TableName("shop", "t"), TableName("shop", "_t_new"), TableName("shop", "_t_chkpnt"))
+
+
+@pytest.mark.parametrize(
+    "text, known, expected",
+    [
+        ("ALTER TABLE t ADD a INT", (), ""),
+        ("rename /* gh-ost */ table `shop`.`t` to `shop`.`_t_del`, `shop`.`_t_gho` to `shop`.`t`", (), "gh-ost"),
+        ("RENAME TABLE t TO _t_del, _t_gho TO t", (), "gh-ost"),
+        ("RENAME TABLE `shop`.`t` TO `shop`.`_t_old`, `shop`.`_t_new` TO `shop`.`t`", KNOWN_PT, "pt-online-schema-change"),
+        ("RENAME TABLE `t` TO `_t_old`, `_t_new` TO `t`", KNOWN_SPIRIT, "spirit"),
+        ("RENAME TABLE `t` TO `_t_old`, `_t_new` TO `t`", (), "pt-online-schema-change or spirit"),
+        (f"RENAME TABLE t TO _vt_hld_{'0' * 32}_20260102030405_", (), "vitess"),
+        ("CREATE TABLE new_old (is_new INT, is_old INT)", (), ""),
+        ("ALTER TABLE t ADD `" + NASTY.replace("`", "``") + "` INT", (), ""),
+    ],
+)  # fmt: skip
+def test_a_tool_is_known_by_what_it_writes(text: str, known: tuple[TableName, ...], expected: str) -> None:
+    assert author(text, "shop", known) == expected
+
+
+def _config(directory: Path) -> Path:
+    path = directory / "shop.yaml"
+    path.write_text(
+        f"""
+name: shop
+source: {{type: mysql, host: 127.0.0.1, port: 1, user: cdc, tables: ["shop.*"]}}
+history: {{store: "sqlite:///{directory}/store.db"}}
+sinks: [{{type: delta, path: "{directory}/lake"}}]
+"""
+    )
+    return path
+
+
+def _read(text: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    data = json.loads(_Parsed(text).texts["script data"])
+    return data, [json.loads(zlib.decompress(base64.b64decode(blob))) for blob in data["blobs"]]
+
+
+def test_a_page_grows_with_its_history_and_says_what_is_stopped(tmp_path: Path) -> None:
+    config = load_config(_config(tmp_path))
+    page = Page(config)
+    with closing(Store.open(config.history.store)) as store:
+        first = capture(create(1, "t", "a", "b"), create(2, "other", "x", first=11))
+        store.record([first], position(f"{A}:1"))
+        before, _ = _read(page.html(store, connector_state(config, store)))
+        renamed = statement(2, f"{A}:2", RenameColumn(table=table("t"), column_id=2, old="b", new=NASTY))
+        store.record([renamed], position(f"{A}:1-2"))
+        after, timelines = _read(page.html(store, connector_state(config, store)))
+
+    assert [("shop.t", 1), ("shop.other", 1)] == [(each["name"], each["versions"]) for each in before["tables"]]
+    assert [("shop.t", 2), ("shop.other", 1)] == [(each["name"], each["versions"]) for each in after["tables"]]
+    assert ["no targets", "no targets"] == [each["state"] for each in after["tables"]]
+    assert [[1, [0, "a", "int"]], [2, [0, "b", "int"], [1, NASTY, "int"]]] == timelines[0]["lanes"]
+    assert [["renamed", NASTY, "b", NASTY]] == timelines[0]["versions"][1][6]
+    assert after["lag"].startswith("not known: ")
+    assert (2, snapshot_of(1, "t", "a", "b").name.table) == (after["entries"], "t")
+
+
+def test_a_page_before_the_first_run_says_so(tmp_path: Path) -> None:
+    config = load_config(_config(tmp_path))
+
+    data, timelines = _read(Page(config).html(None, connector_state(config, None)))
+
+    assert ([], [], None, 0) == (data["tables"], timelines, data["plan"], data["entries"])
