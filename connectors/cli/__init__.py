@@ -18,6 +18,7 @@ from connectors.cli.ddl import ddl
 from connectors.cli.dead_letters import replay_dead_letters
 from connectors.cli.heal import ddl_override, heal
 from connectors.cli.init import init
+from connectors.cli.plan import plan
 from connectors.cli.replay import replay
 from connectors.cli.run import run
 from connectors.cli.schemas.commands import schemas
@@ -73,6 +74,7 @@ def _options(
 
 
 app.command()(init)
+app.command()(plan)
 app.command()(run)
 app.command()(backfill)
 app.command()(verify)

@@ -37,6 +37,7 @@ from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.signals import signals
 from connectors.pipeline.source_rows import SourceRows
+from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
 from connectors.spark.ending import answers, stop
 from connectors.tracking.copier import copies_rows
@@ -225,6 +226,7 @@ class Pipeline:
         self._lease = lease
         self._observer = observer
         self._notes = TargetNotes(self._store, sinks)
+        self._is_config_noted = False
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
@@ -269,6 +271,8 @@ class Pipeline:
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once, until=until, stopping=stopping):
                 self._write(planned)
+                self._note_configuration()
+            self._note_configuration()
             if once:
                 self._tracker.confirm_head()
                 if self._tracker.copier is not None and self._tracker.copier.waits:
@@ -315,6 +319,7 @@ class Pipeline:
                 end = tracker.end_of(number)
                 self._tell_waiting(end)
                 self._notes.look()
+                self._note_configuration()
                 tracker.reader.wait(end, _POLL_S)
 
     def _repaired(self, number: int) -> PlannedLog | None:
@@ -385,6 +390,12 @@ class Pipeline:
         event_time_us = self._tracker.event_time_us
         told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
         self._observer.written(told)
+
+    def _note_configuration(self) -> None:
+        """Notes in the store what the targets are held with, once it has been seen that they can be."""
+        if not self._is_config_noted:
+            self._store.note_configuration(NotedConfig.of(self._config).text())
+            self._is_config_noted = True
 
     def note_end(self) -> None:
         """Notes in the store where the targets stand, for those who look while nothing runs."""

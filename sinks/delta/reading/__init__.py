@@ -2,5 +2,5 @@
 
 Anything that writes does not belong here.
 
-Open to other rooms: ``cuts``, ``target_status``.
+Open to other rooms: ``cuts``, ``settings_fit``, ``target_status``.
 """
