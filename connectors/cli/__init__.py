@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from connectors.cli.apply import apply
 from connectors.cli.backfill import backfill
 from connectors.cli.changelogs.commands import changelog
 from connectors.cli.check import check
@@ -75,6 +76,7 @@ def _options(
 
 app.command()(init)
 app.command()(plan)
+app.command()(apply)
 app.command()(run)
 app.command()(backfill)
 app.command()(verify)

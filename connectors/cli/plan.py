@@ -15,10 +15,9 @@ from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
-    from connectors.config import PipelineConfig
     from connectors.reconfiguration.effects import Effects
 
-__all__ = ["foreseen", "plan", "print_effects"]
+__all__ = ["plan", "print_effects"]
 
 _STYLES = {"refused": "bold red", "stopped": "yellow", "copied": "green", "repaired": "green", "anew": "green"}
 
@@ -29,22 +28,17 @@ def plan(config: Config, *, as_json: Json = False) -> None:
 
     Changes nothing, and may be asked beside a run. Starts Spark. Ends with 1 where a run would be refused.
     """
+    from connectors.reconfiguration.foresight import foresee
+
     settings = configured(config)
-    effects = foreseen(settings)
+    with session(f"plan {settings.name}", settings.sink_paths) as spark:
+        effects = foresee(settings, spark)
     if as_json:
         typer.echo(json.dumps({**asdict(effects), "refuses": effects.is_refused}, indent=2))
     else:
         print_effects(effects)
     if effects.is_refused:
         raise typer.Exit(ExitCode.FAILED)
-
-
-def foreseen(config: PipelineConfig) -> Effects:
-    """What a run with *config* would do, looked at in a session of its own."""
-    from connectors.reconfiguration.foresight import foresee
-
-    with session(f"plan {config.name}", config.sink_paths) as spark:
-        return foresee(config, spark)
 
 
 def print_effects(effects: Effects) -> None:

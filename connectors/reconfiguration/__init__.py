@@ -3,5 +3,5 @@
 How a run goes does not belong here (:mod:`connectors.pipeline`), nor do plans, which are stretches of the log
 (:mod:`historian.plans`).
 
-Open to other rooms: ``effects``, ``foresight``, ``noted``.
+Open to other rooms: ``effects``, ``foresight``, ``noted``, ``reloads``.
 """

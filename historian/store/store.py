@@ -26,7 +26,7 @@ from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import ForgetResult, forget, forget_purged
-from historian.store.lease import Lease, Owner, held_lease
+from historian.store.lease import Lease, Owner, held_lease, holder
 from historian.store.migration import prepare
 from historian.store.notes import Notes
 from historian.store.recording import (
@@ -99,6 +99,10 @@ class Store(Notes):
         """
         lease = Lease(self._transactions, name, Owner.here(), seconds)
         return held_lease(lease, seconds / 3, lambda error: _log.warning("the lease was not renewed: %s", error))
+
+    def holder(self, name: str) -> Owner | None:
+        """The process that holds the lease of the connector *name*; None where none does that is alive, as far as is known."""
+        return self._transactions.read(lambda connection: holder(connection, name))
 
     def record(
         self,

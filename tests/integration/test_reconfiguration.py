@@ -41,11 +41,16 @@ class _Connector(NamedTuple):
 
     def run(self) -> set[str]:
         """Tables that are stopped behind a run that has rows of each table."""
+        self.write()
+        return set(run(load_config(self.path), once=True, spark=self.spark)) | self.stopped()
+
+    def write(self) -> None:
         for table in ("c.t", "c.u", "stage.a"):
             self.server.sql(f"INSERT INTO {table} (v) VALUES (1)")
-        stopped = set(run(load_config(self.path), once=True, spark=self.spark))
+
+    def stopped(self) -> set[str]:
         with closing(Store.open(load_config(self.path).history.store)) as store:
-            return stopped | {str(name) for _, name, _ in store.stopped()}
+            return {str(name) for _, name, _ in store.stopped()}
 
     def holds(self, directory: str, table: str) -> bool:
         """Whether a mirror has the rows of the table *table* in the source."""
@@ -116,6 +121,17 @@ def test_what_is_refused_is_refused_by_the_run_which_changes_nothing(connector: 
     assert {"nothing"} >= set(_actions(connector.foresee()).values())
 
 
+def test_what_is_refused_is_not_applied(connector: _Connector) -> None:
+    before, held = connector.path.read_text(), connector.files()
+    connector.change(_LAKE, 'lake", mirror: null}')
+    applied = CliRunner().invoke(app, ["apply", str(connector.path)])
+    connector.path.write_text(before)
+
+    assert (1, held) == (applied.exit_code, connector.files())
+    assert "refused: the lake was made by another connector, or for other kinds of tables" in applied.output
+    assert "nothing was changed; correct the configuration" in applied.output
+
+
 def test_another_server_is_refused(connector: _Connector, mysql8: Server) -> None:
     before = connector.path.read_text()
     connector.change(f"port: {connector.server.port}", f"port: {mysql8.port}")
@@ -169,8 +185,10 @@ def test_tables_that_are_added_are_copied_and_left_out_stop(connector: _Connecto
     connector.change('["c.*"]', '["c.t", "stage.*"]')
     effects = connector.foresee()
     shown = CliRunner().invoke(app, ["plan", str(connector.path), "--json"])
-    stopped = connector.run()
+    connector.write()
+    applied = CliRunner().invoke(app, ["apply", str(connector.path)])
 
+    assert (0, True) == (applied.exit_code, "about 3 rows to read" in applied.output), applied.output
     assert {"c.t": "nothing", "c.u": "stopped", "stage.a": "copied"} == _actions(effects)
     added = next(table for table in effects.tables if table.table == "stage.a")
     assert added.rows is not None
@@ -179,7 +197,7 @@ def test_tables_that_are_added_are_copied_and_left_out_stop(connector: _Connecto
         shown.exit_code,
         [each["action"] for each in json.loads(shown.stdout)["tables"]],
     )
-    assert {"c.u"} == stopped
+    assert {"c.u"} == connector.stopped()
     assert connector.holds(connector.lake / "stage_a", "stage.a")
 
     connector.change('["c.t", "stage.*"]', '["c.*", "stage.*"]')
