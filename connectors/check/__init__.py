@@ -2,7 +2,7 @@
 
 Checks that a run makes by itself while it reads do not belong here (:mod:`connectors.tracking`).
 
-Open to other rooms: ``draft``, ``rules``, ``server``, ``settings``.
+Open to other rooms: ``draft``, ``rules``, ``server``, ``settings``, ``sizes``.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from connectors.tracking.sources import server_address
 from historian.names import TableName
 from historian.schema.snapshots import Snapshot
 
-__all__ = ["size_checks"]
+__all__ = ["ROWS_PER_S", "size_checks"]
 
 _ENGINES = """
     SELECT table_schema AS db, table_name AS name, engine AS engine FROM information_schema.tables
     WHERE table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'TokuDB') ORDER BY 1, 2
 """
-_ROWS_PER_S = 20_000
+ROWS_PER_S = 20_000
 """What a SELECT gives at least, as far as can be said beforehand: wide rows come slower, narrow ones several times as fast."""
 
 
@@ -35,10 +35,10 @@ def size_checks(server: ServerView, tables: Sequence[Snapshot]) -> Iterator[Chec
     yield from _without_snapshots(server, {snapshot.name for snapshot in tables})
     for snapshot in tables:
         count = rows.get(snapshot.name, 0)
-        if kept_s and count / _ROWS_PER_S > kept_s and not repaired_by_ranges(snapshot, server.flavor):
+        if kept_s and count / ROWS_PER_S > kept_s and not repaired_by_ranges(snapshot, server.flavor):
             has_key = snapshot.primary_key or SplitKey.of(snapshot, server.flavor) is not None
             what = "a repair reads all of them" if has_key else "it has no key, so its copy reads all of them"
-            found = f"about {count:,} rows; {what} in one SELECT, {count / _ROWS_PER_S / 3600:.1f} hours at {_ROWS_PER_S:,} a second"
+            found = f"about {count:,} rows; {what} in one SELECT, {count / ROWS_PER_S / 3600:.1f} hours at {ROWS_PER_S:,} a second"
             expected = f"less than the retention: {kept}, and those behind the plan are not read meanwhile"
             mend = "keep binlogs longer" if has_key else "keep binlogs longer, or give the table a key"
             yield warning(f"time to read {snapshot.name}", found, expected, mend)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from connectors.cli.apply import apply
 from connectors.cli.backfill import backfill
 from connectors.cli.changelogs.commands import changelog
 from connectors.cli.check import check
@@ -19,6 +20,7 @@ from connectors.cli.dead_letters import replay_dead_letters
 from connectors.cli.heal import ddl_override, heal
 from connectors.cli.init import init
 from connectors.cli.page import page
+from connectors.cli.plan import plan
 from connectors.cli.replay import replay
 from connectors.cli.run import run
 from connectors.cli.schemas.commands import schemas
@@ -74,6 +76,8 @@ def _options(
 
 
 app.command()(init)
+app.command()(plan)
+app.command()(apply)
 app.command()(run)
 app.command()(backfill)
 app.command()(verify)

@@ -17,9 +17,11 @@ from connectors.monitoring.observer import Observers
 from historian.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from connectors.config import PipelineConfig
 
-__all__ = ["run"]
+__all__ = ["replicated", "run"]
 
 
 @ending
@@ -46,12 +48,21 @@ def run(
         raise ConfigError("there is nothing to write to", problems=("missing @ $.sinks",), where=str(config))
     if until is not None:
         until = _located(settings, until)
+    replicated(settings, once=once, until=until, live=not no_live and can_be_live())
+
+
+def replicated(
+    settings: PipelineConfig, *, once: bool, until: str | None, live: bool, spark: SparkSession | None = None
+) -> None:
+    """Runs, told in lines, or *live* in a picture; raises :class:`typer.Exit` where a captured table stopped on the way.
+
+    *spark*: the session to run in; None: one of its own.
+    """
     bind(connector=settings.name)
-    live = not no_live and can_be_live()
     lines = RunLines(settings, tells_plans=not live)
     lines.begins(until or ("the log's present end" if once or settings.run.once else ""))
     try:
-        lines.look_for_stopped(_replicated(settings, lines, once=once, until=until, live=live))
+        lines.look_for_stopped(_replicated(settings, lines, once=once, until=until, live=live, spark=spark))
     finally:
         lines.close()
     tell(lines.summary())
@@ -60,15 +71,15 @@ def run(
 
 
 def _replicated(
-    config: PipelineConfig, lines: RunLines, *, once: bool, until: str | None, live: bool
+    config: PipelineConfig, lines: RunLines, *, once: bool, until: str | None, live: bool, spark: SparkSession | None
 ) -> Mapping[str, str]:
     """Runs, told in *lines* and *live* shown as a picture too; gives the tables that sinks have stopped."""
     from connectors.pipeline.run import run as replicate
 
     if not live:
-        return replicate(config, once=once, until=until, observer=lines)
+        return replicate(config, once=once, until=until, observer=lines, spark=spark)
     with live_display(config) as watch:
-        return replicate(config, once=once, until=until, observer=Observers(lines, watch))
+        return replicate(config, once=once, until=until, observer=Observers(lines, watch), spark=spark)
 
 
 def _located(config: PipelineConfig, text: str) -> str:

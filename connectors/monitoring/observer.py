@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from historian.changelog.operations import Op
 from historian.plans.plans import Plan
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
 
 __all__ = ["Observer", "Observers", "WrittenPlan", "on_written"]
 
@@ -38,6 +42,9 @@ class WrittenPlan:
 class Observer:
     """Is told what a run does, in the run's own thread. Methods must not raise and not block; by default they do nothing."""
 
+    def configured(self, config: PipelineConfig) -> None:
+        """The run goes on with another configuration of the connector."""
+
     def opened(self) -> None:
         """An attempt holds the lease and its targets."""
 
@@ -62,6 +69,11 @@ class Observers(Observer):
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
+
+    def configured(self, config: PipelineConfig) -> None:
+        """As of each."""
+        for each in self._observers:
+            each.configured(config)
 
     def opened(self) -> None:
         """As of each."""

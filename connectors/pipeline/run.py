@@ -33,10 +33,13 @@ from connectors.pipeline.failures import error_behind
 from connectors.pipeline.idle import idle_plan
 from connectors.pipeline.lakes import check_made_here
 from connectors.pipeline.pacing import pause
+from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.retry import Failure, retried
 from connectors.pipeline.selecting import OnExecutors
-from connectors.pipeline.signals import signals
+from connectors.pipeline.signals import hangups, signals
 from connectors.pipeline.source_rows import SourceRows
+from connectors.pipeline.watching import watching
+from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
 from connectors.spark.ending import answers, stop
 from connectors.tracking.copier import copies_rows
@@ -71,7 +74,8 @@ def run(
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
     SIGINT and SIGTERM end it after the running batch, or before the first one. Where they have ended Spark's process too, at
-    once: that batch is written again by the next run. What may pass (errors that are ``retryable``)
+    once: that batch is written again by the next run. At SIGHUP it reads its file again, between two plans, and goes on with
+    what stands there, or with what it has where that is refused. What may pass (errors that are ``retryable``)
     ends an attempt: everything is closed, and opened again after a pause, for as long as ``run.retry`` says.
 
     Args:
@@ -88,65 +92,90 @@ def run(
         LeaseHeld: another run of this connector is alive.
         HistorianError: what stopped the run.
     """
-    once = once or config.run.once or config.source.start == "initial_only"
-    ends = once or until is not None
-    limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
     stopping = threading.Event()
+    reloads = Reloads(config)
+    is_checked = False
     with ExitStack() as stack:
         stack.enter_context(signals(stopping.set))
-        watching = [] if observer is None else [observer]
-        if config.run.http is not None:
-            from connectors.monitoring.endpoint import served
+        reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
+        while True:
+            config = reloads.config
+            with watching(config, observer) as told:
+                told.configured(config)
+                attempts = _Attempts(config, told, reloads, stopping)
+                if not is_checked:  # One that takes another's place was looked at before.
+                    require(config)
+                    is_checked = True
+                if spark is None:
+                    spark = stack.enter_context(_own_session(config, stopping))
+                try:
+                    stopped = attempts.all(spark, once=once, until=until)
+                except HistorianError as error:
+                    if not reloads.take_back(error):
+                        raise
+                    continue
+            if reloads.config is config:
+                return stopped
 
-            watching.append(stack.enter_context(served(config)))
-        if config.notify is not None:
-            from connectors.notifications.notifier import notified
 
-            watching.append(stack.enter_context(notified(config, config.notify)))
-        require(config)
-        attempts = _Attempts(config, Observers(*watching))
-        stack.callback(attempts.forget)
-        try:
-            if spark is None:
-                spark = _session(config, config.name)
-                stack.callback(stop, spark)
-                # A Spark context takes SIGINT for itself.
-                stack.enter_context(signals(stopping.set))
-            stopped = retried(
-                partial(attempts.make, spark, once=once, until=until, stopping=stopping),
-                limit_s=limit_s,
-                progress=lambda: attempts.plans,
-                wait=stopping.wait,
-                report=attempts.failed,
-            )
-        except Exception:
-            if not stopping.is_set() or (spark is not None and answers(spark)):
-                raise
-            _log.warning("Spark ended with the run; the next run writes the batch that is missing")
-            stopped = None
-        return attempts.stopped if stopped is None else stopped
+@contextmanager
+def _own_session(config: PipelineConfig, stopping: threading.Event) -> Iterator[SparkSession]:
+    spark = _session(config, config.name)
+    try:
+        # A Spark context takes SIGINT for itself.
+        with signals(stopping.set):
+            yield spark
+    finally:
+        stop(spark)
 
 
 class _Attempts:
-    """Attempts of one run, each with a pipeline of its own. What is done stands in the store and in the sinks."""
+    """Attempts of one run with one configuration, each with a pipeline of its own. What is done stands in the store and in the sinks."""
 
-    def __init__(self, config: PipelineConfig, observer: Observer) -> None:
+    def __init__(self, config: PipelineConfig, observer: Observer, reloads: Reloads, stopping: threading.Event) -> None:
         self._config = config
         self._observer = Observers(on_written(self._note_written), observer)
+        self._reloads = reloads
+        self._stopping = stopping
         self._has_failed = False
-        self.plans = 0
-        self.stopped: Mapping[str, str] = {}
+        self._plans = 0
+        self._stopped: Mapping[str, str] = {}
 
-    def make(
-        self, spark: SparkSession, *, once: bool, until: str | None, stopping: threading.Event
-    ) -> Mapping[str, str]:
+    def all(self, spark: SparkSession, *, once: bool, until: str | None) -> Mapping[str, str]:
+        """Makes attempts until one comes to the run's end, or the run is to stop or has another configuration.
+
+        Gives the tables that sinks have stopped.
+        """
+        config = self._config
+        once = once or config.run.once or config.source.start == "initial_only"
+        ends = once or until is not None
+        limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
+        try:
+            stopped = retried(
+                partial(self._make, spark, once=once, until=until),
+                limit_s=limit_s,
+                progress=lambda: self._plans,
+                wait=partial(self._reloads.wait, stopping=self._stopping, spark=spark),
+                report=self.failed,
+            )
+        except Exception:
+            if not self._stopping.is_set() or answers(spark):
+                raise
+            _log.warning("Spark ended with the run; the next run writes the batch that is missing")
+            stopped = None
+        finally:
+            self.forget()
+        return self._stopped if stopped is None else stopped
+
+    def _make(self, spark: SparkSession, *, once: bool, until: str | None) -> Mapping[str, str]:
         """Runs a pipeline to its end, and gives the tables that sinks have stopped."""
         try:
             with Pipeline.opened(self._config, spark, self._observer) as pipeline:
+                self._reloads.listening(pipeline.store)
                 if self._has_failed:
                     self.forget()
                     _log.warning("goes on behind %s", pipeline.position() or "the beginning of the log")
-                pipeline.run(once=once, until=until, stopping=stopping)
+                pipeline.run(once=once, until=until, stopping=self._stopping, reloads=self._reloads)
                 return pipeline.stopped()
         except SinkError as failure:
             raise error_behind(failure) from failure
@@ -171,8 +200,8 @@ class _Attempts:
             store.note_retry(text)
 
     def _note_written(self, plan: Plan, stopped: Mapping[str, str]) -> None:  # noqa: ARG002 as observers are told
-        self.plans += 1
-        self.stopped = stopped
+        self._plans += 1
+        self._stopped = stopped
 
 
 def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
@@ -225,6 +254,8 @@ class Pipeline:
         self._lease = lease
         self._observer = observer
         self._notes = TargetNotes(self._store, sinks)
+        self._is_config_noted = False
+        self._reloads: Reloads | None = None
         by_ranges = compares_ranges(config.sinks)
         self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
 
@@ -262,13 +293,20 @@ class Pipeline:
                     pipeline.note_end()
                     observer.closed()
 
-    def run(self, *, once: bool, until: str | None, stopping: threading.Event) -> None:
-        """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written."""
+    def run(self, *, once: bool, until: str | None, stopping: threading.Event, reloads: Reloads | None = None) -> None:
+        """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written.
+
+        Ends between two plans too where *reloads* brings another configuration.
+        """
+        self._reloads = reloads
         try:
             if not self._held and not stopping.is_set():
                 check_expressions(self._config.sinks, self._first_tables(), self._spark)
             for planned in self._plans(once=once, until=until, stopping=stopping):
                 self._write(planned)
+                self._note_configuration()
+            if not (stopping.is_set() or self._is_replaced()):
+                self._note_configuration()
             if once:
                 self._tracker.confirm_head()
                 if self._tracker.copier is not None and self._tracker.copier.waits:
@@ -283,7 +321,7 @@ class Pipeline:
         tracker, settings, number = self._tracker, self._config.run, self._held
         if once and not stopping.is_set():
             tracker.stop_at_present_end()
-        while not stopping.is_set():
+        while not (stopping.is_set() or self._is_replaced()):
             begun_s = time.monotonic()
             plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
             if plan is not None:
@@ -315,6 +353,7 @@ class Pipeline:
                 end = tracker.end_of(number)
                 self._tell_waiting(end)
                 self._notes.look()
+                self._note_configuration()
                 tracker.reader.wait(end, _POLL_S)
 
     def _repaired(self, number: int) -> PlannedLog | None:
@@ -338,7 +377,9 @@ class Pipeline:
         ]
 
     def _is_enough(self, plan: Plan) -> bool:
-        """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied."""
+        """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied, or a wish waits."""
+        if self._reloads is not None and self._reloads.is_wished:
+            return True
         copier = self._tracker.copier
         if copier is not None and copier.waits and copier.is_free:
             return True
@@ -386,9 +427,27 @@ class Pipeline:
         told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
         self._observer.written(told)
 
+    def _is_replaced(self) -> bool:
+        """Whether another configuration is to take the place of the pipeline's; looks, where that is wished."""
+        reloads = self._reloads
+        return reloads is not None and (reloads.config is not self._config or reloads.look(self._spark))
+
+    def _note_configuration(self) -> None:
+        """Notes in the store what the targets are held with, once it has been seen that they can be."""
+        if not self._is_config_noted:
+            self._store.note_configuration(NotedConfig.of(self._config).text())
+            self._is_config_noted = True
+            if self._reloads is not None:
+                self._reloads.is_held()
+
     def note_end(self) -> None:
         """Notes in the store where the targets stand, for those who look while nothing runs."""
         self._notes.look(at_once=True)
+
+    @property
+    def store(self) -> Store:
+        """The connector's store, open as long as the pipeline is."""
+        return self._store
 
     def position(self) -> str:
         """Up to where the sinks hold the log; "" where they hold nothing."""

@@ -1,13 +1,14 @@
-"""SIGINT and SIGTERM, as a word to what runs that it is to end."""
+"""Signals as words to what runs: SIGINT and SIGTERM that it is to end, SIGHUP that it is to read its configuration again."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["signals"]
+__all__ = ["hangups", "signals"]
 
 
 @contextmanager
@@ -22,3 +23,29 @@ def signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def hangups(reload: Callable[[], None], stop: Callable[[], None]) -> Iterator[bool]:
+    """Calls *reload* at SIGHUP inside the ``with``, which is given whether it does; outside the main thread nothing is changed.
+
+    Where the signal comes since the terminal is gone that the process was started from, *stop* is called: nobody is there any more who
+    wants it to run. One that was started to outlive its terminal goes on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield False
+        return
+    outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or not _has_terminal()
+    before = signal.signal(signal.SIGHUP, lambda *_: reload() if outlives or _has_terminal() else stop())
+    try:
+        yield True
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

@@ -287,10 +287,7 @@ class Tracker:
         history.resolve(walk.reached)
         tables = self.planned(base, walk.number, walk.touched, start, walk.quarantines)
         tables = tuple(replace(table, proven=walk.proven.get(table.table_id)) for table in tables)
-        stopped = (
-            stopped_table(history, i, base, stop, self.type_options) for i, stop in stops.items() if stop is not None
-        )
-        tables = tuple(sorted((*tables, *stopped), key=lambda table: table.table_id))
+        tables = tuple(sorted((*tables, *self._stopped_tables(base, stops)), key=lambda table: table.table_id))
         plan = self.plan_behind(
             self.stored(number) if number else None,
             start=start,
@@ -310,17 +307,29 @@ class Tracker:
             return self._stored(copying.plan, copying.copied)
 
     def _copying_plan(self, number: int, start: LogPosition) -> Plan | None:
-        """A plan without any log, which copies rows as of *start*; None where there is nothing to copy, or not now."""
+        """A plan without any log, which copies rows as of *start*; None where there is nothing to copy, or not now.
+
+        Tables that come into view or leave it do so with it: a source that is quiet has no log that a plan would be made of.
+        """
         if self.copier is None or not self.copier.is_free:
             return None
         last = self.stored(number) if number else None
         version = self.history.first_number if last is None else last.version
+        stops = self._stops_by_filter(number, version, start)
+        begun = {*self._begun(number), *(i for i, stop in stops.items() if stop is None)}
         plan = replace(
-            self.plan_behind(last, start=start, end=start, tables=(), version=version),
+            self.plan_behind(
+                last, start=start, end=start, tables=self._stopped_tables(version, stops), version=version
+            ),
             captured=filter_text(self.captured),
         )
-        with closing(self.copier.with_copies(plan, self._begun(number))) as copying:
-            return self._stored(copying.plan, copying.copied) if copying.is_news else None
+        with closing(self.copier.with_copies(plan, begun)) as copying:
+            return self._stored(copying.plan, copying.copied) if copying.is_news or stops else None
+
+    def _stopped_tables(self, base: int, stops: Mapping[int, Quarantine | None]) -> tuple[PlannedTable, ...]:
+        """The tables of *stops* that stop, as a plan behind version *base* has them."""
+        stopped = ((i, stop) for i, stop in sorted(stops.items()) if stop is not None)
+        return tuple(stopped_table(self.history, i, base, stop, self.type_options) for i, stop in stopped)
 
     def _begun(self, number: int) -> tuple[int, ...]:
         """Ids of the tables whose rows are copied from the plan behind plan *number* on."""

@@ -19,7 +19,7 @@ from historian.errors import LeaseHeld, StoreError
 from historian.store.engine import Transactions
 from historian.store.tables import leases
 
-__all__ = ["Lease", "Owner", "held_lease"]
+__all__ = ["Lease", "Owner", "held_lease", "holder"]
 
 
 _ended: set[str] = set()
@@ -188,3 +188,12 @@ def _read_bytes(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError:  # the process ended, or another system than Linux
         return b""
+
+
+def holder(connection: Connection, name: str) -> Owner | None:
+    """Who holds the lease of the connector *name*; None where nobody does who is alive, as far as is known."""
+    row = connection.execute(select(leases).where(leases.c.name == name)).one_or_none()
+    if row is None or time.time() >= row.expires_s:
+        return None
+    owner = codec.load(Owner, row.owner)
+    return None if owner.is_gone() else owner

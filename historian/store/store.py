@@ -26,8 +26,9 @@ from historian.store.engine import Transactions
 from historian.store.facts import fact, set_fact
 from historian.store.facts import horizon as held_horizon
 from historian.store.forgetting import ForgetResult, forget, forget_purged
-from historian.store.lease import Lease, Owner, held_lease
+from historian.store.lease import Lease, Owner, held_lease, holder
 from historian.store.migration import prepare
+from historian.store.notes import Notes
 from historian.store.recording import (
     append_plan,
     forget_plans,
@@ -46,7 +47,7 @@ LEASE_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Store:
+class Store(Notes):
     """Everything about one connector that must outlive a run. Open it with :meth:`open`; several processes may.
 
     Every method is one short transaction and may be called again after any failure: recording what is recorded already
@@ -54,7 +55,7 @@ class Store:
     """
 
     def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
 
     @classmethod
     def open(cls, url: str) -> Store:
@@ -88,46 +89,6 @@ class Store:
         """The identity of this very store; one made anew or rebuilt has another. Plan numbers hold in one store."""
         return self._transactions.read(lambda connection: fact(connection, "generation")) or ""
 
-    def note_retry(self, text: str) -> None:
-        """Keeps what a run's last attempt failed with, while the run waits to try again; "": it does not wait."""
-        self._transactions.write(lambda connection: set_fact(connection, "retry", text))
-
-    def retry(self) -> str:
-        """What :meth:`note_retry` keeps."""
-        return self._transactions.read(lambda connection: fact(connection, "retry")) or ""
-
-    def note_copies_wait(self, text: str) -> None:
-        """Keeps why a run copies no rows for now; "": it does."""
-        self._transactions.write(lambda connection: set_fact(connection, "copies_wait", text))
-
-    def copies_wait(self) -> str:
-        """What :meth:`note_copies_wait` keeps."""
-        return self._transactions.read(lambda connection: fact(connection, "copies_wait")) or ""
-
-    def note_targets(self, text: str) -> None:
-        """Keeps where the targets stand, as a run has told it."""
-        self._transactions.write(lambda connection: set_fact(connection, "targets", text))
-
-    def targets(self) -> str:
-        """What :meth:`note_targets` keeps; "": no run has told."""
-        return self._transactions.read(lambda connection: fact(connection, "targets")) or ""
-
-    def note_notifications(self, text: str) -> None:
-        """Keeps what was told of the runs of the connector, and what is on its way."""
-        self._transactions.write(lambda connection: set_fact(connection, "notifications", text))
-
-    def notifications(self) -> str:
-        """What :meth:`note_notifications` keeps; "": nothing."""
-        return self._transactions.read(lambda connection: fact(connection, "notifications")) or ""
-
-    def note_start(self, text: str) -> None:
-        """Keeps where the connector begins, as its configuration says it; before its first entry is recorded."""
-        self._transactions.write(lambda connection: set_fact(connection, "start", text))
-
-    def start(self) -> str:
-        """What :meth:`note_start` keeps; "": not known."""
-        return self._transactions.read(lambda connection: fact(connection, "start")) or ""
-
     def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:
         """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
 
@@ -138,6 +99,10 @@ class Store:
         """
         lease = Lease(self._transactions, name, Owner.here(), seconds)
         return held_lease(lease, seconds / 3, lambda error: _log.warning("the lease was not renewed: %s", error))
+
+    def holder(self, name: str) -> Owner | None:
+        """The process that holds the lease of the connector *name*; None where none does that is alive, as far as is known."""
+        return self._transactions.read(lambda connection: holder(connection, name))
 
     def record(
         self,

@@ -34,7 +34,7 @@ class RunLines(Observer):
         clock_s: a clock that never goes back.
 
     Attributes:
-        stopped: tables that have, so far.
+        stopped: captured tables that have, so far.
     """
 
     def __init__(
@@ -48,7 +48,12 @@ class RunLines(Observer):
         self._told_s: float | None = None
         self._plans = 0
         self._end = ""
+        self._left_out: set[str] = set()
         self.stopped: set[str] = set()
+
+    def configured(self, config: PipelineConfig) -> None:
+        """Which tables are captured by now."""
+        self._config = config
 
     def begins(self, end: str) -> None:
         """Tells what starts, and where it goes on from."""
@@ -112,9 +117,15 @@ class RunLines(Observer):
         if self._store is None:
             self._store = recorded_store(self._config)
         for found in () if self._store is None else stopped_tables(self._store):
-            if str(found.table) not in self.stopped:
-                self.stopped.add(str(found.table))
-                tell(str(found), level=logging.ERROR, table=str(found.table))
+            name = str(found.table)
+            if name in self.stopped | self._left_out:
+                continue
+            if self._config.source.tables(found.table):
+                self.stopped.add(name)
+                tell(str(found), level=logging.ERROR, table=name)
+            else:
+                self._left_out.add(name)
+                tell(str(found), level=logging.WARNING, table=name)
         for table, reason in stopped_by_sinks.items():
             if table not in self.stopped:
                 self.stopped.add(table)

@@ -111,10 +111,11 @@ class LakeState:
         """Takes the lake for the connector and reads what it holds. Raises :class:`SinkError` where it is another's."""
         for name, schema in STATE_SCHEMAS.items():
             self._views[name] = self.kernel.view(self.path(name)) or self._create(name, schema)
-        self._check_owner()
+        self.check_owner()
         self._read_plans()
         self._read_locations()
-        self._check_shapes()
+        for location in self.locations.values():
+            self.check_settings(location)
         self._check_names()
         self._drop_unplanned_changes()
         self.compact()
@@ -280,7 +281,8 @@ class LakeState:
         properties = {_OWNER: self.connector, _KINDS: self._settings.shape, "delta.feature.domainMetadata": "supported"}
         return self.kernel.create(self.path(name), schema, properties, {})
 
-    def _check_owner(self) -> None:
+    def check_owner(self) -> None:
+        """Raises :class:`SinkError` where the lake is not this connector's, or was made for other kinds of tables."""
         view = self._views[PLANS]
         for setting, wanted in ((_OWNER, self.connector), (_KINDS, self._settings.shape)):
             found = view.property(setting)
@@ -312,20 +314,20 @@ class LakeState:
         rows = self._read(TABLES, *STATE_SCHEMAS[TABLES].names(), view=view).sort_by("table_id").to_pylist()
         return {row["table_id"]: TableLocation(**row) for row in rows}
 
-    def _check_shapes(self) -> None:
-        for location in self.locations.values():
-            wanted = self._settings.for_table(location.came_as).shape
-            if wanted != location.shape and not location.dropped:
-                raise SinkError(
-                    "a table's targets were made for other kinds of tables",
-                    where=f"{location.name} in {self._root}",
-                    expected=wanted,
-                    found=location.shape,
-                    next_step="go on with the settings that made them, or give this connector a path of its own",
-                )
-            check_shards(location, self._settings.for_table)
-            if not location.dropped:
-                check_bindings(location.name, Bindings.of(location, self._settings.rules_of(location.came_as)))
+    def check_settings(self, location: TableLocation) -> None:
+        """Raises :class:`SinkError` where a table's targets were made with settings that cannot go on with these."""
+        wanted = self._settings.for_table(location.came_as).shape
+        if wanted != location.shape and not location.dropped:
+            raise SinkError(
+                "a table's targets were made for other kinds of tables",
+                where=f"{location.name} in {self._root}",
+                expected=wanted,
+                found=location.shape,
+                next_step="go on with the settings that made them, or give this connector a path of its own",
+            )
+        check_shards(location, self._settings.for_table)
+        if not location.dropped:
+            check_bindings(location.name, Bindings.of(location, self._settings.rules_of(location.came_as)))
 
     def _check_names(self) -> None:
         """Lakes of earlier releases let a table of the source have the place of one of the lake's own tables."""

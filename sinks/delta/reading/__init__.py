@@ -2,5 +2,5 @@
 
 Anything that writes does not belong here.
 
-Open to other rooms: ``cuts``, ``plain_files``, ``target_status``.
+Open to other rooms: ``cuts``, ``plain_files``, ``settings_fit``, ``target_status``.
 """

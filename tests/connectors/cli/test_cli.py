@@ -58,6 +58,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
     shown |= {f"changelog {name}" for name in ("check", "convert", "merge", "project")}
     plain = {
         "run",
+        "apply",
         "backfill",
         "check",
         "cut",
@@ -65,6 +66,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "ddl-override",
         "heal",
         "init",
+        "plan",
         "replay",
         "replay-dead-letters",
         "schemas",

@@ -1,0 +1,67 @@
+"""``historian plan``: what a changed configuration would do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+from connectors.cli.terminal.arguments import Config, Json, configured
+from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.sessions import session
+from connectors.cli.terminal.tables import print_table
+
+if TYPE_CHECKING:
+    from connectors.reconfiguration.effects import Effects
+
+__all__ = ["plan", "print_effects"]
+
+_STYLES = {"refused": "bold red", "stopped": "yellow", "copied": "green", "repaired": "green", "anew": "green"}
+
+
+@ending
+def plan(config: Config, *, as_json: Json = False) -> None:
+    """Tell what a run with this configuration would do with each table, compared with what store and lake hold.
+
+    Changes nothing, and may be asked beside a run. Starts Spark. Ends with 1 where a run would be refused.
+    """
+    from connectors.reconfiguration.foresight import foresee
+
+    settings = configured(config)
+    with session(f"plan {settings.name}", settings.sink_paths) as spark:
+        effects = foresee(settings, spark)
+    if as_json:
+        typer.echo(json.dumps({**asdict(effects), "refuses": effects.is_refused}, indent=2))
+    else:
+        print_effects(effects)
+    if effects.is_refused:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def print_effects(effects: Effects) -> None:
+    """Prints a line a table, other changes, each refusal whole, and what it comes to."""
+    from rich.text import Text
+
+    where = f"goes on behind {effects.behind}" if effects.behind else "has not begun"
+    typer.echo(f"{effects.connector}: {where}")
+    rows = (
+        (
+            table.table,
+            Text(table.action, style=_STYLES.get(table.action, "")),
+            "" if table.rows is None else f"{table.rows:,}",
+            "" if table.seconds is None else str(timedelta(seconds=table.seconds)),
+            table.why.partition("\n")[0],
+        )
+        for table in effects.tables
+    )
+    print_table(("table", "", "rows", "at most", "why"), rows)
+    for text in effects.settings:
+        typer.echo(f"setting: {text}")
+    for text in effects.notes:
+        typer.echo(f"note: {text}")
+    for text in effects.refused:
+        typer.echo(f"refused: {text}")
+    typer.echo(effects.summary())

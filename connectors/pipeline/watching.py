@@ -1,0 +1,30 @@
+"""Who is told what a run does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from connectors.monitoring.observer import Observer, Observers
+
+if TYPE_CHECKING:
+    from connectors.config import PipelineConfig
+
+__all__ = ["watching"]
+
+
+@contextmanager
+def watching(config: PipelineConfig, observer: Observer | None) -> Iterator[Observer]:
+    """Who is told what a run with *config* does: *observer*, its endpoint, its notifications."""
+    with ExitStack() as stack:
+        observers = [] if observer is None else [observer]
+        if config.run.http is not None:
+            from connectors.monitoring.endpoint import served
+
+            observers.append(stack.enter_context(served(config)))
+        if config.notify is not None:
+            from connectors.notifications.notifier import notified
+
+            observers.append(stack.enter_context(notified(config, config.notify)))
+        yield Observers(*observers)
