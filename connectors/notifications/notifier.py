@@ -37,12 +37,12 @@ _PAUSES = 20.0
 @contextmanager
 def notified(config: PipelineConfig, notify: NotifyConfig) -> Iterator[Observer]:
     """What is to be told of a run, whose observer this is, is told inside the ``with``."""
-    letters = _DeadLetters()
+    written = _Written()
     with watched(config) as watch:
-        notifier = _Notifier(config, notify, watch, letters)
+        notifier = _Notifier(config, notify, watch, written)
         notifier.start()
         try:
-            yield Observers(watch, letters)
+            yield Observers(watch, written)
         except Exception as error:
             notifier.reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise
@@ -51,15 +51,23 @@ def notified(config: PipelineConfig, notify: NotifyConfig) -> Iterator[Observer]
             notifier.stop()
 
 
-class _DeadLetters(Observer):
-    """Counts values that were kept aside."""
+class _Written(Observer):
+    """What its plans say of a run.
+
+    Attributes:
+        letters: values that were kept aside.
+        first_version: of the history at the end of the first plan; None: none was written yet.
+    """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.letters = 0
+        self.first_version: int | None = None
 
     def written(self, written: WrittenPlan) -> None:
         """As of :class:`Observer`."""
-        self.count += written.dead_letters
+        self.letters += written.dead_letters
+        if self.first_version is None:
+            self.first_version = written.plan.version
 
 
 class _Notifier:
@@ -69,13 +77,13 @@ class _Notifier:
         reason: the error with which the run ends; "": it ends without one.
     """
 
-    def __init__(self, config: PipelineConfig, notify: NotifyConfig, watch: Watch, letters: _DeadLetters) -> None:
+    def __init__(self, config: PipelineConfig, notify: NotifyConfig, watch: Watch, written: _Written) -> None:
         self.reason = ""
         self._config = config
         self._channels = {channel_name(each): each for each in notify.channels}
         self._max_lag_s = notify.max_lag_s
         self._watch = watch
-        self._letters = letters
+        self._written = written
         self._told_letters = 0
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._work, name="historian notify", daemon=True)
@@ -131,9 +139,12 @@ class _Notifier:
             _log.warning("the store cannot be read: %s", error)
             if outbox.told.entry < 0:
                 return
-        # What a history had before anyone was told is no news.
-        told = outbox.told if outbox.told.entry >= 0 else Told(entry=tables.last_number)
-        letters, picture = self._letters.count, self._watch.picture
+        letters, picture = self._written.letters, self._watch.picture
+        told = outbox.told
+        if told.entry < 0:
+            # What a history had before anyone was told is no news. What came behind the first plan is.
+            first = self._written.first_version
+            told = Told(entry=tables.last_number if first is None else first)
         new = letters - self._told_letters
         found, told = messages(told, picture, tables.changes_behind(told.entry), new, self._max_lag_s)
         if is_last and self.reason:

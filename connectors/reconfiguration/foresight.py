@@ -14,7 +14,7 @@ from connectors.check.sizes import ROWS_PER_S
 from connectors.config import PipelineConfig, ServerSource, TableFilter
 from connectors.reconfiguration.effects import Effects, TableEffect, strongest
 from connectors.reconfiguration.noted import NotedConfig
-from connectors.reconfiguration.sink_effects import SinkEffects, sink_effects
+from connectors.reconfiguration.sink_effects import COMPARED, SinkEffects, sink_effects
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.recorded import recorded_store
 from connectors.tracking.scope import stops_by_filter
@@ -114,7 +114,10 @@ def _effects(config: PipelineConfig, spark: SparkSession, recorded: _Recorded, r
         first = _first_plan(store)
         known = {snapshot.table_id: snapshot for snapshot in recorded.catalog.tables.values()}
         former_sinks = () if former is None else former.sinks
-        sinks = sink_effects(config, noted.sinks, former_sinks, spark, store.connector(config.name), first, known)
+        # What one of several sinks has stopped goes on in the others.
+        repairs = len(config.sinks) == 1 and copies_rows(config.source, store)
+        connector = store.connector(config.name)
+        sinks = sink_effects(config, noted.sinks, former_sinks, spark, connector, first, known, repairs=repairs)
     notes = [] if former is not None else ["no run has noted its configuration yet: changed settings are not told"]
     for sink in sinks:
         refused += sink.refused
@@ -141,7 +144,7 @@ def _first_effects(config: PipelineConfig, spark: SparkSession, refused: list[st
     tables: list[TableEffect] = []
     sinks: list[SinkEffects] = []
     with _refusals(refused):
-        sinks = sink_effects(config, NotedConfig.of(config).sinks, (), spark, None, None, {})
+        sinks = sink_effects(config, NotedConfig.of(config).sinks, (), spark, None, None, {}, repairs=False)
     held = next((sink for sink in sinks if sink.holds), None)
     for sink in sinks:
         refused += sink.refused
@@ -195,9 +198,7 @@ def _stopped(config: PipelineConfig, recorded: _Recorded) -> Iterator[TableEffec
             continue
         first = stop.reason.splitlines()[0]
         if copies and table_id and stop.repairable and not stop.is_cancelled:
-            yield TableEffect(
-                table=str(name), action="repaired", why=f"stopped: {first}; compared with the source, it goes on"
-            )
+            yield TableEffect(table=str(name), action="repaired", why=f"stopped: {first}; {COMPARED}")
         elif not former(name):
             yield TableEffect(
                 table=str(name), action="stopped", why=f"it is stopped, and stays so until `historian heal`: {first}"

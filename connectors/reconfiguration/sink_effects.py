@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from historian.schema.snapshots import Snapshot
     from sinks.delta import DeltaSettings
 
-__all__ = ["SinkEffects", "sink_effects"]
+__all__ = ["COMPARED", "SinkEffects", "sink_effects"]
+
+COMPARED = "compared with the source, it goes on"
 
 _EFFECTS = {
     "table_properties": "for targets that are made from here on",
@@ -56,6 +58,16 @@ class SinkEffects:
         return found or ([TableEffect(table=str(name), action="anew", why=self.anew)] if self.anew else [])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """What is known of the connector, as :func:`sink_effects` takes it."""
+
+    connector: str | None
+    first: Plan | None
+    known: Mapping[int, Snapshot]
+    repairs: bool
+
+
 def sink_effects(
     config: PipelineConfig,
     noted: Sequence[SinkConfig],
@@ -64,6 +76,8 @@ def sink_effects(
     connector: str | None,
     first: Plan | None,
     known: Mapping[int, Snapshot],
+    *,
+    repairs: bool,
 ) -> list[SinkEffects]:
     """What becomes of each sink of *config*, in order.
 
@@ -74,17 +88,17 @@ def sink_effects(
         connector: identity of the connector; None: it has not begun.
         first: the first plan that a sink which is new would be given; None: the connector has not begun.
         known: tables as they are behind the last plan, by id.
+        repairs: whether a table that a sink has stopped may be compared with the source.
     """
     before = {(sink.type, sink.place): sink for sink in former}
+    begun = _Begun(connector=connector, first=first, known=known, repairs=repairs)
     found = []
     for sink, mine in zip(config.sinks, noted, strict=True):
         settings = lake(sink)
         if settings is None:
             found.append(_other(sink, spark, connector))
         else:
-            found.append(
-                _lake(sink, mine, before.get((sink.type, sink.place)), settings, spark, connector, first, known)
-            )
+            found.append(_lake(sink, mine, before.get((sink.type, sink.place)), settings, spark, begun))
     left = [f"{sink.type} {sink.place}" for place, sink in before.items() if place not in {_at(s) for s in noted}]
     if left and found:
         gone = SinkEffects(notes=tuple(f"{sink} is written no more, and stands as it is" for sink in left))
@@ -109,17 +123,15 @@ def _lake(
     former: SinkConfig | None,
     settings: DeltaSettings,
     spark: SparkSession,
-    connector: str | None,
-    first: Plan | None,
-    known: Mapping[int, Snapshot],
+    begun: _Begun,
 ) -> SinkEffects:
     from sinks.delta.reading.settings_fit import lake_fit
 
-    fit = lake_fit(spark, settings, connector, known)
+    fit = lake_fit(spark, settings, begun.connector, begun.known)
     if fit is None or fit.last is None:
         if fit is not None and fit.refused is not None:
             return SinkEffects(refused=(str(fit.refused),))
-        return _new(sink, first)
+        return _new(sink, begun.first)
     refused = [] if fit.refused is None else [str(fit.refused)]
     now, then = lake(noted), None if former is None else lake(former)
     tables: dict[TableName, tuple[TableEffect, ...]] = {}
@@ -134,7 +146,11 @@ def _lake(
         effects = [TableEffect(table=table.name, action="nothing")]
         if table.stopped:
             reason = table.stopped.splitlines()[0]
-            effects.append(TableEffect(table=table.name, action="nothing", why=f"it is stopped already: {reason}"))
+            effects.append(
+                TableEffect(table=table.name, action="repaired", why=f"stopped: {reason}; {COMPARED}")
+                if begun.repairs and table.comes_back
+                else TableEffect(table=table.name, action="nothing", why=f"it is stopped already: {reason}")
+            )
         if table.keeps and not settings.catalog:
             why_kept = f"its targets keep their names: {', '.join(table.keeps)}"
             effects.append(TableEffect(table=table.name, action="nothing", why=why_kept))

@@ -7,15 +7,11 @@ import os
 import signal
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from connectors.cli import app
@@ -23,6 +19,7 @@ from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server, free_port
 from historian.changelog.operations import Op
+from monitoring.endpoints import Endpoint, Samples
 from monitoring.prometheus import Prometheus, started_prometheus
 
 if TYPE_CHECKING:
@@ -30,41 +27,6 @@ if TYPE_CHECKING:
 
 DOCKER = Path(__file__).parents[2] / "docker" / "monitoring"
 LONGEST_S = 120
-Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-
-
-class _Endpoint:
-    """A client of the endpoint at *port*."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    def get(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=30) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-
-    def samples(self) -> Samples:
-        status, text = self.get("/metrics")
-        assert status == 200
-        families = text_string_to_metric_families(text)
-        return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
-
-    def wait(self, is_there: Callable[[Samples], bool]) -> Samples:
-        until = time.monotonic() + LONGEST_S
-        while not is_there(samples := self.samples()):
-            assert time.monotonic() < until, samples
-            time.sleep(0.2)
-        return samples
-
-    def is_ready(self) -> bool:
-        try:
-            return self.get("/ready")[0] == 200
-        except OSError:
-            return False
 
 
 def _rows(samples: Samples, table: str) -> Counter[str]:
@@ -111,7 +73,7 @@ def _write(server: Server) -> None:
     server.sql("DELETE FROM shop.t WHERE id = 3")
 
 
-def _looked(endpoint: _Endpoint, config: Path, targets: list[str]) -> dict[str, Any]:
+def _looked(endpoint: Endpoint, config: Path, targets: list[str]) -> dict[str, Any]:
     """What the endpoint, the terminal and Prometheus say where the sinks hold the whole log."""
     samples = endpoint.wait(
         lambda found: _rows(found, "shop.t")["retract"] == 1 and not found["historian_lag_seconds", ()]
@@ -130,7 +92,7 @@ def test_numbers_of_a_run_agree_with_lake_source_and_store(mysql9: Server, spark
     for table in ("t", "s"):
         mysql9.sql(f"CREATE TABLE shop.{table} (id INT PRIMARY KEY, v INT)")
     config = _config(mysql9, tmp_path, port := free_port())
-    endpoint = _Endpoint(port)
+    endpoint = Endpoint(port)
     seen: dict[str, Any] = {}
 
     def use() -> None:

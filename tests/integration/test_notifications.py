@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
@@ -21,50 +18,13 @@ from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.errors import LeaseHeld
 from historian.store import Store
+from monitoring.webhooks import receiving
 from replicas.first_copies import copying_config
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOPS = ("ALTER TABLE c.t MODIFY v CHAR(3)", "INSERT INTO c.t VALUES (7, 'seven')")
-
-
-class _Receiver:
-    """An endpoint of webhooks that refuses the first requests."""
-
-    def __init__(self, refusals: int = 0, status: int = 503) -> None:
-        self.taken: list[dict[str, Any]] = []
-        self.refused = 0
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if receiver.refused < refusals:
-                    receiver.refused += 1
-                    self.send_response(status)
-                    self.send_header("Location", "/elsewhere")
-                else:
-                    receiver.taken.append(body)
-                    self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Says nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/secret-path"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-@contextmanager
-def _receiving(**options: int) -> Iterator[_Receiver]:
-    with closing(_Receiver(**options)) as receiver:
-        yield receiver
 
 
 @pytest.fixture
@@ -87,7 +47,7 @@ def test_all_channels_are_told_in_order_what_happened(
 ) -> None:
     file = tmp_path / "told.jsonl"
     program = f"import sys; open({str(file)!r}, 'a').write(sys.stdin.read() + chr(10))"
-    with _receiving(refusals=2) as receiver:
+    with receiving(refusals=2) as receiver:
         command = json.dumps([sys.executable, "-c", program])
         path = _config(
             source, tmp_path, f"webhook: '{receiver.url}'", f"command: {command}", "log: true, events: [table_stopped]"
@@ -120,7 +80,7 @@ def test_all_channels_are_told_in_order_what_happened(
 def test_what_nobody_took_is_shown_and_told_by_the_next_run(
     source: Server, spark: SparkSession, tmp_path: Path
 ) -> None:
-    with _receiving() as receiver:
+    with receiving() as receiver:
         url = receiver.url
     path = _config(source, tmp_path, f"webhook: '{url}'")
     run(load_config(path), once=True, spark=spark)
@@ -133,14 +93,14 @@ def test_what_nobody_took_is_shown_and_told_by_the_next_run(
     told = CliRunner().invoke(app, ["status", str(path), "--no-targets"]).output
     assert "1 messages wait" in told
 
-    with _receiving() as other:
+    with receiving() as other:
         path.write_text(path.read_text().replace(url, other.url))
         run(load_config(path), once=True, spark=spark)
         assert [] == other.taken, "another channel has other messages"
 
 
 def test_messages_wait_for_a_channel_that_comes_back(source: Server, spark: SparkSession, tmp_path: Path) -> None:
-    with _receiving(refusals=1000, status=302) as receiver:
+    with receiving(refusals=1000, status=302) as receiver:
         path = _config(source, tmp_path, f"webhook: '{receiver.url}'")
         run(load_config(path), once=True, spark=spark)
         for number in range(3):
@@ -155,7 +115,7 @@ def test_messages_wait_for_a_channel_that_comes_back(source: Server, spark: Spar
 
 
 def test_a_run_that_ends_with_an_error_tells_it(source: Server, spark: SparkSession, tmp_path: Path) -> None:
-    with _receiving() as receiver:
+    with receiving() as receiver:
         path = _config(
             source,
             tmp_path,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from historian.errors import HistorianError, SinkError
 from sinks.contract.tables import target_name
+from sinks.delta.schema.stops import repairable
 from sinks.delta.settings import KINDS, DeltaSettings
 from sinks.delta.writing.sink import DeltaSink
 from sinks.shaping.bindings import Bindings, check_bindings
@@ -31,6 +32,7 @@ class TableFit:
     Attributes:
         table_id: of the history; ``name``: its present name; ``came_as``: the name by which settings are chosen.
         stopped: why the lake has stopped it; "" where it has not.
+        comes_back: whether it goes on with the settings once it is compared with the source.
         refused: what opening the lake with the settings says of it; None: its targets go on.
         keeps: directories that keep the names with which they were made, though the settings name them otherwise.
     """
@@ -39,6 +41,7 @@ class TableFit:
     name: str
     came_as: TableName
     stopped: str = ""
+    comes_back: bool = False
     refused: HistorianError | None = None
     keeps: tuple[str, ...] = ()
 
@@ -81,7 +84,7 @@ def lake_fit(
         state.check_owner()
     except SinkError as error:
         refused = error
-    tables = []
+    tables, back = [], repairable(state.locations.values(), settings)
     for _, location in sorted(state.locations.items()):
         if location.dropped or location.is_replaced:
             continue
@@ -97,6 +100,7 @@ def lake_fit(
                 name=location.name,
                 came_as=location.came_as,
                 stopped=location.stopped,
+                comes_back=location.table_id in back,
                 refused=why,
                 keeps=() if why is not None else _kept(location, settings),
             )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from historian.changelog.missing_columns import WHOLE_IMAGES
 from historian.errors import TableStopped, ValueUnrepresentable
@@ -17,7 +19,11 @@ from sinks.contract.parts import Part
 from sinks.delta.schema.changes import Change, changes
 from sinks.rows.variant import is_variant
 
-__all__ = ["ROWS_UNSEEN", "check", "check_whole", "inherited_stop", "is_repairable"]
+if TYPE_CHECKING:
+    from sinks.contract.locations import TableLocation
+    from sinks.delta.settings import DeltaSettings
+
+__all__ = ["ROWS_UNSEEN", "check", "check_whole", "inherited_stop", "is_repairable", "repairable"]
 
 ROWS_UNSEEN = "a statement has changed rows without row events"
 _REWRITTEN = "a column's values are rewritten by the server"
@@ -56,6 +62,21 @@ def is_repairable(reason: str, evolution: EvolutionSettings) -> bool:
         return True
     asked = {_REWRITTEN: "change_type", _NOT_WIDENED: "change_type", _COMPUTED: "computed_values"}
     return any(reason.startswith(what) and action_for(evolution, edit) == "repair" for what, edit in asked.items())
+
+
+def repairable(locations: Iterable[TableLocation], settings: DeltaSettings) -> dict[int, int]:
+    """The tables that go on once they are compared with the source, by id: the last plan that each holds, as of :meth:`sinks.contract.base.Sink.repairable`."""
+    stopped = sorted((h for h in locations if h.stopped and not h.is_replaced), key=lambda h: h.table_id)
+    firsts = {directory: h.table_id for h in reversed(stopped) for directory in h.directories}
+    return {
+        location.table_id: location.stopped_in - 1
+        for location in stopped
+        # The table that had its targets before comes first.
+        if {firsts[directory] for directory in location.directories} <= {location.table_id}
+        and location.table_id > 0
+        and not location.quarantined
+        and is_repairable(location.stopped, settings.for_table(location.came_as).evolution)
+    }
 
 
 def check(part: Part) -> None:

@@ -32,7 +32,7 @@ from sinks.delta.repairs.repairing import Repairing
 from sinks.delta.reseeding.seeding import seed
 from sinks.delta.rewrite.compaction import Compactor
 from sinks.delta.rewrite.spark_rows import writer_of
-from sinks.delta.schema.stops import is_repairable
+from sinks.delta.schema.stops import repairable
 from sinks.delta.settings import DeltaSettings
 from sinks.delta.writing.catching_up import Pacing, deferrals_of
 from sinks.delta.writing.rounds import PlanWriter
@@ -191,17 +191,7 @@ class DeltaSink:
     def repairable(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
         locations = () if self._state is None else self._state.locations.values()
-        stopped = sorted((h for h in locations if h.stopped and not h.is_replaced), key=lambda h: h.table_id)
-        firsts = {directory: h.table_id for h in reversed(stopped) for directory in h.directories}
-        return {
-            location.table_id: location.stopped_in - 1
-            for location in stopped
-            # The table that had its targets before comes first.
-            if {firsts[directory] for directory in location.directories} <= {location.table_id}
-            and location.table_id > 0
-            and not location.quarantined
-            and is_repairable(location.stopped, self._settings.for_table(location.came_as).evolution)
-        }
+        return repairable(locations, self._settings)
 
     def due_us(self) -> Mapping[int, int]:
         """See :class:`sinks.contract.base.Sink`."""
