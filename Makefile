@@ -136,6 +136,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@uv sync --locked --inexact --group bench --quiet && $(support) $(python) benchmarks/backfill.py
 	@$(support) $(python) benchmarks/encoding.py
 	@$(support) $(python) benchmarks/history.py
+	@$(support) $(python) benchmarks/operation.py
 
 .PHONY: soak
 soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, SCRIPTS of the servers' suites, CASES damaged files, CRASHES of writes

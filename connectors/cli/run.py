@@ -39,7 +39,7 @@ def run(
     """Replicate the log into the configured sinks.
 
     Ctrl-C ends it after the running batch. Start it again and it goes on where it was; nothing is written twice.
-    Ends with 1 where a captured table stopped on the way; the others are complete.
+    Ends with 1 where a captured table stopped on the way and did not come back; the others are complete.
     """
     settings = configured(config)
     if once and until is not None:

@@ -19,7 +19,7 @@ from browser.chromium import browsed
 from connectors.cli import app
 from databases.servers import Server, free_port
 from historian.changelog.operations import Op
-from monitoring.endpoints import Endpoint
+from monitoring.endpoints import Endpoint, Samples
 from monitoring.prometheus import started_prometheus
 from monitoring.webhooks import Receiver, receiving
 from workload.beside import beside
@@ -58,12 +58,23 @@ def test_from_the_first_file_to_the_last_signal(
                     process.send_signal(signal.SIGHUP)
                     _until(lambda: {"shop.later"} <= _targets(endpoint))
                 _until(lambda: _is_all_there(mysql9, spark, tmp_path))
+                # Counters begin again where a run takes another configuration.
+                before = _rows_by_metrics(endpoint.wait(_has_no_lag)), _rows_in_lake(spark, tmp_path)
+                for table in _TABLES:
+                    mysql9.sql(f"INSERT INTO shop.{table} (amount) VALUES (7), (8)")
+                    mysql9.sql(f"UPDATE shop.{table} SET amount = 9 WHERE amount = 8")
+                _until(lambda: _is_all_there(mysql9, spark, tmp_path))
                 seen = _looked(endpoint, file, tmp_path, port)
             finally:
                 process.send_signal(signal.SIGTERM)
                 output = process.communicate(timeout=_LONGEST_S)[0]
     assert process.returncode == 0, output
-    _check_numbers(seen, spark, tmp_path)
+    by_metrics, in_lake = _rows_by_metrics(seen["samples"]), _rows_in_lake(spark, tmp_path)
+    assert {table: by_metrics[table] - before[0][table] for table in _TABLES} == {
+        table: in_lake[table] - before[1][table] for table in _TABLES
+    }
+    assert all(in_lake[table]["append"] > before[1][table]["append"] for table in _TABLES)
+    _check_numbers(seen)
     assert _is_all_there(mysql9, spark, tmp_path)
 
 
@@ -137,7 +148,11 @@ def _mends_it(endpoint: Endpoint, receiver: Receiver, file: Path) -> None:
 
 
 def _targets(endpoint: Endpoint) -> set[str]:
-    return {each["table"] for each in json.loads(endpoint.get("/status")[1])["targets"]}
+    try:
+        status = json.loads(endpoint.get("/status")[1])
+    except OSError:  # while the run takes its new configuration
+        return set()
+    return {each["table"] for each in status["targets"]}
 
 
 def _is_all_there(server: Server, spark: SparkSession, directory: Path) -> bool:
@@ -154,7 +169,7 @@ def _read(spark: SparkSession, directory: Path, name: str) -> list[Any]:
 
 def _looked(endpoint: Endpoint, file: Path, directory: Path, port: int) -> dict[str, Any]:
     """What all who can be asked say of a run that has nothing left to do."""
-    samples = endpoint.wait(lambda found: not found["historian_lag_seconds", ()])
+    samples = endpoint.wait(_has_no_lag)
     with started_prometheus(directory, [f"127.0.0.1:{port}"], _RULES) as prometheus:
         _until(lambda: bool(prometheus.samples("historian_last_plan_number")))
         scraped = prometheus.samples("historian_last_plan_number")
@@ -173,15 +188,28 @@ def _looked(endpoint: Endpoint, file: Path, directory: Path, port: int) -> dict[
     }
 
 
-def _check_numbers(seen: dict[str, Any], spark: SparkSession, directory: Path) -> None:
+def _has_no_lag(samples: Samples) -> bool:
+    return not samples["historian_lag_seconds", ()]
+
+
+def _rows_by_metrics(samples: Samples) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {table: Counter() for table in _TABLES}
+    for (name, labels), value in samples.items():
+        if name == "historian_rows_total":
+            told = dict(labels)
+            found[told["table"].removeprefix("shop.")][told["operation"]] += int(value)
+    return found
+
+
+def _rows_in_lake(spark: SparkSession, directory: Path) -> dict[str, Counter[str]]:
+    return {
+        table: Counter(Op(row.op).name.lower() for row in _read(spark, directory, f"shop_{table}_changes"))
+        for table in _TABLES
+    }
+
+
+def _check_numbers(seen: dict[str, Any]) -> None:
     samples, status = seen["samples"], seen["status"]
-    for table in _TABLES:
-        counted: Counter[str] = Counter()
-        for (name, labels), value in samples.items():
-            if name == "historian_rows_total" and ("table", f"shop.{table}") in labels:
-                counted[dict(labels)["operation"]] += int(value)
-        lake = _read(spark, directory, f"shop_{table}_changes")
-        assert counted == Counter(Op(row.op).name.lower() for row in lake), table
     number = status["last_plan"]["number"]
     assert [number] == seen["scraped"] == [samples["historian_last_plan_number", ()]]
     assert number == seen["cli"]["last_plan"]["number"]

@@ -34,7 +34,7 @@ class RunLines(Observer):
         clock_s: a clock that never goes back.
 
     Attributes:
-        stopped: captured tables that have, so far.
+        stopped: captured tables that have, and did not come back since.
     """
 
     def __init__(
@@ -111,13 +111,19 @@ class RunLines(Observer):
         return f", about {timedelta(seconds=seconds)} left" if seconds else ""
 
     def look_for_stopped(self, stopped_by_sinks: Mapping[str, str]) -> None:
-        """Tells of tables that stopped since the last look; one whose schema was never known is in no plan."""
+        """Tells of tables that stopped since the last look, and of those that go on; one whose schema was never known is in no plan.
+
+        Args:
+            stopped_by_sinks: all that are stopped now, and why.
+        """
         from connectors.tracking.recorded import recorded_store, stopped_tables
 
         if self._store is None:
             self._store = recorded_store(self._config)
+        now = set(stopped_by_sinks)
         for found in () if self._store is None else stopped_tables(self._store):
             name = str(found.table)
+            now.add(name)
             if name in self.stopped | self._left_out:
                 continue
             if self._config.source.tables(found.table):
@@ -130,6 +136,9 @@ class RunLines(Observer):
             if table not in self.stopped:
                 self.stopped.add(table)
                 tell(f"stopped: {table} in its targets\n  {reason}", level=logging.ERROR, table=table)
+        for table in sorted(self.stopped - now):
+            self.stopped.remove(table)
+            tell(f"goes on: {table}", table=table)
 
     def close(self) -> None:
         """Closes the store."""

@@ -36,11 +36,16 @@ class Endpoint:
         return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
     def wait(self, is_there: Callable[[Samples], bool]) -> Samples:
+        """The metrics once *is_there* says so of them; nobody need listen before."""
         until = time.monotonic() + LONGEST_S
-        while not is_there(samples := self.samples()):
+        while True:
+            try:
+                if is_there(samples := self.samples()):
+                    return samples
+            except OSError:
+                samples = {}
             assert time.monotonic() < until, samples
             time.sleep(0.2)
-        return samples
 
     def is_ready(self) -> bool:
         try:
