@@ -83,17 +83,21 @@ class Page:
         if self._whole is None or generation != self._generation or last != self._whole.last_number:
             if generation != self._generation:
                 self._made.clear()
-            history = store.history()
-            with _without_garbage(is_large=history.last_number > _MANY):
-                self._made = dict(self._timelines(history))
-            self._whole, self._generation = HistoryFacts.of(history), generation
+            with _without_garbage(is_large=last > _MANY):
+                self._made, self._whole = self._read(store)
+            self._generation = generation
         return [(table_id, facts, blob) for table_id, (_, facts, blob) in self._made.items()]
+
+    def _read(self, store: Store) -> tuple[dict[int, tuple[int, dict[str, Any], str]], HistoryFacts]:
+        """The history is large once its versions were read, and goes again."""
+        history = store.history()
+        return dict(self._timelines(history)), HistoryFacts.of(history)
 
     def _timelines(self, history: History) -> Iterator[tuple[int, tuple[int, dict[str, Any], str]]]:
         known = frozenset(history.tables)
         origin = history.first_number
         for table_id in history.table_ids:
-            versions = history.versions_of(table_id)
+            versions = history.read_versions(table_id)
             if not versions or not any(map(self._config.source.tables, {version.name for version in versions})):
                 continue
             mark = hash((origin, tuple(version.number for version in versions)))

@@ -100,11 +100,12 @@ class _Lanes:
 
     def take(self, index: int, snapshot: Snapshot | None) -> None:
         columns = () if snapshot is None else snapshot.columns
-        for column in columns:
-            was = self.held.get(column.id)
-            if was is not column and (was is None or (was.name, was.type) != (column.name, column.type)):
+        held = self.held
+        for column in [column for column in columns if held.get(column.id) is not column]:
+            was = held.get(column.id)
+            if was is None or (was.name, was.type) != (column.name, column.type):
                 self.parts.setdefault(column.id, []).append((index, column.name, str(column.type)))
-            self.held[column.id] = column
+            held[column.id] = column
         if len(self.held) > len(columns):
             for column_id in self.held.keys() - {column.id for column in columns}:
                 self.parts[column_id].append((index, None, ""))

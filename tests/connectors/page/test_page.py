@@ -68,6 +68,7 @@ def test_each_table_that_ever_was_has_a_number() -> None:
     expected = {version.table_id for name in history.tables for version in history.versions(name)}
 
     assert expected <= set(history.table_ids)
+    assert all(history.read_versions(table_id) == history.versions_of(table_id) for table_id in history.table_ids)
     assert all(history.versions_of(table_id) for table_id in history.table_ids)
 
 
@@ -170,6 +171,17 @@ def test_a_page_grows_with_its_history_and_says_what_is_stopped(tmp_path: Path) 
     assert [["renamed", NASTY, "b", NASTY]] == timelines[0]["versions"][1][6]
     assert after["lag"].startswith("not known: ")
     assert (2, snapshot_of(1, "t", "a", "b").name.table) == (after["entries"], "t")
+
+
+def test_versions_that_are_read_once_are_the_same_and_not_kept(tmp_path: Path) -> None:
+    entries = random_log(Random(5), 40).entries
+    with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:
+        store.record(entries, entries[-1].position)
+        once, often = store.history(), store.history()
+
+    for table_id in often.table_ids:
+        assert once.read_versions(table_id) == often.versions_of(table_id)
+    assert once.read_versions(1)[0] is not once.read_versions(1)[0]
 
 
 def test_a_page_before_the_first_run_says_so(tmp_path: Path) -> None:
