@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from connectors.config import load_config
 from connectors.monitoring.state import connector_state
-from connectors.page.authors import author
+from connectors.page.authors import Authors
 from connectors.page.html import written_page
 from connectors.page.page import Page
 from connectors.page.timelines import timeline
@@ -132,7 +132,7 @@ KNOWN_SPIRIT = (TableName("shop", "t"), TableName("shop", "_t_new"), TableName("
     ],
 )  # fmt: skip
 def test_a_tool_is_known_by_what_it_writes(text: str, known: tuple[TableName, ...], expected: str) -> None:
-    assert author(text, "shop", known) == expected
+    assert Authors(known)(text, "shop") == expected
 
 
 def _config(directory: Path) -> Path:
@@ -190,3 +190,14 @@ def test_a_page_before_the_first_run_says_so(tmp_path: Path) -> None:
     data, timelines = _read(Page(config).html(None, connector_state(config, None)))
 
     assert ([], [], None, 0) == (data["tables"], timelines, data["plan"], data["entries"])
+
+
+@pytest.mark.parametrize("sink", ["path: s3a://bucket/lake", "catalog: spark_catalog"])
+def test_a_lake_that_only_spark_reaches_is_not_asked(tmp_path: Path, sink: str) -> None:
+    path = _config(tmp_path)
+    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
+    config = load_config(path)
+
+    data, _ = _read(Page(config).html(None, connector_state(config, None)))
+
+    assert data["unread"].endswith(f"and not of {sink.partition(': ')[2]}")
