@@ -192,7 +192,7 @@ def test_a_page_before_the_first_run_says_so(tmp_path: Path) -> None:
     assert ([], [], None, 0) == (data["tables"], timelines, data["plan"], data["entries"])
 
 
-@pytest.mark.parametrize("sink", ["path: s3a://bucket/lake", "catalog: spark_catalog"])
+@pytest.mark.parametrize("sink", ["path: s3a://bucket/lake", "catalog: spark_catalog.lake"])
 def test_a_lake_that_only_spark_reaches_is_not_asked(tmp_path: Path, sink: str) -> None:
     path = _config(tmp_path)
     path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
