@@ -105,8 +105,8 @@ def test_it_is_found_clicked_and_typed_into(written: str, tab: Tab) -> None:
         "renamed table",
         "added extra",
         "dropped note",
-        "type amount, added added",
-        "total is amount",
+        "type of amount, added added",
+        "renamed total to amount",
         "captured",
     ]
     did = tab.text("[aria-label='What targets did with this version']")
