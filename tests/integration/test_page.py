@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from databases.servers import Server
 
+pytestmark = pytest.mark.server  # a browser is fetched with the servers
+
 NASTY = "<img src=x onerror=alert(1)></script>'\"&"
 WIDTHS = (320, 768, 1920)
 

@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from connectors.cli import app
+from connectors.cli.terminal.outcome import ExitCode
 from connectors.config import load_config
 from connectors.monitoring.state import connector_state
 from connectors.page.authors import Authors
@@ -201,3 +204,19 @@ def test_a_lake_that_only_spark_reaches_is_not_asked(tmp_path: Path, sink: str) 
     data, _ = _read(Page(config).html(None, connector_state(config, None)))
 
     assert data["unread"].endswith(f"and not of {sink.partition(': ')[2]}")
+
+
+def test_a_page_that_cannot_be_made_or_written_says_why(tmp_path: Path) -> None:
+    path = _config(tmp_path)
+    taken = tmp_path / "taken"
+    taken.write_text("")
+
+    early = CliRunner().invoke(app, ["page", str(path), "--out", str(tmp_path / "out")])
+    with closing(Store.open(load_config(path).history.store)) as store:
+        store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
+    refused = CliRunner().invoke(app, ["page", str(path), "--out", str(taken)])
+    written = CliRunner().invoke(app, ["page", str(path), "--out", str(tmp_path / "out")])
+
+    assert (ExitCode.STORE, True) == (early.exit_code, "`historian run` starts it" in early.stderr)
+    assert (ExitCode.USAGE, True) == (refused.exit_code, f"--out (got {taken})" in refused.stderr)
+    assert (ExitCode.OK, ["index.html"]) == (written.exit_code, [file.name for file in (tmp_path / "out").iterdir()])
