@@ -8,11 +8,14 @@ import json
 import re
 import zlib
 from contextlib import closing
+from datetime import datetime, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,6 +31,7 @@ from connectors.page.page import Page
 from connectors.page.timelines import timeline
 from historian.history.explain import explained
 from historian.history.history import History
+from historian.history.timeline import Gap
 from historian.names import TableName
 from historian.schema.edits import RenameColumn
 from historian.store import Store
@@ -220,3 +224,37 @@ def test_a_page_that_cannot_be_made_or_written_says_why(tmp_path: Path) -> None:
     assert (ExitCode.STORE, True) == (early.exit_code, "`historian run` starts it" in early.stderr)
     assert (ExitCode.USAGE, True) == (refused.exit_code, f"--out (got {taken})" in refused.stderr)
     assert (ExitCode.OK, ["index.html"]) == (written.exit_code, [file.name for file in (tmp_path / "out").iterdir()])
+
+
+def test_repairs_gaps_and_decisions_are_told(tmp_path: Path) -> None:
+    path = _config(tmp_path)
+    config = load_config(path)
+    when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    repair = dict.fromkeys(("rows_changed", "appended", "retracted", "corrected"), 1) | {"rows_read": 9, "plan": 3}
+    repair |= {"table_id": 1, "table": "shop.t", "reason": NASTY, "position": "b.1:4", "system_time": when}
+    _write_table(tmp_path / "lake" / "historian_repairs", repair)
+    evolved = '{"upto":1,"made":[[1,2,"add_column","ignore"]]}'
+    record = {"table_id": 1, "name": "shop.t", "stopped_in": 0, "evolved": evolved}
+    _write_table(tmp_path / "lake" / "historian_tables", record)
+    gap = Gap(start=position(f"{A}:1"), end=position(f"{A}:1-2"), reason=NASTY)
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(create(1, "t", "a"))], position(f"{A}:1-2"), [gap])
+        data, _ = _read(Page(config).html(store, connector_state(config, store)))
+        (tmp_path / "lake" / "historian_tables" / "_delta_log" / f"{0:020}.json").rename(tmp_path / "away")
+        broken, _ = _read(Page(config).html(store, connector_state(config, store)))
+
+    assert [("shop.t", NASTY, 9, "2026-01-02T03:04:05+00:00")] == [
+        (each["table"], each["reason"], each["rows_read"], each["system_time"]) for each in data["repairs"]
+    ]
+    assert [[str(gap.start), str(gap.end), NASTY]] == data["gaps"]
+    (table_row,) = data["tables"]
+    assert (1, [[1, 2, "add_column", "ignore"]]) == (table_row["decided_upto"], table_row["decisions"])
+    assert ("", []) == (data["unread"], broken["tables"][0]["decisions"])
+
+
+def _write_table(path: Path, row: dict[str, Any]) -> None:
+    """A Delta table of one row."""
+    (path / "_delta_log").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([row]), path / "a.parquet")
+    add = {"path": "a.parquet", "size": (path / "a.parquet").stat().st_size, "stats": '{"numRecords": 1}'}
+    (path / "_delta_log" / f"{0:020}.json").write_text(json.dumps({"add": add}))
