@@ -3,13 +3,16 @@
 ``status_s``: seconds that ``historian status`` takes in a process of its own, where 500 tables have 1,000 targets in a lake; the median of some calls.
 ``overhead``: how much longer a run takes that serves ``run.http`` and is scraped each second, by one that does not. Runs carry the same log of a live
 server into new lakes, in turn, in one Spark session; it is the median over rounds of two runs next to each other, below zero where noise is larger.
-Prints what it does, and last one JSON object. Run: ``python benchmarks/operation.py [--tables 500] [--rows 1000000] [--rounds 7]``.
+``page_s``: seconds that ``historian page`` takes in a process of its own, of 1,000 tables with 100,000 statements (:mod:`history`); the median of some
+calls. It is the processor's time, since a busy machine would measure its other work; a thread does nearly all of it.
+Prints what it does, and last one JSON object. Run: ``python benchmarks/operation.py [--tables 500] [--rows 1000000] [--rounds 7] [--ddls 100000]``.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -27,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from binlog_work import report
+from history import build
 
 from connectors.config import load_config
 from connectors.pipeline.run import run
@@ -45,7 +49,8 @@ if TYPE_CHECKING:
 CALLS = 5
 SCRAPE_S = 1.0
 INSERT_ROWS = 5000
-STATUS = [sys.executable, "-c", "from connectors.cli import main; main()", "status"]
+HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
+PAGE_CALLS, PAGE_TABLES = 3, 1_000
 CONFIG = """
 name: bench
 source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["{tables}"], start: earliest}}
@@ -79,11 +84,35 @@ def status_s(server: Server, spark: SparkSession, work: Path, tables: int) -> di
     times_s = []
     for _ in range(CALLS):
         begun_s = time.monotonic()
-        told = subprocess.run([*STATUS, str(path)], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+        told = subprocess.run(
+            [*HISTORIAN, "status", str(path)], check=True, capture_output=True, text=True, cwd=ROOT
+        ).stdout
         times_s.append(time.monotonic() - begun_s)
     print(told.splitlines()[-1], flush=True)
     assert f"{2 * tables} targets: {2 * tables} up to date" in told
     return {"name": "status_s", "value": round(statistics.median(times_s), 2), "targets": 2 * tables, "unit": "s"}
+
+
+def page_s(server: Server, work: Path, tables: int, ddls: int) -> dict[str, Any]:
+    """How long the page takes of a history of that many tables and statements."""
+    path = configured(server, work, "app_*.*")
+    built_s = build(work / "store.db", ddls, tables)
+    print(f"{ddls} statements on {tables} tables recorded in {built_s:.1f} s", flush=True)
+    times_s = []
+    for _ in range(PAGE_CALLS):
+        begun_s = _children_s()
+        command = [*HISTORIAN, "page", str(path), "--out", str(work / "page")]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+        times_s.append(_children_s() - begun_s)
+    size_mb = (work / "page" / "index.html").stat().st_size / 1e6
+    print(f"page of {size_mb:.1f} MB in {', '.join(f'{each:.1f}' for each in times_s)} s", flush=True)
+    return {"name": "page_s", "value": round(statistics.median(times_s), 2), "ddls": ddls, "unit": "s"}
+
+
+def _children_s() -> float:
+    """What processes that have ended took of the processor."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def overhead(server: Server, spark: SparkSession, work: Path, rows: int, rounds: int) -> dict[str, Any]:
@@ -146,6 +175,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=500)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--ddls", type=int, default=100_000)
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
     with tempfile.TemporaryDirectory(prefix="historian-bench-") as name:
@@ -154,6 +184,7 @@ def main() -> None:
         spark = spark_session(jars=delta_jars(), name="bench")
         try:
             results = [
+                page_s(server, work / "page", PAGE_TABLES, options.ddls),
                 status_s(server, spark, work / "status", options.tables),
                 overhead(server, spark, work / "overhead", options.rows, options.rounds),
             ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 
 from historian.history.online_schema_changes import TOOLS, Tool
 from historian.names import TableName
 
-__all__ = ["author"]
+__all__ = ["Authors"]
 
 _HINT = re.compile(
     r"_(?:gho|ghc|ghk|del|new|old|chkpnt|sentinel|checkpoint|vrepl)\b|_vt_|_old_\d{8}|/\* gh-ost", re.IGNORECASE
@@ -16,27 +17,44 @@ _HINT = re.compile(
 """What a tool's statement has somewhere; most statements are not looked at any closer."""
 _NAME = re.compile(r"`((?:[^`]|``)+)`|\b(_\w+)")
 _READ_CHARACTERS = 4_000
+_MARKING = tuple(tool for tool in TOOLS if tool.marks)
 
 
-def author(statement: str, database: str, known: Collection[TableName]) -> str:
-    """The tool that wrote *statement*, two joined by "or" where it may be either; "": nothing tells of a tool.
+class Authors:
+    """Tells tools by their statements.
 
     Args:
-        database: the statement's default one.
         known: all names of the history; a tool's further tables tell it from another one with the same names.
     """
-    if not _HINT.search(statement):
-        return ""
-    signed = next((tool.name for tool in TOOLS if tool.signs and tool.signs in statement), "")
-    if signed:
-        return signed
-    names = {quoted.replace("``", "`") or plain for quoted, plain in _NAME.findall(statement[:_READ_CHARACTERS])}
-    fitting = [tool for tool in TOOLS if any(_is_own(tool, name) for name in names)]
-    if len(fitting) > 1:
-        bases = {base for tool in fitting for name in names if (base := _base(tool, name))}
-        marked = [tool for tool in fitting if tool.marks and _has_marks(tool, database, bases, known)]
-        fitting = marked or fitting
-    return " or ".join(tool.name for tool in fitting)
+
+    def __init__(self, known: Iterable[TableName] = ()) -> None:
+        self._marks: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        for name in known:
+            for tool in _MARKING if "_" in name.table else ():
+                if re.fullmatch(tool.marks, name.table):
+                    self._marks[tool.name, name.database].append((_base(tool, name.table), name.table))
+
+    def __call__(self, statement: str, database: str) -> str:
+        """The tool that wrote *statement* on a table of *database*, two joined by "or" where it may be either; "": nothing tells of one."""
+        if not _HINT.search(statement):
+            return ""
+        signed = next((tool.name for tool in TOOLS if tool.signs and tool.signs in statement), "")
+        if signed:
+            return signed
+        names = {quoted.replace("``", "`") or plain for quoted, plain in _NAME.findall(statement[:_READ_CHARACTERS])}
+        fitting = [tool for tool in TOOLS if any(_is_own(tool, name) for name in names)]
+        if len(fitting) > 1:
+            bases = {base for tool in fitting for name in names if (base := _base(tool, name))}
+            fitting = [tool for tool in fitting if self._has_marks(tool, database, bases)] or fitting
+        return " or ".join(tool.name for tool in fitting)
+
+    def _has_marks(self, tool: Tool, database: str, bases: Collection[str]) -> bool:
+        """Whether the history knows a table, or a trigger, that the tool makes for one of *bases*."""
+        for base, name in self._marks.get((tool.name, database), ()):
+            # A trigger has the names of database and table in its own.
+            if base in bases if base else any(f"_{each}_" in name for each in bases):
+                return True
+        return False
 
 
 def _is_own(tool: Tool, name: str) -> bool:
@@ -50,10 +68,3 @@ def _base(tool: Tool, name: str) -> str:
         if found is not None:
             return found.groupdict().get("base") or ""
     return ""
-
-
-def _has_marks(tool: Tool, database: str, bases: Collection[str], known: Collection[TableName]) -> bool:
-    """Whether the history knows a table, or a trigger, that the tool makes for one of *bases*."""
-    mine = (name.table for name in known if name.database == database and "_" in name.table)
-    found = [name for name in mine if re.fullmatch(tool.marks, name)]
-    return any(not (base := _base(tool, name)) or base in bases for name in found)

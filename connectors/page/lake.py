@@ -13,7 +13,7 @@ from historian.errors import HistorianError
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
 
-__all__ = ["RecordedTable", "recorded_tables", "repairs", "sizes"]
+__all__ = ["RecordedTable", "left_out", "recorded_tables", "repairs", "sizes"]
 
 _THREADS = 8
 _REPAIR_COLUMNS = (
@@ -45,7 +45,7 @@ class RecordedTable:
 
 
 def recorded_tables(config: PipelineConfig) -> dict[str, RecordedTable]:
-    """What is recorded of tables, by their present or last names, in lakes with a path.
+    """What is recorded of tables, by their present or last names, in lakes on disks of this machine.
 
     Raises:
         SinkError: a lake's record of them cannot be read.
@@ -66,13 +66,22 @@ def recorded_tables(config: PipelineConfig) -> dict[str, RecordedTable]:
 
 
 def _paths(config: PipelineConfig) -> list[str]:
-    return [lake.path.rstrip("/") for lake in lakes(config.sinks) if lake.path]
+    """Of lakes on disks of this machine: how an object store is reached, Spark's settings say, and where a catalog's tables are."""
+    from sinks.contract.storage import is_local
+
+    return [lake.path.rstrip("/") for lake in lakes(config.sinks) if lake.path and is_local(lake.path)]
+
+
+def left_out(config: PipelineConfig) -> list[str]:
+    """Lakes of which nothing is read here: paths or catalogs."""
+    read = set(_paths(config))
+    return [lake.path or lake.catalog for lake in lakes(config.sinks) if lake.path.rstrip("/") not in read]
 
 
 def sizes(config: PipelineConfig, targets: Iterable[str]) -> Mapping[str, Mapping[str, int | None]]:
     """Version, files, bytes and rows of *targets* by their directories' names; those that cannot be read so are left out.
 
-    A lake of a catalog is left out too: where its tables are, only Spark knows.
+    Lakes of :func:`left_out` are left out too.
     """
     from sinks.delta.reading.plain_files import plain_table
 
@@ -99,7 +108,7 @@ def sizes(config: PipelineConfig, targets: Iterable[str]) -> Mapping[str, Mappin
 
 
 def repairs(config: PipelineConfig) -> list[dict[str, Any]]:
-    """What repairs compared and found, the oldest first, in all lakes with a path.
+    """What repairs compared and found, the oldest first, in all lakes on disks of this machine.
 
     Raises:
         SinkError: a lake's record of them cannot be read.

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from connectors.page.authors import author
+from connectors.page.authors import Authors
 from connectors.page.html import written_page
-from connectors.page.lake import RecordedTable, recorded_tables, repairs, sizes
+from connectors.page.lake import RecordedTable, left_out, recorded_tables, repairs, sizes
 from connectors.page.overview import HistoryFacts, Lake, overview
 from connectors.page.timelines import timeline
 from historian.errors import HistorianError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from historian.history.history import History
     from historian.history.versions import Version
-    from historian.names import TableName
     from historian.store import Store
 
 __all__ = ["Page"]
@@ -75,7 +74,15 @@ class Page:
             tables, found = recorded_tables(self._config), repairs(self._config)
         except HistorianError as error:
             return {}, [], str(error)
-        return tables, [row | {"system_time": row["system_time"].isoformat(timespec="seconds")} for row in found], ""
+        away = ", ".join(left_out(self._config))
+        unread = (
+            f"sizes, repairs and decisions are read on disks of this machine alone, and not of {away}" if away else ""
+        )
+        return (
+            tables,
+            [row | {"system_time": row["system_time"].isoformat(timespec="seconds")} for row in found],
+            unread,
+        )
 
     def _tables(self, store: Store) -> list[tuple[int, dict[str, Any], str]]:
         """Captured tables: id, facts for the list, and the squeezed timeline."""
@@ -83,26 +90,30 @@ class Page:
         if self._whole is None or generation != self._generation or last != self._whole.last_number:
             if generation != self._generation:
                 self._made.clear()
-            history = store.history()
-            with _without_garbage(is_large=history.last_number > _MANY):
-                self._made = dict(self._timelines(history))
-            self._whole, self._generation = HistoryFacts.of(history), generation
+            with _without_garbage(is_large=last > _MANY):
+                self._made, self._whole = self._read(store)
+            self._generation = generation
         return [(table_id, facts, blob) for table_id, (_, facts, blob) in self._made.items()]
 
+    def _read(self, store: Store) -> tuple[dict[int, tuple[int, dict[str, Any], str]], HistoryFacts]:
+        """The history is large once its versions were read, and goes again."""
+        history = store.history()
+        return dict(self._timelines(history)), HistoryFacts.of(history)
+
     def _timelines(self, history: History) -> Iterator[tuple[int, tuple[int, dict[str, Any], str]]]:
-        known = frozenset(history.tables)
+        authors = Authors(history.tables)
         origin = history.first_number
         for table_id in history.table_ids:
-            versions = history.versions_of(table_id)
+            versions = history.read_versions(table_id)
             if not versions or not any(map(self._config.source.tables, {version.name for version in versions})):
                 continue
             mark = hash((origin, tuple(version.number for version in versions)))
             held = self._made.get(table_id)
-            yield table_id, held if held is not None and held[0] == mark else (mark, *_made(versions, known))
+            yield table_id, held if held is not None and held[0] == mark else (mark, *_made(versions, authors))
 
 
-def _made(versions: tuple[Version, ...], known: frozenset[TableName]) -> tuple[dict[str, Any], str]:
-    made = timeline(versions, lambda statement, database: author(statement, database, known))
+def _made(versions: tuple[Version, ...], authors: Authors) -> tuple[dict[str, Any], str]:
+    made = timeline(versions, authors)
     last = versions[-1]
     names = dict.fromkeys(str(version.name) for version in versions)
     columns = dict.fromkeys(name for lane in made.lanes for _, name, _ in lane.parts if name is not None)

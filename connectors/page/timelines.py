@@ -54,7 +54,7 @@ def timeline(versions: Sequence[Version], author: Callable[[str, str], str]) -> 
     """The timeline of one table's *versions*, oldest first.
 
     Args:
-        author: gives the tool that wrote a statement, by it and its default database; "": none.
+        author: gives the tool that wrote a statement, by it and the table's database; "": none.
     """
     lanes = _Lanes()
     rows, states = [], []
@@ -78,7 +78,7 @@ def _row(version: Version, before: Snapshot | None, author: Callable[[str, str],
     entry, place = version.entry, version.entry.place
     where = str(entry.position) if place is None else f"{place.file}:{place.offset}"
     gtid = "" if place is None else place.gtid
-    who = author(entry.statement, entry.database) if entry.statement else ""
+    who = author(entry.statement, version.name.database) if entry.statement else ""
     changes = [[each.change, each.column, each.before, each.after] for each in _changes(before, version)]
     return [version.number, entry.event_time_us, entry.statement, gtid, where, who, changes, str(version.name)]
 
@@ -100,11 +100,12 @@ class _Lanes:
 
     def take(self, index: int, snapshot: Snapshot | None) -> None:
         columns = () if snapshot is None else snapshot.columns
-        for column in columns:
-            was = self.held.get(column.id)
-            if was is not column and (was is None or (was.name, was.type) != (column.name, column.type)):
+        held = self.held
+        for column in [column for column in columns if held.get(column.id) is not column]:
+            was = held.get(column.id)
+            if was is None or (was.name, was.type) != (column.name, column.type):
                 self.parts.setdefault(column.id, []).append((index, column.name, str(column.type)))
-            self.held[column.id] = column
+            held[column.id] = column
         if len(self.held) > len(columns):
             for column_id in self.held.keys() - {column.id for column in columns}:
                 self.parts[column_id].append((index, None, ""))

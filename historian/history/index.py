@@ -122,6 +122,16 @@ class VersionIndex:
                 self._chains[table_id] = found
         return found
 
+    def read(self, table_id: int) -> tuple[Version, ...]:
+        """The versions of a table as :meth:`chain` has them, of which nothing is kept that was not kept already."""
+        if table_id in self._chains:
+            return tuple(self._chains[table_id])
+
+        def entry(number: int) -> TimelineEntry:
+            return self._entries[number] or self._stored.entry(number)
+
+        return tuple(Chain(entry, self._stored, self._of_table.get(table_id, ())))
+
     def made_by(self, number: int) -> tuple[Version, ...]:
         """The versions that the entry of that number made, in the order of its edits."""
         if number in self._made:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from historian.schema.snapshots import Column, Snapshot
@@ -54,18 +54,9 @@ def diff(before: Snapshot | None, after: Snapshot | None) -> tuple[Difference, .
 def _changes(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     if before.name != after.name:
         yield Difference(change="renamed table", before=str(before.name), after=str(after.name))
-    earlier = {column.id: column for column in before.columns}
-    kept = {column.id for column in after.columns}
-    for column in before.columns:
-        if column.id not in kept:
-            yield Difference(change="dropped", column=column.name, before=str(column.type))
-    for column in after.columns:
-        if column.id not in earlier:
-            yield Difference(change="added", column=column.name, after=str(column.type))
-        elif earlier[column.id] is not column:  # edits leave other columns the very same
-            yield from _of_column(earlier[column.id], column)
+    if before.columns is not after.columns:
+        yield from _of_columns(before, after)
     pairs: tuple[tuple[str, _Side, _Side], ...] = (
-        ("order", _order(before, kept, after), _order(after, earlier.keys(), after)),
         ("table charset", before.charset, after.charset),
         ("table collation", before.collation, after.collation),
         ("system versioning", before.system_versioned, after.system_versioned),
@@ -82,6 +73,24 @@ def _changes(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
         )
     if before.unique_keys != after.unique_keys:
         yield Difference(change="unique keys", before=_unique(before), after=_unique(after))
+
+
+def _of_columns(before: Snapshot, after: Snapshot) -> Iterator[Difference]:
+    earlier = {column.id: column for column in before.columns}
+    kept = {column.id for column in after.columns}
+    for column in before.columns:
+        if column.id not in kept:
+            yield Difference(change="dropped", column=column.name, before=str(column.type))
+    # Edits leave other columns the very same.
+    for column in [column for column in after.columns if earlier.get(column.id) is not column]:
+        if column.id not in earlier:
+            yield Difference(change="added", column=column.name, after=str(column.type))
+        else:
+            yield from _of_column(earlier[column.id], column)
+    was_order = [column.id for column in before.columns if column.id in kept]
+    order = [column.id for column in after.columns if column.id in earlier]
+    if was_order != order:
+        yield Difference(change="order", before=_named(after, was_order), after=_named(after, order))
 
 
 def _of_column(before: Column, after: Column) -> Iterator[Difference]:
@@ -106,10 +115,9 @@ def _of_column(before: Column, after: Column) -> Iterator[Difference]:
             yield Difference(change=what, column=after.name, before=was, after=now)
 
 
-def _order(snapshot: Snapshot, common: Container[int], named: Snapshot) -> tuple[str, ...]:
-    """Columns that both have, in the order of *snapshot*, under the names of *named*."""
-    names = {column.id: column.name for column in named.columns}
-    return tuple(names[column.id] for column in snapshot.columns if column.id in common)
+def _named(snapshot: Snapshot, ids: Iterable[int]) -> tuple[str, ...]:
+    names = {column.id: column.name for column in snapshot.columns}
+    return tuple(names[each] for each in ids)
 
 
 def _names(snapshot: Snapshot, ids: tuple[int, ...]) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from databases.servers import Server
 
+pytestmark = pytest.mark.server  # a browser is fetched with the servers
+
 NASTY = "<img src=x onerror=alert(1)></script>'\"&"
 WIDTHS = (320, 768, 1920)
 
@@ -105,8 +107,8 @@ def test_it_is_found_clicked_and_typed_into(written: str, tab: Tab) -> None:
         "renamed table",
         "added extra",
         "dropped note",
-        "type amount, added added",
-        "total is amount",
+        "type of amount, added added",
+        "renamed total to amount",
         "captured",
     ]
     did = tab.text("[aria-label='What targets did with this version']")

@@ -285,7 +285,7 @@
     open.list.set(total, 0);
   }
   function told(changes) {
-    const texts = changes.slice(0, 3).map(([what, column, before, after]) => what === "renamed" ? `${side(before)} is ${side(after)}` : column ? `${what} ${column}` : what);
+    const texts = changes.slice(0, 3).map(([what, column, before, after]) => what === "renamed" ? `renamed ${side(before)} to ${side(after)}` : !column ? what : what === "added" || what === "dropped" ? `${what} ${column}` : `${what} of ${column}`);
     return (texts.join(", ") || "no change of columns") + (changes.length > 3 ? `, ${changes.length - 3} more` : "");
   }
 

@@ -66,6 +66,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "ddl-override",
         "heal",
         "init",
+        "page",
         "plan",
         "replay",
         "replay-dead-letters",

@@ -8,23 +8,30 @@ import json
 import re
 import zlib
 from contextlib import closing
+from datetime import datetime, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from connectors.cli import app
+from connectors.cli.terminal.outcome import ExitCode
 from connectors.config import load_config
 from connectors.monitoring.state import connector_state
-from connectors.page.authors import author
+from connectors.page.authors import Authors
 from connectors.page.html import written_page
 from connectors.page.page import Page
 from connectors.page.timelines import timeline
 from historian.history.explain import explained
 from historian.history.history import History
+from historian.history.timeline import Gap
 from historian.names import TableName
 from historian.schema.edits import RenameColumn
 from historian.store import Store
@@ -68,6 +75,7 @@ def test_each_table_that_ever_was_has_a_number() -> None:
     expected = {version.table_id for name in history.tables for version in history.versions(name)}
 
     assert expected <= set(history.table_ids)
+    assert all(history.read_versions(table_id) == history.versions_of(table_id) for table_id in history.table_ids)
     assert all(history.versions_of(table_id) for table_id in history.table_ids)
 
 
@@ -131,7 +139,7 @@ KNOWN_SPIRIT = (TableName("shop", "t"), TableName("shop", "_t_new"), TableName("
     ],
 )  # fmt: skip
 def test_a_tool_is_known_by_what_it_writes(text: str, known: tuple[TableName, ...], expected: str) -> None:
-    assert author(text, "shop", known) == expected
+    assert Authors(known)(text, "shop") == expected
 
 
 def _config(directory: Path) -> Path:
@@ -172,9 +180,81 @@ def test_a_page_grows_with_its_history_and_says_what_is_stopped(tmp_path: Path) 
     assert (2, snapshot_of(1, "t", "a", "b").name.table) == (after["entries"], "t")
 
 
+def test_versions_that_are_read_once_are_the_same_and_not_kept(tmp_path: Path) -> None:
+    entries = random_log(Random(5), 40).entries
+    with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:
+        store.record(entries, entries[-1].position)
+        once, often = store.history(), store.history()
+
+    for table_id in often.table_ids:
+        assert once.read_versions(table_id) == often.versions_of(table_id)
+    assert once.read_versions(1)[0] is not once.read_versions(1)[0]
+
+
 def test_a_page_before_the_first_run_says_so(tmp_path: Path) -> None:
     config = load_config(_config(tmp_path))
 
     data, timelines = _read(Page(config).html(None, connector_state(config, None)))
 
     assert ([], [], None, 0) == (data["tables"], timelines, data["plan"], data["entries"])
+
+
+@pytest.mark.parametrize("sink", ["path: s3a://bucket/lake", "catalog: spark_catalog.lake"])
+def test_a_lake_that_only_spark_reaches_is_not_asked(tmp_path: Path, sink: str) -> None:
+    path = _config(tmp_path)
+    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
+    config = load_config(path)
+
+    data, _ = _read(Page(config).html(None, connector_state(config, None)))
+
+    assert data["unread"].endswith(f"and not of {sink.partition(': ')[2]}")
+
+
+def test_a_page_that_cannot_be_made_or_written_says_why(tmp_path: Path) -> None:
+    path = _config(tmp_path)
+    taken = tmp_path / "taken"
+    taken.write_text("")
+
+    early = CliRunner().invoke(app, ["page", str(path), "--out", str(tmp_path / "out")])
+    with closing(Store.open(load_config(path).history.store)) as store:
+        store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
+    refused = CliRunner().invoke(app, ["page", str(path), "--out", str(taken)])
+    written = CliRunner().invoke(app, ["page", str(path), "--out", str(tmp_path / "out")])
+
+    assert (ExitCode.STORE, True) == (early.exit_code, "`historian run` starts it" in early.stderr)
+    assert (ExitCode.USAGE, True) == (refused.exit_code, f"--out (got {taken})" in refused.stderr)
+    assert (ExitCode.OK, ["index.html"]) == (written.exit_code, [file.name for file in (tmp_path / "out").iterdir()])
+
+
+def test_repairs_gaps_and_decisions_are_told(tmp_path: Path) -> None:
+    path = _config(tmp_path)
+    config = load_config(path)
+    when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    repair = dict.fromkeys(("rows_changed", "appended", "retracted", "corrected"), 1) | {"rows_read": 9, "plan": 3}
+    repair |= {"table_id": 1, "table": "shop.t", "reason": NASTY, "position": "b.1:4", "system_time": when}
+    _write_table(tmp_path / "lake" / "historian_repairs", repair)
+    evolved = '{"upto":1,"made":[[1,2,"add_column","ignore"]]}'
+    record = {"table_id": 1, "name": "shop.t", "stopped_in": 0, "evolved": evolved}
+    _write_table(tmp_path / "lake" / "historian_tables", record)
+    gap = Gap(start=position(f"{A}:1"), end=position(f"{A}:1-2"), reason=NASTY)
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(create(1, "t", "a"))], position(f"{A}:1-2"), [gap])
+        data, _ = _read(Page(config).html(store, connector_state(config, store)))
+        (tmp_path / "lake" / "historian_tables" / "_delta_log" / f"{0:020}.json").rename(tmp_path / "away")
+        broken, _ = _read(Page(config).html(store, connector_state(config, store)))
+
+    assert [("shop.t", NASTY, 9, "2026-01-02T03:04:05+00:00")] == [
+        (each["table"], each["reason"], each["rows_read"], each["system_time"]) for each in data["repairs"]
+    ]
+    assert [[str(gap.start), str(gap.end), NASTY]] == data["gaps"]
+    (table_row,) = data["tables"]
+    assert (1, [[1, 2, "add_column", "ignore"]]) == (table_row["decided_upto"], table_row["decisions"])
+    assert ("", []) == (data["unread"], broken["tables"][0]["decisions"])
+
+
+def _write_table(path: Path, row: dict[str, Any]) -> None:
+    """A Delta table of one row."""
+    (path / "_delta_log").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([row]), path / "a.parquet")
+    add = {"path": "a.parquet", "size": (path / "a.parquet").stat().st_size, "stats": '{"numRecords": 1}'}
+    (path / "_delta_log" / f"{0:020}.json").write_text(json.dumps({"add": add}))
