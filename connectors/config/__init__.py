@@ -4,7 +4,7 @@ What a setting does does not belong here.
 """
 
 from connectors.config.filters import TableFilter
-from connectors.config.load import load_config, revision
+from connectors.config.load import can_change, load_config, reread, revision
 from connectors.config.settings import (
     BinlogFilesSource,
     CopyLimits,
@@ -32,6 +32,8 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "TableFilter",
+    "can_change",
     "load_config",
+    "reread",
     "revision",
 ]
