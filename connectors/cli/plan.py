@@ -53,7 +53,8 @@ def print_effects(effects: Effects) -> None:
             Text(table.action, style=_STYLES.get(table.action, "")),
             "" if table.rows is None else f"{table.rows:,}",
             "" if table.seconds is None else str(timedelta(seconds=table.seconds)),
-            table.why.partition("\n")[0],
+            # What is refused stands below, whole.
+            table.why.partition("\n")[0].partition(". Next: ")[0],
         )
         for table in effects.tables
     )
