@@ -65,13 +65,14 @@ def reread(config: PipelineConfig) -> PipelineConfig:
 
 
 def can_change(config: PipelineConfig) -> bool:
-    """Whether what lets us in to the server can be another one without a change of the file: it has references, or names files."""
+    """Whether what lets us in to server or store can be another one without a change of the file: it has references, or names files."""
     source = config.source
     if not isinstance(source, ServerSource):
         return False
     each = [source.tls, *([] if source.rows_from is None else [source.rows_from.tls])]
     document = config.document if isinstance(config.document, dict) else {}
-    return has_references(document.get("source")) or any(tls.ca or tls.cert or tls.key for tls in each)
+    refers = has_references(document.get("source")) or has_references(document.get("history"))
+    return refers or any(tls.ca or tls.cert or tls.key for tls in each)
 
 
 def revision(config: PipelineConfig) -> str:

@@ -15,7 +15,7 @@ from connectors.readers.binlog.transport.connection import ConnectionLost, NotLe
 from connectors.reconfiguration.foresight import foresee
 from connectors.reconfiguration.reloads import Reload
 from connectors.spark.jvm_s3 import jars_for
-from historian.errors import ConfigError, HistorianError
+from historian.errors import ConfigError, HistorianError, StoreNotLetIn, StoreUnreachable
 from historian.store import Owner, Store
 
 if TYPE_CHECKING:
@@ -89,15 +89,16 @@ class Reloads:
         """An attempt holds source, store and sinks."""
         self._was_let_in, self._is_refused = True, False
 
-    def not_let_in(self, error: NotLetIn) -> HistorianError:
-        """The error of an attempt that the server did not let in: it may pass where the run was let in before and what it says can change.
+    def not_let_in(self, error: NotLetIn | StoreNotLetIn) -> HistorianError:
+        """The error of an attempt that server or store did not let in: it may pass where the run was let in before and what it says can change.
 
         Who changes a password changes server and file one after the other.
         """
         if not (self._was_let_in and can_change(self.config)):
             return error
         self._is_refused = True
-        return ConnectionLost(
+        kind = ConnectionLost if isinstance(error, NotLetIn) else StoreUnreachable
+        return kind(
             f"{error.what}, as it did not before",
             where=error.where,
             expected=error.expected,
@@ -112,9 +113,7 @@ class Reloads:
         fresh = reread(self.config)
         if fresh is self.config:
             return False
-        _log.warning(
-            "what lets the run in to the server has changed: it goes on with what its configuration refers to now"
-        )
+        _log.warning("what lets the run in has changed: it goes on with what its configuration refers to now")
         self.config, self._is_refused = fresh, False
         return True
 

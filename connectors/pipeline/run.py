@@ -45,7 +45,7 @@ from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
 from connectors.spark.ending import answers, stop
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
-from historian.errors import HistorianError, SinkError
+from historian.errors import HistorianError, SinkError, StoreNotLetIn
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from historian.positions import LogPosition
@@ -183,7 +183,7 @@ class _Attempts:
                 return pipeline.stopped()
         except SinkError as failure:
             raise error_behind(failure) from failure
-        except NotLetIn as refusal:
+        except (NotLetIn, StoreNotLetIn) as refusal:
             raise self._reloads.not_let_in(refusal) from refusal
 
     def failed(self, failure: Failure) -> None:

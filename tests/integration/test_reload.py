@@ -170,10 +170,14 @@ def test_a_rotated_password_is_read_again_and_one_that_is_late_is_waited_for(
     mysql9.sql("DROP USER IF EXISTS rotating")
     mysql9.sql("CREATE USER rotating IDENTIFIED BY 'first'")
     mysql9.sql("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO rotating")
+    mysql9.sql("CREATE DATABASE rotating_store")
+    mysql9.sql("GRANT ALL ON rotating_store.* TO rotating")
     secret = tmp_path / "secret"
     secret.write_text("first\n")
     path = copying_config(mysql9, tmp_path)
+    store = f"mysql://rotating:${{file:secret}}@{mysql9.host}:{mysql9.port}/rotating_store"
     text = path.read_text().replace(f"user: {mysql9.user}", "user: rotating")
+    text = text.replace(f"sqlite:///{tmp_path}/store.db", store)
     path.write_text(
         text.replace(f'password: "{mysql9.password}"', 'password: "${file:secret}"') + "run: {trigger: 200 ms}\n"
     )
