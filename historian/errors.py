@@ -12,6 +12,7 @@
     ├── EditConflict           an edit that does not fit the schema it is applied to
     ├── StoreError             a history store that cannot be used or contradicts itself
     │   ├── HistoryMoved       another run recorded meanwhile: start again from what the store holds
+    │   ├── StoreNotLetIn      the store's database refuses the user or its password
     │   └── StoreUnreachable   the store's database does not answer: retry
     ├── PlanOutdated           rows of a schema version that the plan does not hold: plan anew
     ├── LeaseHeld              another run of the same connector is alive: retry when it has ended
@@ -54,6 +55,7 @@ __all__ = [
     "SinkUnreachable",
     "SourceError",
     "StoreError",
+    "StoreNotLetIn",
     "StoreUnreachable",
     "TableStopped",
     "UnknownTable",
@@ -157,6 +159,10 @@ class HistoryMoved(StoreError):
     """Another writer recorded into the history since this one read it."""
 
     retryable = True
+
+
+class StoreNotLetIn(StoreError):
+    """The database of the history store refuses the user or its password."""
 
 
 class StoreUnreachable(StoreError):

@@ -145,7 +145,7 @@ def _limit(config: Path, texts: Sequence[str]) -> None:
         limits = {name: value for name, value in said.items() if not isinstance(value, str)}
         store.limit_copies(limits, as_configured=set(said) - set(limits))
         in_force = limits_in_force(source.backfill, store.copy_orders().limits)
-    typer.echo(f"copies go on with these limits: {limits_text(in_force)}")
+    say(f"copies go on with these limits: {limits_text(in_force)}")
 
 
 def _server(settings: PipelineConfig) -> ServerSource:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
-from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.outcome import ExitCode, ending, say
 from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.tables import print_table
 
@@ -46,22 +46,23 @@ def print_effects(effects: Effects) -> None:
     from rich.text import Text
 
     where = f"goes on behind {effects.behind}" if effects.behind else "has not begun"
-    typer.echo(f"{effects.connector}: {where}")
+    say(f"{effects.connector}: {where}")
     rows = (
         (
             table.table,
             Text(table.action, style=_STYLES.get(table.action, "")),
             "" if table.rows is None else f"{table.rows:,}",
             "" if table.seconds is None else str(timedelta(seconds=table.seconds)),
-            table.why.partition("\n")[0],
+            # What is refused stands below, whole.
+            table.why.partition("\n")[0].partition(". Next: ")[0],
         )
         for table in effects.tables
     )
     print_table(("table", "", "rows", "at most", "why"), rows)
     for text in effects.settings:
-        typer.echo(f"setting: {text}")
+        say(f"setting: {text}")
     for text in effects.notes:
-        typer.echo(f"note: {text}")
+        say(f"note: {text}")
     for text in effects.refused:
-        typer.echo(f"refused: {text}")
-    typer.echo(effects.summary())
+        say(f"refused: {text}")
+    say(effects.summary())

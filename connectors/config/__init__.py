@@ -5,7 +5,7 @@ What a setting does does not belong here.
 
 from connectors.config.copy_limits import limits_in_force, limits_of_texts, limits_text, named_limits
 from connectors.config.filters import TableFilter
-from connectors.config.load import load_config, revision
+from connectors.config.load import can_change, load_config, reread, revision
 from connectors.config.settings import (
     BinlogFilesSource,
     CopyLimits,
@@ -33,10 +33,12 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "TableFilter",
+    "can_change",
     "limits_in_force",
     "limits_of_texts",
     "limits_text",
     "load_config",
     "named_limits",
+    "reread",
     "revision",
 ]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from connectors.config.document import Document
 from connectors.config.problems import problems_of
-from connectors.config.references import fill
+from connectors.config.references import fill, has_references
 from connectors.config.settings import PipelineConfig, ServerSource
 from connectors.config.written import read_document, unusable
 
-__all__ = ["load_config", "revision"]
+__all__ = ["can_change", "load_config", "reread", "revision"]
 
 
 def load_config(path: str | Path, *, environment: Mapping[str, str] | None = None) -> PipelineConfig:
@@ -37,7 +38,41 @@ def load_config(path: str | Path, *, environment: Mapping[str, str] | None = Non
         raise unusable(file, problems_of(error, raw, filled.problems)) from None
     if filled.problems:
         raise unusable(file, problems_of(None, raw, filled.problems))
-    return document.plain(file)
+    return replace(document.plain(file), document=raw.value)
+
+
+def reread(config: PipelineConfig) -> PipelineConfig:
+    """*config* with what its references in ``source`` and ``history`` that let us in stand for now: users, passwords, paths of certificates.
+
+    *config* itself where they stand for the same, or one cannot be filled in. Whatever else stands in the file by now is not looked at.
+    """
+    file, source = config.path, config.source
+    if config.document is None or not isinstance(source, ServerSource):
+        return config
+    filled = fill(config.document, os.environ, file.parent)
+    if filled.problems:
+        return config
+    try:
+        found = Document.model_validate(filled.value, context={"base": file.parent}).plain(file)
+    except ValidationError:
+        return config
+    if not isinstance(found.source, ServerSource):
+        return config
+    now = found.source
+    source = replace(source, user=now.user, password=now.password, tls=now.tls, rows_from=now.rows_from)
+    fresh = replace(config, source=source, history=found.history)
+    return config if fresh == config else fresh
+
+
+def can_change(config: PipelineConfig) -> bool:
+    """Whether what lets us in to server or store can be another one without a change of the file: it has references, or names files."""
+    source = config.source
+    if not isinstance(source, ServerSource):
+        return False
+    each = [source.tls, *([] if source.rows_from is None else [source.rows_from.tls])]
+    document = config.document if isinstance(config.document, dict) else {}
+    refers = has_references(document.get("source")) or has_references(document.get("history"))
+    return refers or any(tls.ca or tls.cert or tls.key for tls in each)
 
 
 def revision(config: PipelineConfig) -> str:

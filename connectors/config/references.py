@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NOT_A_REFERENCE", "JsonPath", "ResolvedDocument", "fill", "path_text"]
+__all__ = ["NOT_A_REFERENCE", "JsonPath", "ResolvedDocument", "fill", "has_references", "path_text"]
 
 JsonPath = tuple[str | int, ...]
 
@@ -57,6 +57,15 @@ def fill(document: Any, environment: Mapping[str, str], base: Path) -> ResolvedD
     problems: dict[JsonPath, str] = {}
     references = _References(environment, base)
     return ResolvedDocument(_fill(document, references.filled, (), problems), problems)
+
+
+def has_references(document: Any) -> bool:
+    """Whether a text of *document* refers to something that is kept elsewhere."""
+    if isinstance(document, dict):
+        return any(map(has_references, document.values()))
+    if isinstance(document, list):
+        return any(map(has_references, document))
+    return isinstance(document, str) and any(token[1] for token in _TOKEN.finditer(document))
 
 
 def _fill(value: Any, filled: Callable[[str], str], path: JsonPath, problems: dict[JsonPath, str]) -> Any:

@@ -267,6 +267,7 @@ class PipelineConfig:
         path: the file that it was read from.
         types: how values are carried, where users have a choice.
         notify: who is told of what happens to a run; None: nobody.
+        document: the YAML's values, with references as they are written; None: no file was read.
     """
 
     path: Path
@@ -277,6 +278,7 @@ class PipelineConfig:
     run: RunConfig
     types: TypeOptions = NO_TYPE_OPTIONS
     notify: NotifyConfig | None = None
+    document: Any = field(default=None, repr=False, compare=False)
 
     @property
     def sink_paths(self) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import make_url
 
-from connectors.config import PipelineConfig, load_config
+from connectors.config import PipelineConfig, can_change, load_config, reread
+from connectors.readers.binlog.transport.connection import ConnectionLost, NotLetIn
 from connectors.reconfiguration.foresight import foresee
 from connectors.reconfiguration.reloads import Reload
 from connectors.spark.jvm_s3 import jars_for
-from historian.errors import ConfigError, HistorianError
+from historian.errors import ConfigError, HistorianError, StoreNotLetIn, StoreUnreachable
 from historian.store import Owner, Store
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Reloads:
     def __init__(self, config: PipelineConfig) -> None:
         self.config = config
         self.listens = False
+        self._was_let_in = False
+        self._is_refused = False
         self._former: PipelineConfig | None = None
         self._is_wished = threading.Event()
 
@@ -80,6 +83,38 @@ class Reloads:
             _log.warning("%s", text)
         self._note(Reload.now("accepted", found, Owner.here()))
         self._former, self.config = self.config, found
+        return True
+
+    def let_in(self) -> None:
+        """An attempt holds source, store and sinks."""
+        self._was_let_in, self._is_refused = True, False
+
+    def not_let_in(self, error: NotLetIn | StoreNotLetIn) -> HistorianError:
+        """The error of an attempt that server or store did not let in: it may pass where the run was let in before and what it says can change.
+
+        Who changes a password changes server and file one after the other.
+        """
+        if not (self._was_let_in and can_change(self.config)):
+            return error
+        self._is_refused = True
+        kind = ConnectionLost if isinstance(error, NotLetIn) else StoreUnreachable
+        return kind(
+            f"{error.what}, as it did not before",
+            where=error.where,
+            expected=error.expected,
+            found=error.found,
+            next_step="references and certificates are read again before the next try; correct what they stand for",
+        )
+
+    def has_fresh(self) -> bool:
+        """Whether, behind :meth:`not_let_in`, references stand for something else by now; :attr:`config` has it then."""
+        if not self._is_refused:
+            return False
+        fresh = reread(self.config)
+        if fresh is self.config:
+            return False
+        _log.warning("what lets the run in has changed: it goes on with what its configuration refers to now")
+        self.config, self._is_refused = fresh, False
         return True
 
     def take_back(self, error: HistorianError) -> bool:

@@ -39,12 +39,13 @@ from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.signals import hangups, signals
 from connectors.pipeline.source_rows import SourceRows
 from connectors.pipeline.watching import watching
+from connectors.readers.binlog.transport.connection import NotLetIn
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
 from connectors.spark.ending import answers, stop
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
-from historian.errors import HistorianError, SinkError
+from historian.errors import HistorianError, SinkError, StoreNotLetIn
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
 from historian.positions import LogPosition
@@ -169,8 +170,11 @@ class _Attempts:
 
     def _make(self, spark: SparkSession, *, once: bool, until: str | None) -> Mapping[str, str]:
         """Runs a pipeline to its end, and gives the tables that sinks have stopped."""
+        if self._reloads.has_fresh():
+            return self._stopped
         try:
             with Pipeline.opened(self._config, spark, self._observer) as pipeline:
+                self._reloads.let_in()
                 self._reloads.listening(pipeline.store)
                 if self._has_failed:
                     self.forget()
@@ -179,6 +183,8 @@ class _Attempts:
                 return pipeline.stopped()
         except SinkError as failure:
             raise error_behind(failure) from failure
+        except (NotLetIn, StoreNotLetIn) as refusal:
+            raise self._reloads.not_let_in(refusal) from refusal
 
     def failed(self, failure: Failure) -> None:
         """Takes note of an attempt that failed and is made again."""

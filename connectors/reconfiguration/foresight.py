@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectors.backfill.estimates import estimated_rows
 from connectors.check import require
+from connectors.check.rules import check_expressions
 from connectors.check.sizes import ROWS_PER_S
 from connectors.config import PipelineConfig, ServerSource, TableFilter
 from connectors.reconfiguration.effects import Effects, TableEffect, strongest
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from historian.history.history import History
-    from historian.schema.snapshots import Catalog
+    from historian.schema.snapshots import Catalog, Snapshot
     from historian.store import Store
 
 __all__ = ["foresee"]
@@ -104,7 +105,7 @@ def _effects(config: PipelineConfig, spark: SparkSession, recorded: _Recorded, r
     for name in captured:
         found[name].append(TableEffect(table=str(name), action="nothing"))
     for effect in (
-        *_by_filter(config, recorded),
+        *_by_filter(config, recorded, spark),
         *_stopped(config, recorded),
         *_type_options(config, recorded, refused),
     ):
@@ -127,6 +128,9 @@ def _effects(config: PipelineConfig, spark: SparkSession, recorded: _Recorded, r
                 _check_log(config, first)
         for name in captured:
             found[name] += sink.of(name)
+    if any(sink.is_new for sink in sinks):
+        with _refusals(refused):
+            check_expressions(config.sinks, [recorded.catalog.tables[name] for name in captured], spark)
     tables = [strongest(effects) for _, effects in sorted(found.items())]
     return Effects(
         connector=config.name,
@@ -160,8 +164,13 @@ def _first_effects(config: PipelineConfig, spark: SparkSession, refused: list[st
     elif isinstance(config.source, ServerSource) and not refused:
         copied = copies_rows(config.source, None)
         word = "its rows are copied, and its changes follow" if copied else f"its changes from {config.source.start} on"
-        names = [name for name in _present(config.source) if config.source.tables(name)]
-        tables = [TableEffect(table=str(name), action="copied" if copied else "anew", why=word) for name in names]
+        present = _present(config.source)
+        with _refusals(refused):
+            check_expressions(config.sinks, present, spark)
+        tables = [
+            TableEffect(table=str(snapshot.name), action="copied" if copied else "anew", why=word)
+            for snapshot in present
+        ]
     if not refused and held is None:
         notes.append(f"the connector begins at {config.source.start}")
     return Effects(
@@ -173,7 +182,7 @@ def _first_effects(config: PipelineConfig, spark: SparkSession, refused: list[st
     )
 
 
-def _by_filter(config: PipelineConfig, recorded: _Recorded) -> Iterator[TableEffect]:
+def _by_filter(config: PipelineConfig, recorded: _Recorded, spark: SparkSession) -> Iterator[TableEffect]:
     """Tables that the configuration takes in or leaves out otherwise than the last plan's."""
     plan = recorded.plan
     if not plan.captured:
@@ -184,6 +193,12 @@ def _by_filter(config: PipelineConfig, recorded: _Recorded) -> Iterator[TableEff
         if table_id in held and held[table_id] != stop:
             continue
         if copies and config.source.tables(name) and table_id not in held:
+            try:
+                check_expressions(config.sinks, [recorded.catalog.tables[name]], spark)
+            except ConfigError as error:
+                why = f"expressions do not fit it: {'; '.join(error.problems)}"
+                yield TableEffect(table=str(name), action="stopped", why=why)
+                continue
             yield TableEffect(table=str(name), action="copied", why="the configuration takes it in from here on")
         else:
             yield TableEffect(table=str(name), action="stopped", why=stop.reason)
@@ -245,11 +260,13 @@ def _check_log(config: PipelineConfig, first: Plan | None) -> None:
             reader.locate(first.start)
 
 
-def _present(source: ServerSource) -> list[TableName]:
+def _present(source: ServerSource) -> list[Snapshot]:
+    """The captured tables that the server has now, by name."""
     from connectors.tracking.capture import capture_catalog
 
     with closing(server_address(source).connect()) as connection:
-        return sorted(capture_catalog(connection, 1, 1, exact=False).tables)
+        tables = capture_catalog(connection, 1, 1, exact=False).tables
+    return [snapshot for name, snapshot in sorted(tables.items()) if source.tables(name)]
 
 
 def _estimated(config: PipelineConfig, tables: list[TableEffect]) -> Iterator[TableEffect]:

@@ -14,7 +14,7 @@ from historian.secret import Secret
 
 __all__ = ["NotedConfig"]
 
-_BESIDE = ("path", "name", "sinks", "history")
+_BESIDE = ("path", "name", "sinks", "history", "document")
 """Fields of a configuration that are compared otherwise, or not at all."""
 
 

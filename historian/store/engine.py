@@ -26,7 +26,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import NullPool, StaticPool
 
-from historian.errors import ConfigError, StoreError, StoreUnreachable
+from historian.errors import ConfigError, StoreError, StoreNotLetIn, StoreUnreachable
 
 __all__ = ["Transactions"]
 
@@ -120,7 +120,9 @@ class Transactions:
     def _failed(self, error: SQLAlchemyError) -> StoreError:
         cause = getattr(error, "orig", None) or error
         busy = _met_another(error) or "locked" in str(cause)
-        kind = StoreUnreachable if busy or self._is_lost(error) else StoreError
+        kind: type[StoreError] = StoreUnreachable if busy or self._is_lost(error) else StoreError
+        if self._is_refused(error):
+            kind = StoreNotLetIn
         return kind(
             "the history store failed",
             where=self.where,
@@ -132,10 +134,15 @@ class Transactions:
         """Whether the database did not answer; a file does, whatever is wrong with it."""
         if self._engine.dialect.name == "sqlite" or not isinstance(error, DBAPIError):
             return False
-        refused = getattr(error.orig, "args", ())[:1] == (_ACCESS_DENIED,) or "password authentication" in str(
-            error.orig
-        )
-        return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError) and not refused)
+        is_away = isinstance(error, OperationalError | InterfaceError) and not self._is_refused(error)
+        return error.connection_invalidated or is_away
+
+    def _is_refused(self, error: SQLAlchemyError) -> bool:
+        """Whether the database refuses the user or its password."""
+        if self._engine.dialect.name == "sqlite" or not isinstance(error, DBAPIError):
+            return False
+        cause = error.orig
+        return getattr(cause, "args", ())[:1] == (_ACCESS_DENIED,) or "password authentication" in str(cause)
 
 
 def _met_another(error: SQLAlchemyError) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.config import load_config
-from connectors.pipeline.run import run
+from connectors.monitoring.observer import on_written
+from connectors.pipeline.run import Pipeline, run
 from databases.servers import Server
-from replicas.first_copies import copying_config
+from historian.plans.plans import Plan
+from replicas.first_copies import copying_config, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,5 +45,30 @@ def test_a_table_that_is_renamed_into_the_filter_or_added_to_it_is_copied(
     assert {} == run(load_config(path), once=True, spark=spark)
 
     for table in ("c.t", "c.r", "stage.a"):
+        rows = spark.read.format("delta").load(f"{tmp_path}/lake/{table.replace('.', '_')}")
+        assert sorted(mysql8.sql(f"SELECT id, v FROM {table}")) == sorted((row.id, row.v) for row in rows.collect())
+
+
+def test_a_table_that_comes_into_view_in_the_midst_of_a_copy_on_a_quiet_server_is_copied_too(
+    mysql8: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    fill(mysql8, 300)
+    mysql8.sql("CREATE DATABASE IF NOT EXISTS stage")
+    mysql8.sql("CREATE TABLE stage.a (id INT PRIMARY KEY, v INT)")
+    mysql8.sql("INSERT INTO stage.a VALUES (7, 70), (8, 80)")
+    path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 100, connections: 1}")
+    stopping = threading.Event()
+
+    def written(plan: Plan, _: object) -> None:
+        if plan.tables:
+            stopping.set()
+
+    with Pipeline.opened(load_config(path), spark, on_written(written)) as pipeline:
+        pipeline.run(once=True, until=None, stopping=stopping)
+
+    path.write_text(path.read_text().replace('["c.*"]', '["c.*", "stage.a"]'))
+    assert {} == run(load_config(path), once=True, spark=spark)
+
+    for table in ("c.t", "stage.a"):
         rows = spark.read.format("delta").load(f"{tmp_path}/lake/{table.replace('.', '_')}")
         assert sorted(mysql8.sql(f"SELECT id, v FROM {table}")) == sorted((row.id, row.v) for row in rows.collect())

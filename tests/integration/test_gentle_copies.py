@@ -167,7 +167,7 @@ def test_a_check_warns_of_what_is_read_for_longer_than_binlogs_are_kept(
     mysql8.sql("ANALYZE TABLE c.t, c.keyless, c.small, c.words")
     config = load_config(copying_config(mysql8, tmp_path))
     assert not [result for result in run_checks(config) if result.name.startswith("time to read")]
-    monkeypatch.setattr("connectors.check.sizes._ROWS_PER_S", 1e-6)
+    monkeypatch.setattr("connectors.check.sizes.ROWS_PER_S", 1e-6)
 
     found = {r.name: (r.status, r.mend) for r in run_checks(config) if r.name.startswith("time to read")}
 

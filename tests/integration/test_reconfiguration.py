@@ -206,6 +206,23 @@ def test_tables_that_are_added_are_copied_and_left_out_stop(connector: _Connecto
     assert {"c.u"} == connector.run()
 
 
+def test_a_table_that_an_expression_does_not_fit_stops(connector: _Connector) -> None:
+    connector.server.sql("CREATE DATABASE IF NOT EXISTS other")
+    connector.server.sql("CREATE TABLE other.b (id INT PRIMARY KEY AUTO_INCREMENT, v INT)")
+    stopped = connector.run()
+    before = connector.path.read_text()
+    connector.change(_LAKE, 'lake3", tables: {c.t: {where: "nosuch > 5"}}}')
+    effects = connector.foresee()
+    assert ["nosuch" in why for why in effects.refused] == [True]
+
+    connector.path.write_text(before)
+    connector.change('["c.*"', '["c.*", "other.*"')
+    connector.change(_LAKE, 'lake", tables: {other.b: {where: "nosuch > 5"}}}')
+    effects = connector.foresee()
+    assert ("stopped", ()) == (_actions(effects)["other.b"], effects.refused)
+    assert stopped | {"other.b"} == connector.run()
+
+
 def test_a_lost_store_is_told(connector: _Connector) -> None:
     config = load_config(connector.path)
     lost = replace(config, history=replace(config.history, store=f"sqlite:///{connector.path.parent}/other.db"))

@@ -158,3 +158,54 @@ def test_a_table_is_added_while_others_stream_on_and_a_broken_yaml_changes_nothi
     told = [record.getMessage() for record in caplog.records]
     assert "stage.a: copied: the configuration takes it in from here on" in told
     assert any(text.startswith("the changed configuration is not used: ") and "colour" in text for text in told)
+
+
+def test_a_rotated_password_is_read_again_and_one_that_is_late_is_waited_for(
+    mysql9: Server, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mysql9.clear()
+    mysql9.sql("CREATE DATABASE c")
+    mysql9.sql("CREATE TABLE c.t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)")
+    mysql9.sql("INSERT INTO c.t (v) VALUES (10)")
+    mysql9.sql("DROP USER IF EXISTS rotating")
+    mysql9.sql("CREATE USER rotating IDENTIFIED BY 'first'")
+    mysql9.sql("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO rotating")
+    mysql9.sql("CREATE DATABASE rotating_store")
+    mysql9.sql("GRANT ALL ON rotating_store.* TO rotating")
+    secret = tmp_path / "secret"
+    secret.write_text("first\n")
+    path = copying_config(mysql9, tmp_path)
+    store = f"mysql://rotating:${{file:secret}}@{mysql9.host}:{mysql9.port}/rotating_store"
+    text = path.read_text().replace(f"user: {mysql9.user}", "user: rotating")
+    text = text.replace(f"sqlite:///{tmp_path}/store.db", store)
+    path.write_text(
+        text.replace(f'password: "{mysql9.password}"', 'password: "${file:secret}"') + "run: {trigger: 200 ms}\n"
+    )
+    mirror = str(tmp_path / "lake" / "c_t")
+
+    def is_there() -> bool:
+        if not Path(mirror).exists():
+            return False
+        rows = spark.read.format("delta").load(mirror).select("id", "v").collect()
+        return sorted((row.id, row.v) for row in rows) == sorted(mysql9.sql("SELECT id, v FROM c.t"))
+
+    def work(beside: _Beside) -> None:
+        _wait(is_there)
+        # What stands in the file by now besides is not looked at without SIGHUP.
+        path.write_text(path.read_text().replace("start: initial", "start: initial\n  colour: red"))
+        mysql9.sql("ALTER USER rotating IDENTIFIED BY 'second'")
+        for (number,) in mysql9.sql("SELECT id FROM information_schema.processlist WHERE user = 'rotating'"):
+            mysql9.sql(f"KILL {number}")
+        _wait(lambda: any("as it did not before" in record.getMessage() for record in caplog.records))
+        secret.write_text("second\n")
+        mysql9.sql("INSERT INTO c.t (v) VALUES (20)")
+        _wait(is_there)
+
+    config = load_config(path)
+    with caplog.at_level(logging.WARNING), _Beside(path, work).running():
+        stopped = run(config, spark=spark)
+
+    assert {} == stopped
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert "it goes on with what its configuration refers to now" in told
+    assert ("first" in told, "second" in told) == (False, False)

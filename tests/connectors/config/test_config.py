@@ -23,7 +23,9 @@ from connectors.config import (
     ServerIds,
     ServerSource,
     TableFilter,
+    can_change,
     load_config,
+    reread,
     revision,
 )
 from connectors.readers.binlog.transport.connection import TlsSettings
@@ -797,3 +799,25 @@ def test_rules_that_cannot_be_say_where(tmp_path: Path, said: str, problem: str)
     """
 
     assert _problems(tmp_path, text) == (problem,)
+
+
+def test_what_lets_a_run_in_is_read_again_and_nothing_else(tmp_path: Path) -> None:
+    path, secret = tmp_path / "c.yaml", tmp_path / "secret"
+    secret.write_text("first")
+    text = 'name: c\nsource: {type: mysql, host: h, user: u, password: "${file:secret}"}\n'
+    path.write_text(text)
+    config = load_config(path)
+    assert can_change(config)
+    assert reread(config) is config
+
+    path.write_text(text.replace("host: h", "host: other"))
+    secret.unlink()
+    assert reread(config) is config
+    secret.write_text("second")
+    fresh = reread(config)
+
+    assert isinstance(fresh.source, ServerSource)
+    assert ("h", "second") == (fresh.source.host, fresh.source.password)
+    assert reread(fresh) is fresh
+    path.write_text("name: c\nsource: {type: mysql, host: h, user: u, password: 'a$${b'}\n")
+    assert not can_change(load_config(path))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from historian.errors import SourceError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Compression",
     "ConnectionLost",
+    "NotLetIn",
     "ServerAddress",
     "TlsSettings",
     "answered",
@@ -51,7 +53,11 @@ class ConnectionLost(SourceError):
     )
 
 
-class _NoTls(SourceError):
+class NotLetIn(SourceError):
+    """The server refuses the user or its password, or TLS cannot be had as asked. Both can be others without a change of the configuration."""
+
+
+class _NoTls(NotLetIn):
     """TLS cannot be had as asked."""
 
 
@@ -98,9 +104,22 @@ class TlsSettings:
             raise SourceError("not a TLS mode", expected=", ".join(_TLS_MODES), found=self.mode)
 
 
-@lru_cache(maxsize=16)
 def _context(tls: TlsSettings) -> ssl.SSLContext:
-    """Made once a process: reading the system's authorities takes a tenth of a second."""
+    """Made once for files as they are: reading the system's authorities takes a tenth of a second."""
+    return _context_of(tls, tuple(_stamp(path) for path in (tls.ca, tls.cert, tls.key)))
+
+
+def _stamp(path: str | None) -> tuple[int, ...]:
+    """What tells a file from what stood in its place before; () where there is none."""
+    try:
+        found = Path(path).stat() if path is not None else None
+    except OSError:
+        return ()
+    return () if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _context_of(tls: TlsSettings, _: tuple[tuple[int, ...], ...]) -> ssl.SSLContext:
     if tls.mode in ("preferred", "required"):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -185,7 +204,7 @@ class ServerAddress:
     def _failure(self, error: Exception) -> SourceError:
         number, text = (*error.args, "")[:2] if error.args else (0, str(error))
         if number in _ACCESS_DENIED:
-            return SourceError(
+            return NotLetIn(
                 "the server refuses the user or its password",
                 where=str(self),
                 found=f"error {number}: {text}",
