@@ -108,7 +108,13 @@ def run(
                     require(config)
                     is_checked = True
                 if spark is None:
-                    spark = stack.enter_context(_own_session(config, stopping))
+                    try:
+                        spark = stack.enter_context(_own_session(config, stopping))
+                    except Exception:
+                        if not stopping.is_set():
+                            raise
+                        _log.warning("Spark ended with the run before it had started")
+                        return {}
                 try:
                     stopped = attempts.all(spark, once=once, until=until)
                 except HistorianError as error:
