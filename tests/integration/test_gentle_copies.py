@@ -20,6 +20,7 @@ from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.observer import Observer
 from connectors.pipeline.run import Pipeline, run
+from databases.replication import follow
 from databases.servers import Server
 from historian.store import Store
 from replicas.first_copies import copying_config, fill
@@ -111,6 +112,58 @@ def test_copies_wait_while_the_history_list_is_long(
         run(load_config(path), once=True, spark=spark)
         assert [True] == [progress.is_done for progress in store.copies().values()]
         assert "" == store.copies_wait()
+
+
+@pytest.mark.parametrize("kind", ["mysql8", pytest.param("mariadb118", marks=pytest.mark.soak)])
+def test_a_copy_waits_amid_its_rows_while_the_replica_that_gives_them_lags(
+    kind: str, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    primary, replica = fresh_server(kind), fresh_server(kind)
+    fill(primary, 200)
+    primary.sql("CREATE TABLE c.small (id INT PRIMARY KEY, v INT)")
+    primary.sql("INSERT INTO c.small VALUES (1, 0)")
+    follow(replica, primary)
+    _wait(lambda: _rows(replica, "c.small") == ((1, 0),))
+    limits = "{chunk_rows: 10, connections: 1, rows_per_second: 20, pause_above: {replica_lag_seconds: 1}}"
+    path = copying_config(replica, tmp_path, backfill=limits)
+    path.write_text(path.read_text() + "run: {trigger: 200 ms}\n")
+    config, stopping = load_config(path), threading.Event()
+    with (
+        closing(Store.open(config.history.store)) as store,
+        Pipeline.opened(config, spark, Observer()) as pipeline,
+        closing(replica.connect()) as holding,
+    ):
+
+        def copied() -> int:
+            return sum(progress.rows for progress in store.copies().values())
+
+        runner = threading.Thread(target=pipeline.run, kwargs={"once": False, "until": None, "stopping": stopping})
+        runner.start()
+        try:
+            _wait(lambda: copied() > 0)
+            # What the replica is about to apply waits for a row that is locked there.
+            holding.begin()
+            with holding.cursor() as cursor:
+                cursor.execute("SELECT * FROM c.small WHERE id = 1 FOR UPDATE")
+            primary.sql("UPDATE c.small SET v = 7 WHERE id = 1")
+            _wait(lambda: "replica_lag_seconds is " in store.copies_wait())
+            rows = copied()
+            assert 0 < rows < 201
+            time.sleep(1.5)
+            assert rows == copied()
+            assert 0 == CliRunner().invoke(app, ["backfill", str(path), "--limit", "rows_per_second=off"]).exit_code
+            holding.rollback()
+            _wait(lambda: all(progress.is_done for progress in store.copies().values()))
+        finally:
+            stopping.set()
+            runner.join()
+        assert ("", 201) == (store.copies_wait(), copied())
+    assert ((1, 7),) == _rows(replica, "c.small")
+
+
+def _rows(server: Server, table: str) -> object:
+    with suppress(pymysql.err.MySQLError):
+        return server.sql(f"SELECT * FROM {table}")
 
 
 def test_a_run_that_ends_with_its_copies_waits_for_what_the_limits_put_off(
