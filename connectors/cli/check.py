@@ -11,6 +11,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.plain_text import one_line
 from connectors.cli.terminal.tables import print_table, terminal
 
 if TYPE_CHECKING:
@@ -49,4 +50,6 @@ def _print(results: Sequence[CheckResult]) -> None:
     for result in results:
         if result.mend:
             console.print()
-            console.print(Text(f"{result.name}:", style=_MARKS[result.status][1]), Text(result.mend), soft_wrap=True)
+            console.print(
+                Text(f"{one_line(result.name)}:", style=_MARKS[result.status][1]), Text(result.mend), soft_wrap=True
+            )

@@ -14,7 +14,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
-from connectors.cli.terminal.plain_text import one_line
+from connectors.cli.terminal.plain_text import as_lines, one_line
 from connectors.cli.terminal.tables import print_table, terminal
 from historian.errors import ConfigError
 
@@ -163,10 +163,11 @@ def _print(
         console.print(Text(f"{file}:{step.statement.line}", style="dim"), Text(shown, style="bold"))
         catalog = step.before
         for edit in resolution.edits:
-            console.print(Text(f"  {edit_text(edit, catalog, form)}"), soft_wrap=True)
+            console.print(Text(as_lines(f"  {edit_text(edit, catalog, form)}")), soft_wrap=True)
             catalog = apply(edit, catalog)
         if resolution.kind == "rows":
-            console.print(Text(f"  {resolution.reason}: {', '.join(map(str, resolution.tables))}", style="yellow"))
+            told = f"  {resolution.reason}: {', '.join(map(str, resolution.tables))}"
+            console.print(Text(as_lines(told), style="yellow"))
         _print_foreseen(sinks)
     behind = steps[-1].after if steps else start
     for name in sorted(behind.tables):
@@ -182,10 +183,12 @@ def _print_foreseen(sinks: Sequence[SinkDryRun]) -> None:
     for sink in sinks:
         for one in sink.foreseen:
             if one.stopped is not None:
-                console.print(Text(f"  {sink.sink}: {one.table} STOPS: {one.stopped}", style="red"), soft_wrap=True)
+                console.print(
+                    Text(as_lines(f"  {sink.sink}: {one.table} STOPS: {one.stopped}"), style="red"), soft_wrap=True
+                )
             else:
                 effects = "; ".join(one.effects) or "nothing to do"
-                console.print(Text(f"  {sink.sink}: {one.kind} {one.target}: {effects}"), soft_wrap=True)
+                console.print(Text(as_lines(f"  {sink.sink}: {one.kind} {one.target}: {effects}")), soft_wrap=True)
 
 
 def _print_table(catalog: Catalog, name: Any, form: ServerForm) -> None:

@@ -152,7 +152,7 @@ def _differs_meanwhile(settings: PipelineConfig, wanted: Collection[TableName] |
         signals(stopping.set),
     ):
         comparison = ContinuousComparison(
-            spark, settings, lake, store, wanted, tell=typer.echo, tell_rows=print_rows, stopping=stopping
+            spark, settings, lake, store, wanted, tell=say, tell_rows=print_rows, stopping=stopping
         )
         return comparison.run()
 

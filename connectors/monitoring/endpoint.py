@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -137,7 +138,7 @@ class _Pages:
     page: Callable[[], str]
     limits: HttpConfig
 
-    def answer(self, path: str, accept: str, authorization: str) -> _Answer:
+    def answer(self, path: str, accept: str, authorization: str, host: str) -> _Answer:
         match path:
             case "/health":
                 return _verdict(self.health.dead())
@@ -148,6 +149,14 @@ class _Pages:
                     {"error": "expected Authorization: Bearer with run.http.token, or that as a password"},
                     HTTPStatus.UNAUTHORIZED,
                     _REALM,
+                )
+            case "/" | "/status" if not (self.limits.token or _is_own(host, self.limits.host)):
+                return _Answer.of(
+                    {
+                        "error": f"asked as {host[:100]!r}, which may be a name of someone else's that leads here",
+                        "next": "ask by its address or as localhost, or set run.http.token",
+                    },
+                    HTTPStatus.MISDIRECTED_REQUEST,
                 )
             case "/":
                 return self._page()
@@ -180,6 +189,17 @@ class _Pages:
             return _Answer.of(self.state() | {"ready": not self.health.not_ready()})
         except HistorianError as error:
             return _Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _is_own(host: str, listens: str) -> bool:
+    """Whether a browser that asked for *host* cannot have been led here by another site's name."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name not in ("", "localhost", listens):
+            ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _password(authorization: bytes) -> bytes:
@@ -225,7 +245,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, *, with_body: bool) -> None:
         headers = self.headers
         answer = self.server.pages.answer(
-            urlsplit(self.path).path, headers.get("Accept", ""), headers.get("Authorization", "")
+            urlsplit(self.path).path,
+            headers.get("Accept", ""),
+            headers.get("Authorization", ""),
+            headers.get("Host", ""),
         )
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)

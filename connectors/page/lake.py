@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ def left_out(config: PipelineConfig) -> list[str]:
 
 
 def sizes(config: PipelineConfig, targets: Iterable[str]) -> Mapping[str, Mapping[str, int | None]]:
-    """Version, files, bytes and rows of *targets* by their directories' names; those that cannot be read so are left out.
+    """Version, files, bytes and rows of *targets* by their directories' names; those that cannot be read so, or that several lakes have, are left out.
 
     Lakes of :func:`left_out` are left out too.
     """
@@ -89,19 +90,21 @@ def sizes(config: PipelineConfig, targets: Iterable[str]) -> Mapping[str, Mappin
     wanted = list(dict.fromkeys(targets))
 
     def look(target: str) -> tuple[str, Mapping[str, int | None] | None]:
+        tables = []
         for path in paths:
-            try:
-                found = plain_table(f"{path}/{target}")
-            except HistorianError:  # a page is for bad days too
-                continue
-            if found is not None:
-                return target, {
-                    "version": found.version,
-                    "files": len(found.names),
-                    "bytes": found.size_bytes,
-                    "rows": found.rows,
-                }
-        return target, None
+            with suppress(HistorianError):  # a page is for bad days too
+                tables.append(plain_table(f"{path}/{target}"))
+        found = [table for table in tables if table is not None]
+        # Of several lakes with a target of that name a row does not tell which it is of.
+        if len(found) != 1:
+            return target, None
+        (table,) = found
+        return target, {
+            "version": table.version,
+            "files": len(table.names),
+            "bytes": table.size_bytes,
+            "rows": table.rows,
+        }
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return {target: found for target, found in pool.map(look, wanted) if found is not None}

@@ -114,10 +114,11 @@ class _Standing:
 
     def of(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         name = facts["name"]
-        mine = self._targets.get(name, [])
+        # Targets of a former table of the name have ended.
+        is_gone = facts["schema"] == "gone"
+        mine = [target for target in self._targets.get(name, []) if is_gone or not target["ended"]]
         state, reason = self._state(facts, mine)
-        alive = [target for target in mine if not target["ended"]]
-        behind = [target["behind"] for target in alive if target["behind"] is not None]
+        behind = [target["behind"] for target in mine if target["behind"] is not None and not target["ended"]]
         known = [target["bytes"] for target in mine if target["bytes"] is not None]
         return {
             "state": state,

@@ -43,7 +43,7 @@ class Page:
         self._config = config
         self._live = live
         self._lock = threading.Lock()
-        self._generation = ""
+        self._generation: object = None
         self._whole: HistoryFacts | None = None
         self._made: dict[int, tuple[int, dict[str, Any], str]] = {}
 
@@ -86,7 +86,7 @@ class Page:
 
     def _tables(self, store: Store) -> list[tuple[int, dict[str, Any], str]]:
         """Captured tables: id, facts for the list, and the squeezed timeline."""
-        last, generation = store.last_number(), store.generation()
+        last, generation = store.last_number(), (store.generation(), store.horizon())
         if self._whole is None or generation != self._generation or last != self._whole.last_number:
             if generation != self._generation:
                 self._made.clear()

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,11 @@ def test_from_the_first_file_to_the_last_signal(
     endpoint = Endpoint(port)
     with receiving() as receiver:
         _begin(mysql9, file, port, receiver.url)
-        with subprocess.Popen(
-            [*_RUN, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
+        output = tmp_path / "run.log"
+        with (
+            output.open("wb") as log,
+            subprocess.Popen([*_RUN, str(file)], stdout=log, stderr=subprocess.STDOUT) as process,
+        ):
             try:
                 with beside(lambda ended: _write(mysql9, ended)):
                     _until(endpoint.is_ready)
@@ -67,8 +70,8 @@ def test_from_the_first_file_to_the_last_signal(
                 seen = _looked(endpoint, file, tmp_path, port)
             finally:
                 process.send_signal(signal.SIGTERM)
-                output = process.communicate(timeout=_LONGEST_S)[0]
-    assert process.returncode == 0, output
+                process.wait(_LONGEST_S)
+    assert process.returncode == 0, output.read_text()
     by_metrics, in_lake = _rows_by_metrics(seen["samples"]), _rows_in_lake(spark, tmp_path)
     assert {table: by_metrics[table] - before[0][table] for table in _TABLES} == {
         table: in_lake[table] - before[1][table] for table in _TABLES
@@ -149,10 +152,11 @@ def _mends_it(endpoint: Endpoint, receiver: Receiver, file: Path) -> None:
 
 def _targets(endpoint: Endpoint) -> set[str]:
     try:
-        status = json.loads(endpoint.get("/status")[1])
+        code, text = endpoint.get("/status")
     except OSError:  # while the run takes its new configuration
         return set()
-    return {each["table"] for each in status["targets"]}
+    targets = json.loads(text)["targets"] if code == HTTPStatus.OK else None
+    return {each["table"] for each in targets or ()}
 
 
 def _is_all_there(server: Server, spark: SparkSession, directory: Path) -> bool:
@@ -222,7 +226,7 @@ def _check_numbers(seen: dict[str, Any]) -> None:
 def _until(is_so: Callable[[], object]) -> None:
     until_s = time.monotonic() + _LONGEST_S
     while not is_so():
-        assert time.monotonic() < until_s
+        assert time.monotonic() < until_s, is_so
         time.sleep(0.1)
 
 

@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 import typer
 
 from connectors.cli.terminal.logs import log
-from connectors.cli.terminal.plain_text import as_lines, harmless
+from connectors.cli.terminal.plain_text import as_lines
 from historian import errors
 from historian.errors import ConfigError, HistorianError
 
@@ -115,7 +115,7 @@ def say(text: str) -> None:
 def tell(text: str, *, level: int = logging.INFO, **fields: object) -> None:
     """Writes a note to standard error: the text, or a record with *fields* where records are JSON."""
     if not log(level, text, **fields):
-        print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
+        print(as_lines(text), file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
 
 
 def _tell_error(error: HistorianError) -> None:

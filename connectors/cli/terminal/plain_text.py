@@ -24,7 +24,7 @@ def harmless(text: str) -> str:
 
 def as_lines(text: str) -> str:
     """As :func:`harmless`; lines behind the first are indented, so that no name of a source passes for a line of ours."""
-    return harmless(re.sub(r"\n(?=\S)", "\n  ", text))
+    return re.sub(r"\n(?=[^ \n])", "\n  ", harmless(text))
 
 
 def without_controls(line: str) -> str:

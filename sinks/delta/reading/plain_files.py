@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -56,7 +57,7 @@ def plain_table(path: str) -> PlainTable | None:
     Raises:
         SinkError: its log cannot be read so.
     """
-    with reading(path):
+    with reading(path), _whole(path):
         system, place = located(path)
         log = f"{place}/{_LOG}"
         if system.get_file_info(log).type == pafs.FileType.NotFound:
@@ -98,13 +99,27 @@ def plain_rows(path: str, columns: Sequence[str]) -> list[dict[str, Any]]:
     table = plain_table(path)
     if table is None:
         return []
-    with reading(path):
+    with reading(path), _whole(path):
         system, place = located(path)
         read = [
             pq.read_table(f"{place}/{unquote(name)}", columns=list(columns), filesystem=system) for name in table.names
         ]
     rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
     return rows
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[None]:
+    """Errors of damaged files inside as :class:`SinkError`."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise SinkError(
+            "the files of a Delta table cannot be read",
+            where=path,
+            found=f"{type(error).__name__}: {error}",
+            next_step="restore what is damaged, or rebuild the table with `historian replay`",
+        ) from error
 
 
 def _checkpoint(names: Sequence[str]) -> tuple[int, list[str]] | None:

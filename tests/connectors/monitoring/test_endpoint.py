@@ -153,6 +153,19 @@ def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:
         assert _get(port, "/health", method="HEAD")[::2] == (200, "")
 
 
+@pytest.mark.parametrize(
+    "host,status", [("localhost:1", 200), ("[::1]:1", 200), ("10.0.0.1", 200), ("evil.example:1", 421), ("[::", 421)]
+)
+def test_a_name_of_others_that_leads_here_is_shown_nothing_without_a_token(
+    tmp_path: Path, host: str, status: int
+) -> None:
+    with _served(tmp_path, str(port := free_port())):
+        assert [status, status] == [_get(port, path, Host=host)[0] for path in ("/", "/status")]
+        assert _get(port, "/metrics", Host=host)[0] == 200
+    with _served(tmp_path, f"{{listen: {(port := free_port())}, token: s3cret}}"):
+        assert _get(port, "/status", Host=host, Authorization="Bearer s3cret")[0] == 200
+
+
 def test_a_port_alone_listens_on_loopback(tmp_path: Path) -> None:
     with _served(tmp_path, str(port := free_port())), socket.socket() as other:
         other.bind(("127.0.0.2", port))  # all addresses would take it

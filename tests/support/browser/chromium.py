@@ -173,7 +173,7 @@ def browsed() -> Iterator[Tab]:
         command = browser_command(Path(profile))
         process = subprocess.Popen(
             [sys.executable, "-c", _STARTS, str(theirs_reads), str(theirs_writes), *command],
-            env=browser_environment(root),
+            env=browser_environment(root, Path(profile)),
             pass_fds=(theirs_reads, theirs_writes),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -31,7 +31,7 @@ _GLIBC = (
 # Chromium starts itself again by name, which a loader of another tree does not follow: it takes the system's.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
-<fontconfig><dir>{root}/usr/share/fonts</dir><cachedir>{root}/fontcache</cachedir></fontconfig>
+<fontconfig><dir>{root}/usr/share/fonts</dir><cachedir>{directory}/fontcache</cachedir></fontconfig>
 """
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -59,7 +59,11 @@ def prepare() -> Path:
 
 def _version(root: Path) -> str:
     done = subprocess.run(
-        [str(root / _PROGRAM), "--version"], env=browser_environment(root), capture_output=True, text=True, check=False
+        [str(root / _PROGRAM), "--version"],
+        env=browser_environment(root, root),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise debian.DebianError(f"{root / _PROGRAM} does not run ({done.returncode}):\n{done.stdout}{done.stderr}")
@@ -71,10 +75,10 @@ def browser_command(profile: Path) -> list[str]:
     return [str(prepare() / "root" / _PROGRAM), *_FLAGS, f"--user-data-dir={profile}"]
 
 
-def browser_environment(root: Path) -> dict[str, str]:
-    """What programs of the unpacked tree *root* need to find their libraries and fonts."""
-    fonts = root / "fonts.conf"
-    fonts.write_text(_FONTS.format(root=root), encoding="utf-8")
+def browser_environment(root: Path, directory: Path) -> dict[str, str]:
+    """What programs of the unpacked tree *root* need to find their libraries and fonts; a file is written into *directory*."""
+    fonts = directory / "fonts.conf"
+    fonts.write_text(_FONTS.format(root=root, directory=directory), encoding="utf-8")
     here = (
         f"usr/lib/{debian.TRIPLET}",
         f"lib/{debian.TRIPLET}",

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 
 from connectors.cli.live.rendering import rendered
-from connectors.cli.terminal.plain_text import one_line, without_controls
+from connectors.cli.terminal.plain_text import as_lines, one_line, without_controls
 from connectors.monitoring.picture import CopyPicture, RunPicture, SchemaChange, TablePicture, TableState
 from historian.schema.diff import Difference
 
@@ -191,3 +191,7 @@ def test_a_run_that_has_not_begun_has_a_picture_too() -> None:
         "in       0 B/s of log",
         "out      0 rows/s, 0 rows so far",
     ] == _lines(picture)
+
+
+def test_no_text_begins_a_line_of_its_own() -> None:
+    assert as_lines("a\nb\n\rc\n  d\n\ne") == "a\n  b\n  \\rc\n  d\n\n  e"

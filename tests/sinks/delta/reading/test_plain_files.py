@@ -77,6 +77,30 @@ def test_a_file_whose_deleted_rows_are_marked_anew_is_there_once(tmp_path: Path)
     assert PlainTable(version=1, size_bytes=5, rows=None, names=("a",)) == plain_table(str(tmp_path / "t"))
 
 
+@pytest.mark.parametrize(
+    "body", [b'{"add": {', b'{"add": {"path": "a"}}', b'{"add": {"path": "a", "size": 1, "stats": "{"}}', b"\xff"]
+)
+def test_a_damaged_commit_is_an_error_of_ours(tmp_path: Path, body: bytes) -> None:
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_bytes(body)
+    for ask in (plain_table, lambda path: plain_rows(path, ("a",))):
+        with pytest.raises(SinkError, match=r"the files of a Delta table cannot be read .+/t"):
+            ask(str(tmp_path / "t"))
+
+
+def test_a_damaged_checkpoint_or_file_is_too(tmp_path: Path) -> None:
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text('{"add": {"path": "a.parquet", "size": 1}}')
+    (tmp_path / "t" / "a.parquet").write_bytes(b"no Parquet")
+    with pytest.raises(SinkError, match="cannot be read"):
+        plain_rows(str(tmp_path / "t"), ("a",))
+    (log / f"{0:020}.checkpoint.parquet").write_bytes(b"")
+    with pytest.raises(SinkError, match="cannot be read"):
+        plain_table(str(tmp_path / "t"))
+
+
 def test_a_log_that_lacks_a_commit_is_no_table_and_no_guess(tmp_path: Path) -> None:
     assert plain_table(str(tmp_path / "none")) is None
     assert [] == plain_rows(str(tmp_path / "none"), ("a",))
