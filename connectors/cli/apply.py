@@ -71,7 +71,17 @@ def is_done_by_another(settings: PipelineConfig, wait_s: float) -> bool:
             return False
         before = _listener(store, settings, owner)
         tell(f"{owner} runs the connector, and is told to read {settings.path} again")
-        os.kill(owner.pid, signal.SIGHUP)
+        try:
+            os.kill(owner.pid, signal.SIGHUP)
+        except ProcessLookupError:
+            return False
+        except PermissionError as error:
+            raise LeaseHeld(
+                "the process that runs the connector belongs to another user",
+                where=settings.name,
+                found=str(owner),
+                next_step=f"as its user: kill -HUP {owner.pid}; or systemctl reload",
+            ) from error
         _wait(store, settings, before, wait_s)
     tell("the connector runs with the changed configuration")
     return True
@@ -132,8 +142,15 @@ def _wait(store: Store, settings: PipelineConfig, before: Reload, wait_s: float)
                     problems=noted.problems,
                     where=str(settings.path),
                 )
-            if held is not None and held.mark == mark:
+            # It listens again once it holds source, store and sinks.
+            if noted.outcome == "listens" and held is not None and held.mark == mark:
                 return
+        if before.owner.is_gone():
+            raise LeaseHeld(
+                "the connector that runs has ended meanwhile",
+                where=settings.name,
+                next_step="look at its log; `historian run` starts it with the changed configuration",
+            )
         time.sleep(_POLL_S)
     raise LeaseHeld(
         "the connector that runs has not taken the configuration in time",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from contextlib import closing, suppress
@@ -15,7 +16,7 @@ from connectors.readers.binlog.transport.connection import ConnectionLost, NotLe
 from connectors.reconfiguration.foresight import foresee
 from connectors.reconfiguration.reloads import Reload
 from connectors.spark.jvm_s3 import jars_for
-from historian.errors import ConfigError, HistorianError, StoreNotLetIn, StoreUnreachable
+from historian.errors import ConfigError, HistorianError, LeaseHeld, StoreNotLetIn, StoreUnreachable
 from historian.store import Owner, Store
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = ["Reloads"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 1.0
+_LONGEST_PAUSE_S = 900.0
 
 
 class Reloads:
@@ -42,6 +44,8 @@ class Reloads:
         self.listens = False
         self._was_let_in = False
         self._is_refused = False
+        self._freshened = 0
+        self._freshened_s = -math.inf
         self._former: PipelineConfig | None = None
         self._is_wished = threading.Event()
 
@@ -83,11 +87,12 @@ class Reloads:
             _log.warning("%s", text)
         self._note(Reload.now("accepted", found, Owner.here()))
         self._former, self.config = self.config, found
+        self._was_let_in = self._is_refused = False
         return True
 
     def let_in(self) -> None:
         """An attempt holds source, store and sinks."""
-        self._was_let_in, self._is_refused = True, False
+        self._was_let_in, self._is_refused, self._freshened = True, False, 0
 
     def not_let_in(self, error: NotLetIn | StoreNotLetIn) -> HistorianError:
         """The error of an attempt that server or store did not let in: it may pass where the run was let in before and what it says can change.
@@ -107,12 +112,17 @@ class Reloads:
         )
 
     def has_fresh(self) -> bool:
-        """Whether, behind :meth:`not_let_in`, references stand for something else by now; :attr:`config` has it then."""
-        if not self._is_refused:
+        """Whether, behind :meth:`not_let_in`, references stand for something else by now; :attr:`config` has it then.
+
+        A program may give another word each time. So each time that the run is not let in with what is fresh, the next look is twice as far away.
+        """
+        pause_s = min(2.0**self._freshened - 1, _LONGEST_PAUSE_S)
+        if not self._is_refused or time.monotonic() - self._freshened_s < pause_s:
             return False
         fresh = reread(self.config)
-        if fresh is self.config:
+        if fresh is self.config or _place(fresh) != _place(self.config):
             return False
+        self._freshened, self._freshened_s = min(self._freshened + 1, 20), time.monotonic()
         _log.warning("what lets the run in has changed: it goes on with what its configuration refers to now")
         self.config, self._is_refused = fresh, False
         return True
@@ -120,10 +130,11 @@ class Reloads:
     def take_back(self, error: HistorianError) -> bool:
         """Goes back to the former configuration, where the present one ended the run with *error* before it wrote a plan."""
         former = self._former
-        if former is None or error.retryable:
+        if former is None or isinstance(error, LeaseHeld):
             return False
         self._refuse(self.config, (str(error),))
         self._former, self.config = None, former
+        self._was_let_in, self._is_refused = True, False
         return True
 
     def is_held(self) -> None:

@@ -101,26 +101,31 @@ def run(
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
-            with watching(config, observer) as told:
-                told.configured(config)
-                attempts = _Attempts(config, told, reloads, stopping)
-                if not is_checked:  # One that takes another's place was looked at before.
-                    require(config)
-                    is_checked = True
-                if spark is None:
+            try:
+                with watching(config, observer) as told:
+                    told.configured(config)
+                    attempts = _Attempts(config, told, reloads, stopping)
+                    if not is_checked:  # One that takes another's place was looked at before.
+                        require(config)
+                        is_checked = True
+                    if spark is None:
+                        try:
+                            spark = stack.enter_context(_own_session(config, stopping))
+                        except Exception:
+                            if not stopping.is_set():
+                                raise
+                            _log.warning("Spark ended with the run before it had started")
+                            return {}
                     try:
-                        spark = stack.enter_context(_own_session(config, stopping))
-                    except Exception:
-                        if not stopping.is_set():
+                        stopped = attempts.all(spark, once=once, until=until)
+                    except HistorianError as error:
+                        if stopping.is_set() or not reloads.take_back(error):
                             raise
-                        _log.warning("Spark ended with the run before it had started")
-                        return {}
-                try:
-                    stopped = attempts.all(spark, once=once, until=until)
-                except HistorianError as error:
-                    if not reloads.take_back(error):
-                        raise
-                    continue
+                        continue  # who watches is not told that the run ends
+            except HistorianError as error:  # nobody can watch as the configuration says
+                if stopping.is_set() or not reloads.take_back(error):
+                    raise
+                continue
             if reloads.config is config:
                 return stopped
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pymysql
 
 from connectors.cli.apply import is_done_by_another
 from connectors.config import load_config
@@ -144,6 +147,10 @@ def test_a_table_is_added_while_others_stream_on_and_a_broken_yaml_changes_nothi
             problem.partition(" (")[0] for problem in refused.problems
         ]
         beside.hang_up(good.replace("name: c\n", "name: other\n"), "refused")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            refused = beside.hang_up(good.replace("200 ms}", f"200 ms, http: {port}}}"), "refused")
+        assert ["the endpoint cannot listen" in problem for problem in refused.problems] == [True]
         mysql9.sql("INSERT INTO stage.a (v) VALUES (30)")
         _wait(lambda: is_there("stage.a"))
 
@@ -199,7 +206,8 @@ def test_a_rotated_password_is_read_again_and_one_that_is_late_is_waited_for(
         path.write_text(path.read_text().replace("start: initial", "start: initial\n  colour: red"))
         mysql9.sql("ALTER USER rotating IDENTIFIED BY 'second'")
         for (number,) in mysql9.sql("SELECT id FROM information_schema.processlist WHERE user = 'rotating'"):
-            mysql9.sql(f"KILL {number}")
+            with suppress(pymysql.err.OperationalError):  # it has ended by itself
+                mysql9.sql(f"KILL {number}")
         _wait(lambda: any("as it did not before" in record.getMessage() for record in caplog.records))
         secret.write_text("second\n")
         mysql9.sql("INSERT INTO c.t (v) VALUES (20)")
