@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+
+import pytest
 
 from connectors.pipeline import signals as module
 from connectors.pipeline.signals import hangups
 
-if TYPE_CHECKING:
-    import pytest
+
+@pytest.fixture(autouse=True)
+def _as_a_terminal_starts_it() -> Iterator[None]:
+    """These tests may run below nohup."""
+    held = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, held)
 
 
 def _told(monkeypatch: pytest.MonkeyPatch, *, before: bool, after: bool) -> list[str]:

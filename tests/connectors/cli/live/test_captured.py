@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 SCRIPT = """
-import logging, os, subprocess, sys
+import logging, os, subprocess, sys, threading
 from connectors.cli.live.captured import captured
 seen = []
 later = None
@@ -24,6 +24,10 @@ with captured([1, 2], lambda lines: seen.extend(lines.split("\\n"))):
     os.write(2, b"not ended")
 assert seen[-5001:] == [*map(str, range(5000)), "not ended"], seen[-3:]
 later.communicate(b"\\n")
+# It reads until everybody has closed the pipe, and the process does not wait for that.
+for thread in threading.enumerate():
+    if thread.name == "historian terminal":
+        thread.join(30)
 print(seen[:-5001])
 """
 
