@@ -46,6 +46,7 @@ class Reloads:
         self._is_refused = False
         self._freshened = 0
         self._freshened_s = -math.inf
+        self._has_refused = False
         self._former: PipelineConfig | None = None
         self._is_wished = threading.Event()
 
@@ -59,8 +60,11 @@ class Reloads:
         self._is_wished.set()
 
     def listening(self, store: Store) -> None:
-        """Notes in the store that a signal to this process brings a wish."""
-        if self.listens:
+        """Notes in the store that a signal to this process brings a wish.
+
+        That what was wished is refused says so too, and stands until there is another wish: who waits for it looks from time to time.
+        """
+        if self.listens and not self._has_refused:
             self._note(Reload.now("listens", self.config, Owner.here()), store)
 
     def look(self, spark: SparkSession) -> bool:
@@ -71,6 +75,7 @@ class Reloads:
         if not self._is_wished.is_set():
             return False
         self._is_wished.clear()
+        self._has_refused = False
         _log.info("the configuration is read again from %s", self.config.path)
         try:
             found = load_config(self.config.path)
@@ -156,6 +161,7 @@ class Reloads:
             _log.error("the changed configuration is not used: %s", problem)
         _log.error("the run goes on with the configuration that it has; correct %s, and send SIGHUP again", config.path)
         self._note(Reload.now("refused", config, Owner.here(), problems))
+        self._has_refused = True
 
     def _note(self, reload: Reload, store: Store | None = None) -> None:
         """For `historian apply`. A store that is away is nothing to end a run for."""

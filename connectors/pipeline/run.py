@@ -96,8 +96,7 @@ def run(
     stopping = threading.Event()
     reloads = Reloads(config)
     is_checked = False
-    with ExitStack() as stack:
-        stack.enter_context(signals(stopping.set))
+    with signals(stopping.set), ExitStack() as stack:
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
