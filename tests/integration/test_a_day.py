@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
@@ -24,6 +23,7 @@ from monitoring.endpoints import Endpoint, Samples
 from monitoring.prometheus import started_prometheus
 from monitoring.webhooks import Receiver, receiving
 from workload.beside import beside
+from workload.waiting import wait_until
 
 if TYPE_CHECKING:
     import pytest
@@ -224,10 +224,7 @@ def _check_numbers(seen: dict[str, Any]) -> None:
 
 
 def _until(is_so: Callable[[], object]) -> None:
-    until_s = time.monotonic() + _LONGEST_S
-    while not is_so():
-        assert time.monotonic() < until_s, is_so
-        time.sleep(0.1)
+    wait_until(is_so, _LONGEST_S)
 
 
 def _said(*arguments: str) -> Any:

@@ -24,6 +24,7 @@ from databases.replication import follow
 from databases.servers import Server
 from historian.store import Store
 from replicas.first_copies import copying_config, fill
+from workload.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,10 +39,7 @@ def _sleep(connection: pymysql.Connection[Any]) -> None:
 
 
 def _wait(is_so: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.1)
+    wait_until(is_so, 60)
 
 
 @pytest.mark.parametrize("kind", ["mysql8", "mariadb118"])

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from connectors.reconfiguration.reloads import Reload
 from databases.servers import Server
 from historian.store import Store
 from replicas.first_copies import copying_config
+from workload.waiting import wait_until
 
 if TYPE_CHECKING:
     import pytest
@@ -32,10 +32,7 @@ _LONGEST_S = 60.0
 
 
 def _wait(is_so: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + _LONGEST_S
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.1)
+    wait_until(is_so, _LONGEST_S)
 
 
 class _Beside:
