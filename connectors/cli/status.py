@@ -114,7 +114,7 @@ def _is_captured(config: PipelineConfig, table: str) -> bool:
 
 
 def _targets(config: PipelineConfig) -> list[TargetStatus]:
-    from connectors.pipeline.run import idle_sinks
+    from connectors.pipeline.opening import idle_sinks
 
     with idle_sinks(config, "status") as sinks:
         return [target for sink in sinks for target in sink.status()]
