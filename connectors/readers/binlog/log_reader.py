@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -45,6 +45,7 @@ class BinlogReader(ABC):
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
         self._cache: LogCache | None = None
+        self.on_bound: Callable[[LogPosition], None] | None = None
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -293,6 +294,8 @@ class BinlogReader(ABC):
     def _noted(self, item: Scanned) -> Scanned:
         if isinstance(item, Bound):
             self._last_bound = item.position
+            if self.on_bound is not None:
+                self.on_bound(item.position)
         return item
 
     def _is_end(self, place: LogPosition) -> bool:  # noqa: ARG002 - a server can tell
