@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +41,7 @@ def _shown(*words: str | Path) -> tuple[str, str]:
     with on_a_screen([*HISTORIAN, *map(str, words)], columns=120) as screen:
         assert 0 == screen.end(), screen.text()
         assert screen.has_cursor
-        return screen.raw.decode(), screen.text()
+        return re.sub(r"\x1b\[[0-9;]*m", "", screen.raw.decode()), screen.text()
 
 
 def test_long_commands_show_how_far_they_are(replicated: Path, tmp_path: Path) -> None:
