@@ -58,18 +58,17 @@ def read_document(file: Path) -> WrittenDocument:
         raise ConfigError("the configuration cannot be read", problems=problems, where=str(file)) from None
     except UnicodeDecodeError as error:
         raise unusable(file, (f"not UTF-8: byte {error.start}",)) from None
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
-        document = None if node is None else loader.construct_document(node)
+        node, document = _parsed(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = "" if mark is None else f" @ line {mark.line + 1}, column {mark.column + 1}"
         raise unusable(file, (f"not YAML: {error.problem}{place}",)) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise unusable(file, (f"not YAML: {error}",)) from None
-    finally:
-        loader.dispose()
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        # As PyYAML makes !!int, !!bool and the like of a text that is none.
+        raise unusable(file, ("not YAML: a value is not what its tag says",)) from None
     if not isinstance(document, dict):
         raise unusable(file, ("expected a mapping with name and source @ $",))
     places: dict[JsonPath, tuple[int, int]] = {}
@@ -78,6 +77,15 @@ def read_document(file: Path) -> WrittenDocument:
         if len(path) > _DEPTH or len(places) > _ENTRIES:
             raise unusable(file, (f"expected at most {_ENTRIES} keys and items, {_DEPTH} deep, aliases unfolded @ $",))
     return WrittenDocument(document, places)
+
+
+def _parsed(text: str) -> tuple[yaml.Node | None, Any]:
+    loader = _Loader(text)  # refuses characters that no YAML has
+    try:
+        node = loader.get_single_node()
+        return node, None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _marks(node: yaml.Node | None, path: JsonPath) -> Iterator[tuple[JsonPath, yaml.Mark]]:
