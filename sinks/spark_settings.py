@@ -37,6 +37,13 @@ _LOCAL = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
 }
 
+_BUNDLE = "#historian"
+_BUNDLED = {
+    "spark.executorEnv.PYTHONPATH": "historian/packages",
+    "spark.executorEnv.NUMBA_CACHE_DIR": "historian/kernels",
+}
+"""Where executors find what `historian bundle` has put into an archive, which is unpacked under that name where they run."""
+
 _GIB = 1 << 30
 _LINE = re.compile(r"\s*([^#!\s:=][^\s:=]*)\s*[\s:=]\s*(.*?)\s*$")
 _CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -63,6 +70,9 @@ def chosen_settings(
     ours["spark.driver.memory"] = driver_memory()
     chosen = {**ours, **users, **_ALWAYS_OURS}
     chosen[_EXTENSIONS] = _with(users.get(_EXTENSIONS, ""), DELTA_EXTENSION)
+    if any(archive.strip().endswith(_BUNDLE) for archive in users.get("spark.archives", "").split(",")):
+        for name, place in _BUNDLED.items():
+            chosen.setdefault(name, place)
     for jar in filter(None, jars.split(",")):
         chosen[_JARS] = _with(chosen.get(_JARS, ""), jar)
     return chosen
