@@ -61,10 +61,12 @@ class Told:
     Attributes:
         entry: number of the last schema change; -1: nothing was told yet.
         open: incident to the text with which it began, and when, UTC microseconds.
+        run: id of a run whose begin was told as lineage, and whose end was not; "": there is none.
     """
 
     entry: int = -1
     open: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    run: str = ""
 
 
 def messages(
@@ -96,7 +98,7 @@ def messages(
     if dead_letters:
         text = f"{dead_letters} values were kept aside as dead letters, up to plan {picture.plan}"
         found.append(_message(picture, "dead_letters:", f"{picture.taken_us}", text))
-    return found, Told(entry=max([told.entry, *(change.number for change in changes)]), open=now)
+    return found, replace(told, entry=max([told.entry, *(change.number for change in changes)]), open=now)
 
 
 def run_ended(told: Told, picture: RunPicture, reason: str) -> tuple[Message, Told]:
