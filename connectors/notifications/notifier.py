@@ -6,22 +6,24 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectors.monitoring.observer import Observer, Observers, WrittenPlan
 from connectors.monitoring.stored import StoredTables
 from connectors.monitoring.watching import Watch, watched
 from connectors.notifications.channels import Channel, ChannelFailed, MessageRefused, lineage_channel, notify_channel
+from connectors.notifications.effects import TargetEffects
 from connectors.notifications.lineage import LineageTeller
-from connectors.notifications.messages import Told, messages, run_ended
+from connectors.notifications.messages import STOPPED, Told, messages, run_ended
 from connectors.notifications.outbox import Outbox
 from connectors.tracking.recorded import recorded_store
 from historian.errors import HistorianError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from connectors.monitoring.picture import SchemaChange
 
 __all__ = ["notified"]
 
@@ -93,6 +95,8 @@ class _Notifier:
             channels.append(lineage_channel(openlineage))
             self._lineage = LineageTeller(config, openlineage)
         self._channels = {each.name: each for each in channels}
+        self._effects = TargetEffects(config)
+        self._tells_changes = any("schema_change" in each.events for each in channels)
         self._max_lag_s = math.inf if notify is None else notify.max_lag_s
         self._watch = watch
         self._written = written
@@ -158,7 +162,9 @@ class _Notifier:
             first = self._written.first_version
             told = Told(entry=tables.last_number if first is None else first)
         new = letters - self._told_letters
-        found, told = messages(told, picture, tables.changes_behind(told.entry), new, self._max_lag_s)
+        changes = tables.changes_behind(told.entry)
+        effects = self._effects_of(changes, tables, told) if self._tells_changes else {}
+        found, told = messages(told, picture, changes, new, self._max_lag_s, effects)
         if is_last and self.reason:
             ended, told = run_ended(told, picture, self.reason)
             found.append(ended)
@@ -174,6 +180,20 @@ class _Notifier:
         )
         self._told_letters = letters
         _save(outbox)
+
+    def _effects_of(
+        self, changes: Sequence[SchemaChange], tables: StoredTables, told: Told
+    ) -> dict[int, list[dict[str, Any]]]:
+        """What targets do with each of the changes, by their numbers."""
+        if not changes:
+            return {}
+        # What is found with the same look may have stopped behind them.
+        stopped = {name: text for each, (text, _) in told.open.items() if (name := each.removeprefix(STOPPED)) != each}
+        try:
+            targets = tables.noted_targets()
+        except HistorianError:
+            targets = []
+        return {each.number: self._effects.of(tables.history, each.number, targets, stopped) for each in changes}
 
     def _tell_end(self) -> None:
         """Tells of a run that ended before it held its lease: once, and kept nowhere."""
