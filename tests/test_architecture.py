@@ -133,6 +133,8 @@ def test_only_the_composition_knows_sinks() -> None:
 
     composition = (
         "connectors.sink_kinds",
+        "connectors.lineage.datasets",
+        "connectors.monitoring.stored",
         "connectors.page.lake",
         "connectors.pipeline.comparing",
         "connectors.pipeline.continuous",

@@ -58,6 +58,7 @@ _SECTIONS = (
     _Section("`run`", "RunDocument"),
     _Section("`run.http`", "HttpDocument"),
     _Section("`run.spark`", "SparkDocument"),
+    _Section("`run.openlineage`", "OpenLineageDocument"),
     _Section("`notify`", "NotifyDocument"),
     _Section("`notify.to[]`", "ChannelDocument"),
 )

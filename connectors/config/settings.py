@@ -21,6 +21,7 @@ __all__ = [
     "HistoryConfig",
     "HttpConfig",
     "NotifyConfig",
+    "OpenLineageConfig",
     "PauseAbove",
     "PipelineConfig",
     "RowServer",
@@ -214,6 +215,22 @@ class SparkConfig:
     conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
+class OpenLineageConfig:
+    """Where events of OpenLineage go.
+
+    Attributes:
+        url: that events are posted to; it may hold a secret.
+        api_key: sent as a bearer's token; "": none.
+        namespace: of the job, whose name is the connector's.
+        source: namespace of the captured tables; "": by the source's address.
+    """
+
+    url: str = field(repr=False)
+    api_key: str = field(default="", repr=False)
+    namespace: str = "historian"
+    source: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """How a run goes.
@@ -227,6 +244,7 @@ class RunConfig:
             run that ends by itself ends with the first.
         http: the endpoint for metrics and health; None: there is none.
         spark: the session that a run makes where it is given none.
+        openlineage: where events of lineage go; None: nowhere.
     """
 
     once: bool = False
@@ -236,6 +254,7 @@ class RunConfig:
     retry_s: float | None = None
     http: HttpConfig | None = None
     spark: SparkConfig = SparkConfig()
+    openlineage: OpenLineageConfig | None = None
 
 
 NOTIFY_EVENTS = (
