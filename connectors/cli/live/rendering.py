@@ -162,11 +162,11 @@ def _what(table: TablePicture, picture: RunPicture, room: int, *, ascii_only: bo
 def _progress(copy: CopyPicture, room: int, *, ascii_only: bool) -> str:
     """As much as *room* cells hold, most wanted first: the part, how long it takes yet, a bar, how many rows, how fast, the same of bytes."""
     rate = f"{copy.rows_per_s:,} rows/s" if copy.rows_per_s else ""
-    size = copied_text(copy.size_bytes, copy.estimated_bytes) if copy.size_bytes else ""
-    bytes_rate = f"{bytes_text(copy.bytes_per_s)}/s" if copy.bytes_per_s else ""
+    speed = f"{bytes_text(copy.bytes_per_s)}/s" if copy.bytes_per_s else ""
+    size = ", ".join(filter(None, (copied_text(copy.size_bytes or None, copy.estimated_bytes), speed)))
     if not copy.estimate:
         texts = [f"{copy.rows:,} rows"]
-        for text in filter(None, (rate, size, bytes_rate)):
+        for text in filter(None, (rate, size)):
             texts += [text] if len(", ".join((*texts, text))) <= room else []
         return ", ".join(texts)
     part = min(copy.rows / copy.estimate, 1.0)
@@ -175,12 +175,12 @@ def _progress(copy: CopyPicture, room: int, *, ascii_only: bool) -> str:
     percent = f"{part:4.0%}"
     texts = [percent]
     used = len(percent)
-    for text in (left, rows, rate, size, bytes_rate):
+    for text in (left, rows, rate, size):
         if text and used + len(text) + 2 + _LEAST_BAR + 1 <= room:
             texts.append(text)
             used += len(text) + 2
     # In the order in which people read them.
-    shown = [text for text in (rows, rate, size, bytes_rate, left) if text in texts]
+    shown = [text for text in (rows, rate, size, left) if text in texts]
     bar_cells = min(room - used - 1, _MOST_BAR)
     bar = [_bar(part, bar_cells, ascii_only=ascii_only)] if bar_cells >= _LEAST_BAR else []
     return "  ".join((" ".join((percent, *bar)), *([", ".join(shown)] if shown else [])))
