@@ -31,7 +31,9 @@ from connectors.spark.finding import stream_table, table_of_range
 from connectors.spark.options import SourceOptions, source_options
 from connectors.spark.partitions import MARKER_TABLE_ID, STREAM_SCHEMA, RangePartition, partitions_of, read_partition
 from connectors.spark.pushdown import Predicate, predicates_of
+from connectors.spark.quiet import plain_errors
 from connectors.spark.stream_reader import StreamReader
+from historian.errors import TableStopped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,10 +46,11 @@ __all__ = ["MARKER_TABLE_ID", "STREAM_SCHEMA", "HistorianSource"]
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What ``load()`` has found out: the typed table, and of a batch read its partitions."""
+    """What ``load()`` has found out: the typed table, and of a batch read its partitions, or why there are none."""
 
     typed: TypedTable
     partitions: list[RangePartition] | None = None
+    stopped: TableStopped | None = None
 
 
 class HistorianSource(DataSource):
@@ -60,6 +63,7 @@ class HistorianSource(DataSource):
         """The format's name."""
         return "historian"
 
+    @plain_errors()
     def schema(self) -> StructType:
         """Columns of the chunk stream, or of the typed table. The object takes what it found along to the processes that read."""
         options = source_options(self.options)
@@ -68,12 +72,14 @@ class HistorianSource(DataSource):
         self._prepared = _prepared(options)
         return _spark_schema(self._prepared.typed.schema)
 
+    @plain_errors()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 Spark's name and signature
         """A reader for ``spark.readStream``."""
         options = source_options(self.options, streaming=True)
         prepared, self._prepared = self._prepared, None
         return StreamReader(options, None if prepared is None else prepared.typed)
 
+    @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 Spark's signature
         """A reader for ``spark.read``."""
         # Spark sends this object to each task, which has no use for the partitions of others.
@@ -88,8 +94,11 @@ def _prepared(options: SourceOptions) -> _Prepared:
     with closing(options.tracker(ephemeral=True)) as tracker:
         plans = list(tracker.plans_until(options.end, limit_bytes=options.batch_bytes()))
         typed = table_of_range(options, tracker)
-        found = [part for plan in plans for part in partitions_of(plan, tracker, typed)]
-        return _Prepared(typed, found)
+        try:
+            return _Prepared(typed, [part for plan in plans for part in partitions_of(plan, tracker, typed)])
+        except TableStopped as error:
+            # The schema can be looked at all the same.
+            return _Prepared(typed, stopped=error)
 
 
 class _PushFilters:
@@ -124,15 +133,19 @@ class _BatchReader(DataSourceReader):
         """Takes all *filters* that it can look at, and leaves all of them to Spark as well."""
         return _PushFilters(self._take)
 
+    @plain_errors()
     def _take(self, filters: list[Filter]) -> Iterable[Filter]:
         self._predicates = predicates_of(filters)
         return filters
 
+    @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """A partition a range, over as many plans as the range takes."""
         prepared = self._prepared
-        if self._options.table is not None and (prepared is None or prepared.partitions is None):
+        if self._options.table is not None and prepared is None:
             prepared = _prepared(self._options)
+        if prepared is not None and prepared.stopped is not None:
+            raise prepared.stopped
         if prepared is not None and prepared.partitions is not None:
             return prepared.partitions
         with closing(self._options.tracker(ephemeral=True)) as tracker:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from connectors.spark.pushdown import Predicate, values_of
+from connectors.spark.quiet import plain_errors
 from connectors.spark.typed_schemas import ALL_VERSIONS, Versions
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
@@ -95,7 +96,7 @@ def read_partition(
         tables = tuple(each for each in tables if each.table_id in wanted)
         if not tables:
             return
-    with closing(options.reader()) as reader:
+    with plain_errors(), closing(options.reader()) as reader:
         for chunk in reader.read(
             partition.planned,
             tables,

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 
 from connectors.spark.finding import next_schema, stream_table
 from connectors.spark.partitions import partitions_of, read_partition
+from connectors.spark.quiet import plain_errors
 from connectors.spark.typed_schemas import Versions, remember, remembered
 from historian.errors import HistorianError, TableStopped
 from historian.history.prefix import covers
@@ -50,6 +51,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: Mapping[str, Any] | None = None
         self._last_event_us = 0
 
+    @plain_errors()
     def __getstate__(self) -> dict[str, Any]:
         known = self._typed
         return {**self.__dict__, "_tracker": None, "_known": known, "_is_current": False}
@@ -67,15 +69,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._known = stream_table(self._options, self.tracker)
         return self._known
 
+    @plain_errors()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 Spark's name
         """The offset a new query begins behind."""
         after = self._options.after_plan
         return _offset(self.tracker.end_of(after), after, 0)
 
+    @plain_errors()
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 Spark's name
         """How much of the log one plan takes at most: ``run.max_batch_bytes`` of the configuration."""
         return ReadMaxBytes(self._options.batch_bytes())
 
+    @plain_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 Spark's name
         """The offset of the one plan behind *start*; *start* itself where the log holds nothing new.
 
@@ -171,10 +176,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None  # whoever reads next is told
         return found
 
+    @plain_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 Spark's name
         """Fixes the log's present end as the last position of this run."""
         self.tracker.stop_at_present_end()
 
+    @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The stored plans behind *start* up to *end*, a partition a range."""
         first = int(start["plan"]) + ("version" not in start)
@@ -187,6 +194,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found += partitions_of(self.tracker.stored(number), self.tracker, self._typed, versions)
         return found
 
+    @plain_errors()
     def commit(self, end: dict[str, Any]) -> None:
         """Notes that Spark will not ask for plans up to *end* again, and forgets those that nobody can read any more."""
         self.tracker.done_with(self._options.name or "", int(end["plan"]) - ("version" in end))

@@ -236,7 +236,9 @@ class _Rows:
         try:
             return carried(rows, self._written, column, where=where)
         except ValueUnrepresentable as error:
-            error.next_step = 'say option("on_schema_change", "rescue"), or "schema_at" a place before the column changed'
+            error.next_step = (
+                'say option("on_schema_change", "rescue"), or "schema_at" a place before the column changed'
+            )
             raise
 
     def _rescue(self) -> pa.Array:
