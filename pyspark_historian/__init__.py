@@ -2,7 +2,7 @@
 
 The Arrow half of its functions does not belong here (:mod:`historian.changelog`).
 
-Open to other rooms: ``columns``, ``conversions``, ``merging``, ``replication``, ``session``, ``state``, ``validation``.
+Open to other rooms: ``columns``, ``conversions``, ``errors``, ``merging``, ``replication``, ``session``, ``state``, ``validation``.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ _OURS = {
     # The rows that are merged are files already, so that a second copy of them only costs time.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Off by default. The data source looks at filters before rows reach the JVM.
+    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
