@@ -140,6 +140,7 @@ def read_as_of(  # noqa: PLR0913 each by name, and each is wanted
             failure = failed.get(table_id)
             table.is_unexplained = isinstance(failure, TableChanged) and not changes[table_id].void
             table.void = changes[table_id].void if failure is None else str(failure).splitlines()[0]
+            table.void = table.void or _untold(changes[table_id], mine[0])
             if not table.void:
                 table.pieces = tuple(map(counts.copied, mine))
                 _rewind(selected, changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]])
@@ -316,6 +317,20 @@ def copied_chunk(rows: pa.RecordBatch, piece: Piece, plan: Plan, sequence: int, 
         sources=(),
         rows=pa.RecordBatch.from_arrays([*system, *rows.columns[len(system) :]], schema=rows.schema),
     )
+
+
+def _untold(changes: TableChanges, piece: Piece) -> str:
+    """Why *changes* do not tell which rows they are of; "" where they do.
+
+    A value that targets cannot hold is NULL in a unique key, so that keys which differ read alike. In a primary key it would stop the table.
+    """
+    assert piece.version.snapshot is not None  # noqa: S101 - tables that are copied exist
+    names = _identity(piece)
+    if piece.key_ids == piece.version.snapshot.primary_key:
+        return ""
+    if any(rows.column(name).null_count for rows in changes for name in names):
+        return "a row changed meanwhile whose key has a value that its column's form cannot hold"
+    return ""
 
 
 def _identity(piece: Piece) -> tuple[str, ...]:
