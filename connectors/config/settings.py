@@ -215,6 +215,7 @@ class SparkConfig:
     conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLineageConfig:
     """Where events of OpenLineage go.
 
