@@ -24,7 +24,7 @@ class TableState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyPicture:
-    """How far a table's rows are copied or compared, as :func:`connectors.monitoring.state.copies_state` tells.
+    """How far a table's rows are copied or compared, as :func:`connectors.monitoring.copies.copies_state` tells.
 
     Attributes:
         rows: so far; ``estimate``: in the end, about; None: not known.

@@ -11,9 +11,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from connectors.config import PipelineConfig
+from connectors.monitoring.copies import copies_left_s, copies_reading
 from connectors.monitoring.metrics import OTHER_TABLES
 from connectors.monitoring.retention import KeptLog
-from connectors.monitoring.state import copies_reading
 from connectors.tracking.recorded import recorded_store, stopped_tables
 from historian.errors import HistorianError
 from historian.store import Store
@@ -118,7 +118,13 @@ class StoreMetrics(Collector):
                 bytes_per_s.add_metric([name], copy.bytes_per_s)
             if copy.left_s is not None:
                 left.add_metric([name], copy.left_s)
-        return count, rows, of, speed, left, size, of_size, bytes_per_s, *self._chunks(store)
+        together = GaugeMetricFamily(
+            "historian_copies_left_seconds", "In how long all copies end, at the rate of all, about."
+        )
+        all_s = copies_left_s(store)
+        if all_s is not None:
+            together.add_metric([], all_s)
+        return count, together, rows, of, speed, left, size, of_size, bytes_per_s, *self._chunks(store)
 
     def _chunks(self, store: Store) -> Iterable[Metric]:
         """Of what SELECTs read just now; a chunk's label is its number among those of the plan, and so bounded by the connections."""

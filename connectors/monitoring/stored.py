@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from connectors.monitoring.copies import copies_left_s, copies_state, copies_wait
 from connectors.monitoring.picture import SchemaChange
-from connectors.monitoring.state import copies_state, copies_wait
 from connectors.monitoring.targets import noted_targets
 from connectors.tracking.recorded import recorded_store, stopped_tables
 from historian.errors import HistorianError
@@ -34,7 +34,8 @@ class Stored:
     Attributes:
         position: the last plan's end, as of the first look: a run tells of those that follow.
         tables: names of captured tables by id.
-        copies: as :func:`connectors.monitoring.state.copies_state`, of tables that are not copied whole.
+        copies: as :func:`connectors.monitoring.copies.copies_state`, of tables that are not copied whole; ``left_s``: in about how many seconds
+            all of them end; None: not known.
         stopped: why captured tables are, by name.
         changes: the last statements on captured tables, the newest first.
         notes: what keeps the run or its copies waiting, as sentences.
@@ -43,6 +44,7 @@ class Stored:
     position: str = ""
     tables: Mapping[int, str] = field(default_factory=dict)
     copies: tuple[dict[str, Any], ...] = ()
+    left_s: int | None = None
     stopped: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[SchemaChange, ...] = ()
     notes: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ class StoredTables:
             position=self._position,
             tables=self._tables,
             copies=tuple(copies_state(store, self._history, with_whole=False)),
+            left_s=copies_left_s(store),
             stopped={str(each.table): each.reason for each in stopped_tables(store) if self._captures(each.table)},
             changes=self._changes,
             notes=tuple(_notes(store)),

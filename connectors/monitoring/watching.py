@@ -189,7 +189,7 @@ def run_picture(
         tables=tables,
         changes=stored.changes,
         notes=stored.notes,
-        warnings=tuple(log_warnings(kept_s, numbers.lag_s, copies)),
+        warnings=tuple(log_warnings(kept_s, numbers.lag_s, copies, stored.left_s)),
     )
 
 

@@ -32,8 +32,8 @@ class CopyProgress:
         noted_rows: copied before its last plan.
         size_bytes: of the rows that are copied, in memory, as Arrow; ``noted_bytes``: of ``noted_rows``. None: not known, since a plan of a
             release that did not say it is among those that copied them.
-        pieces: that the last plan read which read some of a table that is not whole; ``read``: that plan's number, 0: none; ``behind``: up to
-            where the rows were copied before it.
+        pieces: of a table that is not whole, those of the last plan that read some; ``read``: that plan's number, 0: none.
+        behind: up to where the rows were copied before that one.
         estimate: how many rows the table held where the copy began, about; 0: not known.
         repairs: why targets are compared with what is copied; "": they are not, or are no more.
     """

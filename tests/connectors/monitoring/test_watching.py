@@ -172,6 +172,17 @@ def test_a_warning_says_both_times() -> None:
     ] == list(log_warnings(14_400, 10_800, [("s.t", 32_400)]))
 
 
+def test_copies_that_are_short_each_and_long_together_are_told_before_their_turn_comes() -> None:
+    """A table that waits has no rate of its own."""
+    together = ["all copies together need about 2:30:00 more; the log from here on is kept for 4:00:00"]
+    waits = [("s.t", 60), ("s.waits", None)]
+
+    assert together == list(log_warnings(14_400, 0, waits, 9_000))
+    assert [] == list(log_warnings(14_400, 0, waits, 7_000))
+    assert [] == list(log_warnings(14_400, 0, waits, None))
+    assert 1 == len(list(log_warnings(14_400, 0, [("s.t", 9_000)], 9_100)))
+
+
 def test_nobody_waits_for_a_server_that_is_asked_how_long_it_keeps_its_log() -> None:
     answers: Iterator[float | SourceError] = iter([60.0, SourceError("away"), 90.0])
     asked = threading.Semaphore(0)
