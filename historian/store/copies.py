@@ -108,7 +108,8 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
         copy = table.copy
         # Targets that begin anew begin with none of the rows that were copied before.
         before = CopyProgress(plan=plan.number, begun_us=plan.system_time_us, size_bytes=0)
-        begins = not copy.is_done and (copy.upto is None or (bool(copy.repairs) and copy.behind is None))
+        compares_all = bool(copy.repairs) and copy.behind is None and copy.clears is None and not copy.only
+        begins = compares_all or (not copy.is_done and copy.upto is None)
         before = before if held is None or begins else held
         now = replace(
             _with_pieces(before, copy, plan.number),

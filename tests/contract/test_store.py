@@ -213,6 +213,13 @@ def test_bytes_of_copied_rows_count_once_a_plan(store: Store) -> None:
     assert (10, 103, ()) == ((held := store.copies()[1]).rows, held.size_bytes, held.pieces)
 
 
+def test_rows_of_a_repair_in_one_plan_are_not_those_of_the_copy_before_too(store: Store) -> None:
+    store.append_plan(_copying(1, TableCopy(key=(1,), is_done=True, rows=2, size_bytes=20)))
+    store.append_plan(_copying(2, TableCopy(key=(1,), is_done=True, rows=3, size_bytes=31, repairs="a test")))
+
+    assert (3, 31, True) == ((held := store.copies()[1]).rows, held.size_bytes, held.is_done)
+
+
 def test_rows_of_a_repair_that_values_tell_are_none_of_a_copys_bytes(store: Store) -> None:
     store.append_plan(_copying(1, TableCopy(key=(1,), is_done=True, rows=2, size_bytes=20)))
     only = (RowValues(columns=(1,), values=((1,),)),)
