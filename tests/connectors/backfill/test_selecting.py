@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from connectors.backfill.selecting import PieceCounts
+from connectors.backfill.selecting import PieceCounts, PieceSelects
 from connectors.backfill.splits import Piece
+from connectors.readers.binlog.transport.connection import ServerAddress
 from connectors.tracking.ranges import SEQUENCE_BITS
+from databases.stores import a_plan
 from historian.changelog.chunks import Chunk
 from historian.errors import StoreError
 from historian.names import TableName
@@ -116,3 +119,20 @@ def test_a_store_that_does_not_take_it_ends_no_copy(caplog: pytest.LogCaptureFix
         _counted(PieceCounts(refuse, clock_s=clock), clock)
 
     assert "no room" in caplog.text
+
+
+def test_another_process_gets_selects_that_tell_nobody_here() -> None:
+    selects = PieceSelects(
+        server=ServerAddress(host="h", port=1, user="u", password=""),
+        identity="",
+        is_replica=False,
+        flavor="mysql",
+        plan=a_plan(),
+        numbered=NUMBERED,
+        ended=PieceCounts().ended,
+    )
+
+    there = pickle.loads(pickle.dumps(selects.elsewhere()))
+
+    there.ended(FIRST)
+    assert NUMBERED == there.numbered
