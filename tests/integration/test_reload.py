@@ -92,7 +92,7 @@ class _Beside:
     def is_held(self) -> bool:
         """Whether what the file says is what the run notes."""
         noted = NotedConfig.parse(self._store.configuration())
-        return noted is not None and noted.mark == NotedConfig.of(load_config(self.path)).mark
+        return noted is not None and noted.mark == NotedConfig.of(load_config(self.path), noted.salt).mark
 
 
 def _beside_others(work: Callable[[_Beside], None]) -> Callable[[_Beside], None]:
