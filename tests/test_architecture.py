@@ -152,6 +152,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.monitoring.state",
         "connectors.monitoring.targets",
         "connectors.reconfiguration.sink_effects",
+        "pyspark_historian.replication",
         "pyspark_historian.session",
     )
     assert set() == {name for name in importers if not name.startswith(composition)}

@@ -12,7 +12,7 @@ from connectors.config import settings, values
 from connectors.config.model import Bytes, Model, parsed, schema_types
 from connectors.config.webhooks import is_webhook
 
-__all__ = ["HttpDocument", "OpenLineageDocument", "RunDocument"]
+__all__ = ["HttpDocument", "OpenLineageDocument", "RunDocument", "SparkDocument"]
 
 
 def _trigger(text: str | int) -> float | str:
@@ -68,6 +68,44 @@ class HttpDocument(Model):
             max_lag_s=math.inf if self.max_lag is None else self.max_lag,
             max_silence_s=self.max_silence,
         )
+
+
+def _setting(value: object) -> str:
+    """A setting's value as Spark has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise ValueError("expected a text, a number, true or false")
+
+
+_Setting = Annotated[str, BeforeValidator(_setting), schema_types("string", "number", "boolean")]
+
+
+class SparkDocument(Model):
+    """The Spark session that a run makes."""
+
+    master: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where Spark runs, such as `spark://host:7077` or `local[4]`. By default where `spark-submit` or "
+        "`spark-defaults.conf` says, else `local[*]`. Under `spark-submit` its own master holds.",
+    )
+    conf: dict[Annotated[str, Field(pattern=r"^spark\.")], _Setting] = Field(
+        default={},
+        description="Settings of Spark, such as `spark.executor.memory: 4g`. They win over ours and over "
+        "`spark-defaults.conf`; what `spark-submit` was given wins over them.",
+    )
+
+    @model_validator(mode="after")
+    def _says_master_once(self) -> SparkDocument:
+        if "spark.master" in self.conf:
+            raise ValueError("expected the master in master, not in conf")
+        return self
+
+    def plain(self) -> settings.SparkConfig:
+        """The plain value."""
+        return settings.SparkConfig(master=self.master, conf=tuple(sorted(self.conf.items())))
 
 
 class OpenLineageDocument(Model):
@@ -135,6 +173,7 @@ class RunDocument(Model):
         default=None,
         description="Where the run's metrics and health are served, such as `127.0.0.1:9464`, or a mapping. By default nowhere.",
     )
+    spark: SparkDocument = Field(default=SparkDocument(), description="The Spark session that the run makes.")
     openlineage: Annotated[OpenLineageDocument | None, BeforeValidator(_located)] = Field(
         default=None,
         description="Where events of OpenLineage go: a URL, or a mapping. By default nowhere.",
@@ -157,5 +196,6 @@ class RunDocument(Model):
             batch_bytes=self.batch_bytes or self.max_batch_bytes,
             retry_s=self.retry,
             http=None if self.http is None else self.http.plain(),
+            spark=self.spark.plain(),
             openlineage=None if self.openlineage is None else self.openlineage.plain(),
         )

@@ -29,6 +29,7 @@ __all__ = [
     "ServerSource",
     "SinkConfig",
     "SourceConfig",
+    "SparkConfig",
 ]
 
 
@@ -202,6 +203,19 @@ class HttpConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparkConfig:
+    """The Spark session of a run that makes its own.
+
+    Attributes:
+        master: where it runs; None: as Spark itself is told, else on all cores of this machine.
+        conf: names and values of settings of Spark, which win over ours.
+    """
+
+    master: str | None = None
+    conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLineageConfig:
     """Where events of OpenLineage go.
 
@@ -230,6 +244,7 @@ class RunConfig:
         retry_s: how long attempts may fail with what may pass before the run ends; ``inf``: for ever. None: for ever, but a
             run that ends by itself ends with the first.
         http: the endpoint for metrics and health; None: there is none.
+        spark: the session that a run makes where it is given none.
         openlineage: where events of lineage go; None: nowhere.
     """
 
@@ -239,6 +254,7 @@ class RunConfig:
     batch_bytes: int = 256_000_000
     retry_s: float | None = None
     http: HttpConfig | None = None
+    spark: SparkConfig = SparkConfig()
     openlineage: OpenLineageConfig | None = None
 
 

@@ -13,7 +13,7 @@ import yaml
 from connectors.config.references import JsonPath
 from historian.errors import ConfigError
 
-__all__ = ["WrittenDocument", "read_document", "unusable"]
+__all__ = ["WrittenDocument", "parse_document", "parse_value", "read_document", "unusable"]
 
 _ENTRIES = 100_000
 """More are made of a short text by aliases alone."""
@@ -58,6 +58,11 @@ def read_document(file: Path) -> WrittenDocument:
         raise ConfigError("the configuration cannot be read", problems=problems, where=str(file)) from None
     except UnicodeDecodeError as error:
         raise unusable(file, (f"not UTF-8: byte {error.start}",)) from None
+    return parse_document(text, file)
+
+
+def parse_document(text: str, file: Path) -> WrittenDocument:
+    """The document in *text*; *file*: what errors call it. Raises as :func:`read_document`."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -78,6 +83,14 @@ def read_document(file: Path) -> WrittenDocument:
         if len(path) > _DEPTH or len(places) > _ENTRIES:
             raise unusable(file, (f"expected at most {_ENTRIES} keys and items, {_DEPTH} deep, aliases unfolded @ $",))
     return WrittenDocument(document, places)
+
+
+def parse_value(text: str) -> Any:
+    """What *text* stands for behind a key of a document. Text that is no YAML stands for itself."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 a safe loader
+    except (yaml.YAMLError, RecursionError):
+        return text
 
 
 def _marks(node: yaml.Node | None, path: JsonPath) -> Iterator[tuple[JsonPath, yaml.Mark]]:

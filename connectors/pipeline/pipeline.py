@@ -36,6 +36,7 @@ from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.source_rows import SourceRows
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
+from connectors.spark.executors import check_executors
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
@@ -94,6 +95,8 @@ class Pipeline:
         leased: Callable[[Store], AbstractContextManager[Lease]] | None = None,
     ) -> Iterator[Pipeline]:
         """A pipeline that holds the connector's lease, as *leased* gives it of the store, and its targets."""
+        if not is_local(spark):
+            check_executors(spark)
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
         with closing(store), store.lease(config.name) if leased is None else leased(store) as lease:

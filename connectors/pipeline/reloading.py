@@ -196,6 +196,8 @@ def _check_same(found: PipelineConfig, held: PipelineConfig) -> None:
         problems.append(f"expected {held.name}: another name is another connector @ $.name (got {found.name!r})")
     if _place(found) != _place(held):
         problems.append("expected the store that the run has: end the run, and start it again @ $.history.store")
+    if found.run.spark != held.run.spark:
+        problems.append("expected Spark as it was started: end the run, and start it again @ $.run.spark")
     if set(jars_for(found.sink_paths)) - set(jars_for(held.sink_paths)):
         problems.append("expected sinks that Spark can write to as it was started: start the run again @ $.sinks")
     if problems:

@@ -33,6 +33,7 @@ def run(
     until: str | None = None,
     observer: Observer | None = None,
     spark: SparkSession | None = None,
+    stopping: threading.Event | None = None,
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
@@ -47,6 +48,7 @@ def run(
         until: stop at this position.
         observer: is told what the run does. With ``run.http`` an endpoint's own is told too.
         spark: session to run in; by default one of its own, stopped at the end.
+        stopping: set to end it as SIGTERM does, from any thread.
 
     Returns:
         The tables that sinks have stopped, in this run or before, and why.
@@ -55,7 +57,7 @@ def run(
         LeaseHeld: another run of this connector is alive.
         HistorianError: what stopped the run.
     """
-    stopping = threading.Event()
+    stopping = threading.Event() if stopping is None else stopping
     reloads = Reloads(config)
     stopped: Mapping[str, str] = {}
     is_checked = False
