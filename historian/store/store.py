@@ -94,8 +94,8 @@ class Store(Notes):
     ) -> AbstractContextManager[Lease]:
         """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
 
-        An owner that is known to be dead is replaced at once, any other when its lease has expired, and *follows*, a lease of this process,
-        without a moment in which nobody holds it.
+        An owner that is known to be dead is replaced at once, any other when its lease has expired. *follows* is a lease of this process, which
+        is replaced without a moment in which nobody holds it.
 
         Raises:
             LeaseHeld: by whom, and for how long at most.
