@@ -151,6 +151,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.cli",
         "connectors.monitoring.state",
         "connectors.monitoring.targets",
+        "connectors.notifications.effects",
         "connectors.reconfiguration.sink_effects",
         "pyspark_historian.replication",
         "pyspark_historian.session",

@@ -87,6 +87,10 @@ class StoredTables:
             notes=tuple(_notes(store)),
         )
 
+    def configured(self, config: PipelineConfig) -> None:
+        """From the next look on tables are those that *config*, of the same connector and store, takes in."""
+        self._config, self._generation = config, ""
+
     def close(self) -> None:
         """Closes the store."""
         if self._store is not None:

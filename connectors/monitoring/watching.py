@@ -65,6 +65,11 @@ class Watch(Observers):
         source = f"{config.source.flavor} {config.source.place}"
         self.picture = RunPicture(taken_us=_now_us(), connector=config.name, source=source, sinks=kinds)
 
+    def configured(self, config: PipelineConfig) -> None:
+        """As of :class:`Observer`: tables are those that *config* takes in."""
+        super().configured(config)
+        self._config = config
+
     def start(self) -> None:
         """Begins to look."""
         self._thread.start()
@@ -81,9 +86,13 @@ class Watch(Observers):
 
     def _watch(self) -> None:
         with closing(StoredTables(self._config)) as tables:
-            pause_s, read_s = _EVERY_S, -math.inf
+            pause_s, read_s, config = _EVERY_S, -math.inf, self._config
             while not self._stops.wait(pause_s):
                 begun_s = time.monotonic()
+                if config is not self._config:
+                    config = self._config
+                    tables.configured(config)
+                    read_s = -math.inf
                 before, self._numbers = self._numbers, self.metrics.numbers(self._numbers)
                 if self._numbers.plans != before.plans or begun_s - read_s > _IDLE_S:
                     read_s = begun_s

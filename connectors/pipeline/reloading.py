@@ -154,6 +154,10 @@ class Reloads:
         self._was_let_in, self._is_refused = True, False
         return True
 
+    def changes(self, config: PipelineConfig) -> bool:
+        """Whether *config*, which an attempt had, gives way to another one, or may do so yet."""
+        return self.config is not config or self._former is not None
+
     def is_held(self) -> None:
         """The present configuration has written a plan, or found that there is none to write: there is no way back."""
         self._former = None

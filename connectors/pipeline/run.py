@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from connectors.check import require
 from connectors.config import PipelineConfig
 from connectors.monitoring.observer import Observer
 from connectors.pipeline.attempts import Attempts
+from connectors.pipeline.leasing import RunLease
 from connectors.pipeline.opening import own_session
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.signals import hangups, signals
@@ -61,13 +62,14 @@ def run(
     stopped: Mapping[str, str] = {}
     is_checked = False
     with signals(stopping.set), ExitStack() as stack:
+        lease = stack.enter_context(closing(RunLease()))
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
             # Inside too: who watches is not told that the run ends where it goes back.
             with reloads.way_back(stopping), watching(config, observer) as told, reloads.way_back(stopping):
                 told.configured(config)
-                attempts = Attempts(config, told, reloads, stopping)
+                attempts = Attempts(config, told, reloads, lease, stopping)
                 if not is_checked:  # One that takes another's place was looked at before.
                     require(config)
                     is_checked = True

@@ -50,7 +50,7 @@ def test_lineage_goes_by_column_ids_through_a_run_and_its_ddl(
                 mysql9.sql("ALTER TABLE c.t RENAME COLUMN name TO title, DROP COLUMN gone")
                 mysql9.sql("ALTER TABLE c.t ADD COLUMN gone BIGINT")
                 mysql9.sql("INSERT INTO c.t VALUES (2, 'b', '1234', 'b@b', 1, 1)")
-                wait_until(lambda: "title" in _came(server, "c_t_changes"), 60)
+                wait_until(lambda: all(_has(each, "gone", "long") for each in _targets(server).values()), 60)
             finally:
                 os.kill(os.getpid(), signal.SIGTERM)
 
@@ -103,6 +103,10 @@ def test_lineage_goes_by_column_ids_through_a_run_and_its_ddl(
 def _targets(server: Receiver) -> dict[str, Any]:
     """The newest of what is told of each target, by its directory."""
     return {Path(output["name"]).name: output for event in server.taken for output in event["outputs"]}
+
+
+def _has(output: dict[str, Any], name: str, kind: str) -> bool:
+    return any((field["name"], field["type"]) == (name, kind) for field in output["facets"]["schema"]["fields"])
 
 
 def _came(server: Receiver, target: str) -> dict[str, list[tuple[str, str, bool]]]:

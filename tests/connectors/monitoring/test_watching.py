@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,16 @@ from connectors.monitoring.observer import WrittenPlan
 from connectors.monitoring.picture import CopyPicture, RunPicture, TablePicture, TableState
 from connectors.monitoring.retention import KeptLog, log_warnings
 from connectors.monitoring.stored import Stored, StoredTables
-from connectors.monitoring.watching import Rates, run_picture
+from connectors.monitoring.watching import Rates, run_picture, watched
 from historian.changelog.operations import Op
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.plans.plans import LogRange, Plan, PlannedTable, PlannedVersion, TableCopy
 from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
+from historian.store import Store
+from models.timelines import A, capture, create, position
+from workload.waiting import wait_until
 
 BEFORE = RunPicture(taken_us=5, connector="shop", source="mysql here", sinks=("delta",))
 
@@ -223,3 +227,18 @@ def test_a_connector_that_never_ran_has_nothing_to_tell(tmp_path: Path) -> None:
     assert Stored() == tables.read()
     assert not (tmp_path / "store.db").exists()
     tables.close()
+
+
+def test_tables_are_those_of_the_configuration_that_the_run_has_by_now(tmp_path: Path) -> None:
+    text = "{{name: c, source: {{type: binlog-files, directory: ., tables: ['{}']}}, history: {{store: 'sqlite:///s.db'}}}}"
+    path = tmp_path / "c.yaml"
+    path.write_text(text.format("shop.t"))
+    config = load_config(path)
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(create(1, "t", "a"), create(2, "u", "a", first=2))], position(f"{A}:1"))
+
+    with watched(config) as watch:
+        wait_until(lambda: [table.name for table in watch.picture.tables] == ["shop.t"], 60)
+        path.write_text(text.format("shop.u"))
+        watch.configured(load_config(path))
+        wait_until(lambda: [table.name for table in watch.picture.tables] == ["shop.u"], 60)
