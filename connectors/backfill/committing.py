@@ -121,7 +121,7 @@ class CommittingXa:
         PROCESS sees that none does. Without it, they are waited for.
         """
         self._commits = self._count()
-        self._prepared = {str(data) for *_, data in self._rows("XA RECOVER FORMAT = 'SQL'")}
+        self._prepared = {_xid(*row) for row in self._rows("XA RECOVER")}
         self._waiting = self._prepared - self._pending if self._waiting is None else self._waiting & self._prepared
         if self._waiting and self._rows(_SEES_ALL)[0][0]:
             # Asked for behind the transactions: a statement that is over by now has committed what it was to commit.
@@ -141,3 +141,8 @@ class CommittingXa:
         with self._connection.cursor() as cursor:
             cursor.execute(question)
             return tuple(cursor.fetchall())
+
+
+def _xid(kind: int, first: int, second: int, data: bytes) -> str:
+    """As the log writes it."""
+    return f"X'{data[:first].hex()}',X'{data[first : first + second].hex()}',{kind}"

@@ -70,19 +70,19 @@ def _by_key(held: DataFrame, rows: DataFrame, key: Sequence[str]) -> DataFrame:
     names = rows.columns
     floats = _floats(rows)
 
-    def exact(name: str, side: str = "") -> Column:
-        value = F.col(f"{side}{name}")
+    def exact(side: str, name: str) -> Column:
+        value = F.col(f"{side}.{name}")
         return value.cast("string") if name in floats else value
 
     for frame in (held, rows):
-        twice = frame.groupBy(*(exact(name).alias(name) for name in key)).count().where("count > 1").head()
+        twice = frame.groupBy(*key).count().where("count > 1").head()
         if twice is not None:
             raise two_rows(dict(zip(key, twice, strict=False)))
     before = held.select(F.struct(*names).alias("b")).alias("before")
     after = rows.select(F.struct(*names).alias("a")).alias("after")
-    same = reduce(and_, (exact(name, "b.").eqNullSafe(exact(name, "a.")) for name in key))
+    same = reduce(and_, (F.col(f"b.{name}").eqNullSafe(F.col(f"a.{name}")) for name in key))
     both = before.join(after, same, "full_outer")
-    alike = reduce(and_, (exact(name, "b.").eqNullSafe(exact(name, "a.")) for name in names))
+    alike = reduce(and_, (exact("b", name).eqNullSafe(exact("a", name)) for name in names))
 
     def row(op: Op, side: str) -> Column:
         return F.struct(F.lit(int(op)).alias(OP.name), *(F.col(f"{side}.{name}").alias(name) for name in names))
