@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.affected import AffectedRows
 from connectors.backfill.estimates import estimated_rows, row_bytes
 from connectors.backfill.foreign_keys.cascades import ChangedChild, changed_by_foreign_keys
+from connectors.backfill.foreign_keys.logged import LoggedCascades
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
 from connectors.backfill.repairs import repaired_behind
@@ -24,10 +24,8 @@ from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, w
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits, limits_in_force
 from connectors.readers.binlog.transport.connection import ConnectionLost
-from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
-from historian.ddl.parsing.context import version_number
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, Quarantine, TableCopy
 from historian.plans.segments import retracts
 
@@ -96,7 +94,7 @@ class Copier:
         self._waits = False
         self._goes_first = False
         self._is_done = False
-        self._has_native_keys: bool | None = None
+        self._logged = LoggedCascades(address)
 
     @property
     def waits(self) -> bool:
@@ -245,24 +243,12 @@ class Copier:
 
     def _changed_by_foreign_keys(self, plan: Plan, parents: ParentLog) -> dict[int, ChangedChild]:
         """Tables whose rows the plan's log does not tell whole, by id."""
-        if not parents.keys or self._logs_cascades(plan):
+        if not parents.keys or self._logged.are_in(self._tracker.reader, parents.ranges):
             return {}
         accepted = self._tracker.accept_cascades
         names = {s.table_id: str(name) for name, s in self._tracker.history.catalog_at(plan.version).tables.items()}
         changed = changed_by_foreign_keys(self._tracker.reader, parents)
         return {i: child for i, child in changed.items() if names.get(i) not in accepted}
-
-    def _logs_cascades(self, plan: Plan) -> bool:
-        """Whether the server that wrote the plan's log has row events of what foreign keys change."""
-        reader = self._tracker.reader
-        mark = None if reader.flavor != "mysql" else reader.mark(plan.end.file)
-        if mark is None or not logs_cascades(reader.flavor, version_number(mark.version)):
-            return False
-        if self._has_native_keys is None:
-            with closing(self._address.connect()) as connection, connection.cursor() as cursor:
-                cursor.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
-                self._has_native_keys = [value for _, value in cursor.fetchall()] == ["ON"]
-        return not self._has_native_keys
 
     def _estimated(self, copies: Mapping[int, TableCopy], tables: Mapping[int, PlannedTable]) -> dict[int, TableCopy]:
         """*copies* that begin, with how many rows there are to copy."""
