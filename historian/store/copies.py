@@ -99,7 +99,8 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             noted_us=plan.system_time_us,
             noted_rows=before.rows,
             estimate=copy.estimate or before.estimate,
-            repairs="" if copy.is_done else copy.repairs,
+            # A first copy goes on as one behind a comparison of some rows.
+            repairs="" if copy.is_done else before.repairs if copy.only else copy.repairs,
         )
         text = codec.dump(CopyProgress, now)
         if held is None:

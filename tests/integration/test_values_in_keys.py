@@ -45,7 +45,7 @@ _CASES = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "case"), [("mysql8", case) for case in _CASES] + [("mariadb118", "a date that no calendar has")]
+    "kind, case", [("mysql8", case) for case in _CASES] + [("mariadb118", "a date that no calendar has")]
 )
 def test_a_change_of_a_key_that_has_no_place_in_the_order_does_not_end_the_connector(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, kind: str, case: str

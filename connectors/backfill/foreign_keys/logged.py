@@ -48,7 +48,7 @@ class LoggedCascades:
         files = {(each.server, each.file) for each in ranges}
         # Rows of a prepared transaction were logged where it was prepared.
         files |= {(rows.xa.server, rows.xa.file) for each in ranges for rows in each.prepared}
-        return all([self._has_all(reader, *file) for file in sorted(files)])
+        return all(self._has_all(reader, *file) for file in sorted(files))
 
     def _has_all(self, reader: Reader, server: str, file: str) -> bool:
         known = self._known.get((server, file))
