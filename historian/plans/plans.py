@@ -161,7 +161,7 @@ class TableCopy:
         estimate: how many rows the table holds, about, as its server says where the copy begins; 0: not said.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
         only: of a repair, the rows that are compared: those that one of these tells. All others stand in targets as they stand in the
-            source. (): all rows in the range of keys.
+            source. (): all rows in the range of keys. Amid a first copy, which goes on behind that, they are those with keys up to :attr:`upto`.
     """
 
     key: tuple[int, ...] = ()
@@ -202,7 +202,7 @@ class PlannedTable:
     def repairs(self) -> str:
         """Why targets are compared with rows of :attr:`copied` as of the plan's end; "": they are not. A repair by ranges has plans in between."""
         copy = self.copy
-        reads = copy is not None and copy.clears is None and (copy.is_done or copy.upto != copy.behind)
+        reads = copy is not None and copy.clears is None and (copy.is_done or copy.upto != copy.behind or copy.only)
         return copy.repairs if copy is not None and reads else ""
 
     @property

@@ -124,7 +124,8 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             size_bytes=_sum(before.size_bytes, copy),
             noted_bytes=before.size_bytes,
             estimate=copy.estimate or before.estimate,
-            repairs="" if copy.is_done else copy.repairs,
+            # A first copy goes on as one behind a comparison of some rows.
+            repairs="" if copy.is_done else before.repairs if copy.only else copy.repairs,
         )
         text = codec.dump(CopyProgress, now)
         if held is None:
