@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from connectors.spark.finding import stream_table, table_of_range
 from connectors.spark.options import SourceOptions, source_options
-from connectors.spark.partitions import MARKER_TABLE_ID, STREAM_SCHEMA, RangePartition, partitions_of, read_partition
+from connectors.spark.partitions import STREAM_SCHEMA, RangePartition, partitions_of, read_partition
 from connectors.spark.pushdown import Predicate, predicates_of
 from connectors.spark.quiet import plain_errors
 from connectors.spark.stream_reader import StreamReader
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from connectors.spark.typed_tables import TypedTable
 
-__all__ = ["MARKER_TABLE_ID", "STREAM_SCHEMA", "HistorianSource"]
+__all__ = ["HistorianSource"]
 
 
 @dataclass(frozen=True, slots=True)
