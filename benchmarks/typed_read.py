@@ -92,6 +92,8 @@ def _processor_s() -> float:
 
 def _run(command: list[str], directory: str | None = None) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Modules are compiled once on a machine, too, and not in each process.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=directory, env=environment)
     if done.returncode:
         raise SystemExit(done.stderr[-3000:])

@@ -36,7 +36,7 @@ def test_the_notebook_runs_and_finds_what_the_server_held() -> None:
         cwd=EXAMPLES,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
     )
     assert done.returncode == 0, done.stderr[-3000:]

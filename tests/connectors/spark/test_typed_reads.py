@@ -171,6 +171,16 @@ def test_filters_leave_out_rows_before_spark_sees_them(options: dict[str, str], 
     assert 0 < filtered.num_rows < whole.num_rows
 
 
+def test_parts_of_the_log_that_a_position_is_not_in_are_not_read(options: dict[str, str]) -> None:
+    source = HistorianSource({**options, "table": "shop.orders"})
+    reader = source.reader(source.schema())
+    reader.pushFilters([spark.In(("position",), ("4dcb5179-e59f-11f1-b7a4-02fc00000001:4201", None))])
+
+    found = [[batch.num_rows for batch in reader.read(part)] for part in reader.partitions()]
+    assert len(found) > 3
+    assert [True] == [sum(rows) > 0 for rows in found if rows]
+
+
 def test_columns_that_are_named_are_all_there_are(options: dict[str, str]) -> None:
     table = {**options, "table": "shop.orders"}
     whole, some = read_batch(table), read_batch({**table, "columns": "amount, op,ID"})
