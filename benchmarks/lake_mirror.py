@@ -30,7 +30,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from connectors.config import load_config
 from connectors.monitoring.observer import on_written
-from connectors.pipeline.run import Pipeline
+from connectors.pipeline.pipeline import Pipeline
 from connectors.spark.jvm import delta_jars
 from databases.servers import start_server
 from historian.changelog.chunks import Chunk

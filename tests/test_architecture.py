@@ -133,11 +133,14 @@ def test_only_the_composition_knows_sinks() -> None:
 
     composition = (
         "connectors.sink_kinds",
+        "connectors.lineage.datasets",
+        "connectors.monitoring.stored",
         "connectors.page.lake",
         "connectors.pipeline.comparing",
         "connectors.pipeline.continuous",
         "connectors.pipeline.counting",
-        "connectors.pipeline.run",
+        "connectors.pipeline.opening",
+        "connectors.pipeline.pipeline",
         "connectors.pipeline.decoding",
         "connectors.pipeline.dry_run",
         "connectors.pipeline.lakes",
@@ -149,6 +152,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.monitoring.state",
         "connectors.monitoring.targets",
         "connectors.reconfiguration.sink_effects",
+        "pyspark_historian.replication",
         "pyspark_historian.session",
     )
     assert set() == {name for name in importers if not name.startswith(composition)}

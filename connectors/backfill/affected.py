@@ -99,8 +99,8 @@ class AffectedRows:
         wanted, changed = self._of_plan(table, links, key)
         if not wanted:
             return None
-        only, rows = self._selected(table, links, wanted, changed, spool, number)
-        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
+        only, (rows, size_bytes) = self._selected(table, links, wanted, changed, spool, number)
+        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only, size_bytes=size_bytes)
 
     def read_again(self, table: PlannedTable, spool: Spool, number: int) -> None:
         """Reads the rows that the plan's copy of *table* tells of, as :meth:`read` did, whose errors it has.
@@ -153,8 +153,8 @@ class AffectedRows:
         changed: Mapping[Key, None],
         spool: Spool,
         number: int,
-    ) -> tuple[tuple[RowValues, ...], int]:
-        """Reads the rows into *spool*: which they are, and how many."""
+    ) -> tuple[tuple[RowValues, ...], tuple[int, int]]:
+        """Reads the rows into *spool*: which they are, and how many, with their bytes."""
         version, plan, flavor = table.versions[-1], self._plan, self._tracker.reader.flavor
         snapshot = version.snapshot
         assert snapshot is not None  # noqa: S101 the table is there
@@ -175,8 +175,8 @@ class AffectedRows:
             only = _joined((*wanted, RowValues(columns=snapshot.primary_key, values=tuple(changed))))
             if sum(len(each.values) for each in only) > MOST_VALUES:
                 raise Unbounded("too many values")
-            count = read_told(source, flavor, plan, table, only, changes[table.table_id], spool, number)
-        return only, count
+            found = read_told(source, flavor, plan, table, only, changes[table.table_id], spool, number)
+        return only, found
 
 
 def _widened(

@@ -18,7 +18,7 @@ from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
 from connectors.backfill.repairs import repaired_behind
 from connectors.backfill.replica import Replica
-from connectors.backfill.selecting import ByThreads, Selects
+from connectors.backfill.selecting import ByThreads, PieceCounts, Selects
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
@@ -83,6 +83,8 @@ class Copier:
         self._was_paused = False
         if reads and tracker.store.copies_wait():
             tracker.store.note_copies_wait("")  # of a run that was killed
+        if reads and tracker.store.copies_reading():
+            tracker.store.note_copies_reading("")
         self._pace = Pace(
             self._rows_address,
             tracker.reader.flavor,
@@ -90,6 +92,7 @@ class Copier:
             note=tracker.store.note_copies_wait,
             is_replica=replica is not None,
         )
+        self._counts = PieceCounts(tracker.store.note_copies_reading)
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
         self._voids: dict[int, int] = {}
@@ -212,6 +215,7 @@ class Copier:
                 spool,
                 replica=self._replica,
                 skips_hidden=can_wait,
+                counts=self._counts,
             )
         except BaseException:
             spool.close()
@@ -338,7 +342,7 @@ class Copier:
         first, upto = pieces[0], pieces[-1].range.upto
         behind = first.range.after
         copied = replace(copy, key=first.key_ids, behind=behind, upto=upto, is_done=upto is None, rows=table.rows)
-        return copied, None
+        return replace(copied, size_bytes=table.size_bytes, pieces=table.pieces), None
 
 
 def _name(piece: Piece) -> str:
@@ -377,7 +381,8 @@ def _repaired(piece: Piece, table: CopiedTable, plan: Plan, reason: str) -> tupl
     if table.void:
         stop = Quarantine(place=place_at_end(plan.start), reason=reason, since=plan.start, repairable=True)
         return None, stop
-    return TableCopy(key=piece.key_ids, is_done=True, rows=table.rows, repairs=reason.splitlines()[0]), None
+    copy = TableCopy(key=piece.key_ids, is_done=True, rows=table.rows, repairs=reason.splitlines()[0])
+    return replace(copy, size_bytes=table.size_bytes, pieces=table.pieces), None
 
 
 def _why_repaired(child: ChangedChild, plan: Plan) -> str:

@@ -51,8 +51,7 @@ def _copied_part(chunk: Chunk, version: PlannedVersion, copy: TableCopy, flavor:
     try:
         mask = covered(chunk.rows, key, copy.behind, ask)
     except ValueUnrepresentable as error:
-        if not copy.repairs:
-            raise
+        # The plan is stored: whoever decodes it again finds the same.
         return replace(chunk, rows=chunk.rows.slice(0, 0), stopped=f"{NOT_BY_RANGES}: {error}")
     if ABSENT in chunk.rows.schema.names and _loses_images(chunk.rows, mask):
         reason = (

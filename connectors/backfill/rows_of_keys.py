@@ -52,10 +52,10 @@ class RowsOfKeys:
         assert snapshot is not None  # noqa: S101 the table is there
         only = (RowValues(columns=snapshot.primary_key, values=tuple(keys)),)
         try:
-            rows = read_told(self.source, self.flavor, plan, table, only, self.changes, spool, number)
+            rows, size_bytes = read_told(self.source, self.flavor, plan, table, only, self.changes, spool, number)
         except Unbounded as why:
             raise (why.__cause__ if isinstance(why.__cause__, SourceError) else _refused(snapshot, str(why))) from why
-        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
+        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only, size_bytes=size_bytes)
 
 
 @contextmanager

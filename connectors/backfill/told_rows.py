@@ -44,8 +44,8 @@ def read_told(
     changes: TableChanges,
     spool: Spool,
     number: int,
-) -> int:
-    """Reads the rows of *table* that *only* tells, as of the plan's end, into *spool*; how many there are.
+) -> tuple[int, int]:
+    """Reads the rows of *table* that *only* tells, as of the plan's end, into *spool*; how many there are, and their bytes as Arrow.
 
     Args:
         source: a snapshot that holds the plan's log, in a session of :func:`~connectors.backfill.keys.literals.prepare_session`.
@@ -88,13 +88,14 @@ def read_told(
         def batches() -> Iterator[pa.RecordBatch]:
             return (chunk.rows for chunk in selected.chunks())
 
-        sequence, count = number << SEQUENCE_BITS, 0
+        sequence, count, size_bytes = number << SEQUENCE_BITS, 0, 0
         for rows in rewound(batches, changes, key, is_wanted, parts=changes.parts):
             if rows.num_rows:
                 spool.add(copied_chunk(rows, whole, plan, sequence, count))
                 sequence += 1
                 count += rows.num_rows
-    return count
+                size_bytes += rows.nbytes
+    return count, size_bytes
 
 
 def plain_key(snapshot: Snapshot) -> list[tuple[int, ColumnType]]:

@@ -43,7 +43,7 @@ def apply(
     from connectors.reconfiguration.foresight import foresee
 
     settings = configured(config)
-    with session(f"apply {settings.name}", settings.sink_paths) as spark:
+    with session(f"apply {settings.name}", settings.sink_paths, settings.run.spark) as spark:
         effects = foresee(settings, spark)
         print_effects(effects)
         if effects.is_refused:

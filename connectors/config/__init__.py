@@ -17,6 +17,7 @@ from connectors.config.settings import (
     ServerSource,
     SinkConfig,
     SourceConfig,
+    SparkConfig,
 )
 from connectors.config.values import ServerIds
 from connectors.config.written import parse_value
@@ -33,6 +34,7 @@ __all__ = [
     "ServerSource",
     "SinkConfig",
     "SourceConfig",
+    "SparkConfig",
     "TableFilter",
     "can_change",
     "limits_in_force",

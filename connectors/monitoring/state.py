@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from historian.history.history import History
     from historian.schema.snapshots import Column
-    from historian.store import Store
+    from historian.store import CopyProgress, Store
     from sinks.contract.base import TargetStatus
 
-__all__ = ["connector_state", "copies_state", "copies_wait", "or_reason", "target_rows", "time_text"]
+__all__ = ["connector_state", "copies_reading", "copies_state", "copies_wait", "or_reason", "target_rows", "time_text"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "copies": [],
         "copies_paused": False,
         "copies_wait": None,
+        "copies_reading": None,
         "copy_limits": None,
         "stopped": [],
         "nulled": [],
@@ -65,6 +66,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
             "copies": copies_state(store, history),
             "copies_paused": store.copy_orders().paused,
             "copies_wait": copies_wait(store),
+            "copies_reading": copies_reading(store, config.name),
             "copy_limits": _copy_limits(config, store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
@@ -161,6 +163,9 @@ def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int) -> d
 def copies_state(store: Store, history: History, *, with_whole: bool = True) -> list[dict[str, Any]]:
     """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far.
 
+    ``bytes`` are of rows in memory, as Arrow, of those that ``rows`` counts; None: not known. ``chunks`` are what the SELECTs of the last plan
+    gave that read some of the table, the number of which is ``read``.
+
     Args:
         with_whole: tables that are copied whole are among them.
     """
@@ -182,13 +187,35 @@ def copies_state(store: Store, history: History, *, with_whole: bool = True) -> 
                 "rows": progress.rows,
                 "estimate": progress.estimate or None,
                 "rows_per_s": round(progress.rows_per_s),
+                "bytes": progress.size_bytes,
+                "estimated_bytes": progress.estimated_bytes,
+                "bytes_per_s": round(progress.bytes_per_s),
                 "left_s": progress.left_s,
                 "begun": time_text(progress.begun_us),
                 "upto": progress.upto,
                 "repairs": progress.repairs,
+                "read": progress.read or None,
+                "chunks": list(_chunks(progress)),
             }
         )
     return found
+
+
+def _chunks(progress: CopyProgress) -> Iterator[dict[str, Any]]:
+    behind = progress.behind
+    for piece in progress.pieces:
+        yield {"behind": behind, "upto": piece.upto, "rows": piece.rows, "bytes": piece.size_bytes}
+        behind = piece.upto
+
+
+def copies_reading(store: Store, name: str) -> dict[str, Any] | None:
+    """What a run of the connector *name* reads now for its next plan: the plan's number, and each chunk; None: nothing for longer than a moment.
+
+    A chunk's ``state`` is "waiting", "reading" or "read". It is copied with the plan, once that is stored.
+    """
+    text = store.copies_reading()
+    # A run that was killed could not take it back.
+    return None if not text or store.holder(name) is None else json.loads(text)
 
 
 def copies_wait(store: Store) -> str | None:

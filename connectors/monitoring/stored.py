@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.monitoring.picture import SchemaChange
 from connectors.monitoring.state import copies_state, copies_wait
+from connectors.monitoring.targets import noted_targets
 from connectors.tracking.recorded import recorded_store, stopped_tables
 from historian.errors import HistorianError
 from historian.history.explain import explained
@@ -19,6 +20,7 @@ from historian.positions import LogPosition
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from historian.store import Store
+    from sinks.contract.base import TargetStatus
 
 __all__ = ["Stored", "StoredTables", "place_text"]
 
@@ -115,6 +117,19 @@ class StoredTables:
     def changes_behind(self, number: int) -> list[SchemaChange]:
         """Statements on captured tables behind that entry of the history, the oldest first, as of the last look."""
         return list(self._changes_behind(max(number, self._history.first_number - 1)))[::-1]
+
+    @property
+    def history(self) -> History:
+        """The history, as of the last look."""
+        return self._history
+
+    def noted_targets(self) -> list[TargetStatus]:
+        """Where targets stand, as the run noted it; none where it has not.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return (noted_targets(self._store) if self._store is not None else None) or []
 
     @property
     def last_number(self) -> int:

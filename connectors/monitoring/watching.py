@@ -183,6 +183,7 @@ def run_picture(
         lag_bytes=numbers.lag_bytes,
         log_bytes_per_s=rates.of(lambda found: found.log_bytes),
         copied_rows_per_s=rates.of(lambda found: found.copied_rows),
+        copied_bytes_per_s=rates.of(lambda found: found.copied_bytes),
         rows_per_s=rates.of(lambda found: sum(found.rows.values())),
         rows=sum(numbers.rows.values()),
         tables=tables,
@@ -222,7 +223,13 @@ def _state(
 
 def _copy(copy: Mapping[str, Any]) -> CopyPicture:
     return CopyPicture(
-        rows=copy["rows"], estimate=copy["estimate"], rows_per_s=copy["rows_per_s"], left_s=copy["left_s"]
+        rows=copy["rows"],
+        estimate=copy["estimate"],
+        rows_per_s=copy["rows_per_s"],
+        left_s=copy["left_s"],
+        size_bytes=copy["bytes"],
+        estimated_bytes=copy["estimated_bytes"],
+        bytes_per_s=copy["bytes_per_s"],
     )
 
 

@@ -2,5 +2,5 @@
 
 What a reader or a sink does by itself does not belong here.
 
-Open to other rooms: ``comparing``, ``continuous``, ``dry_run``, ``lakes``, ``run``, ``signals``.
+Open to other rooms: ``comparing``, ``continuous``, ``dry_run``, ``lakes``, ``opening``, ``pipeline``, ``run``, ``signals``.
 """

@@ -6,7 +6,8 @@ import logging
 import math
 import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sqlalchemy import make_url
@@ -132,8 +133,19 @@ class Reloads:
         self.config, self._is_refused = fresh, False
         return True
 
-    def take_back(self, error: HistorianError) -> bool:
-        """Goes back to the former configuration, where the present one ended the run with *error* before it wrote a plan."""
+    @contextmanager
+    def way_back(self, stopping: threading.Event) -> Iterator[None]:
+        """Goes back to the former configuration, where the present one ends the ``with`` with an error before it wrote a plan.
+
+        The error is told, and :attr:`config` is the former one. Where there is no way back, or the run is *stopping*, it passes.
+        """
+        try:
+            yield
+        except HistorianError as error:
+            if stopping.is_set() or not self._take_back(error):
+                raise
+
+    def _take_back(self, error: HistorianError) -> bool:
         former = self._former
         if former is None or isinstance(error, LeaseHeld):
             return False
@@ -180,6 +192,8 @@ def _check_same(found: PipelineConfig, held: PipelineConfig) -> None:
         problems.append(f"expected {held.name}: another name is another connector @ $.name (got {found.name!r})")
     if _place(found) != _place(held):
         problems.append("expected the store that the run has: end the run, and start it again @ $.history.store")
+    if found.run.spark != held.run.spark:
+        problems.append("expected Spark as it was started: end the run, and start it again @ $.run.spark")
     if set(jars_for(found.sink_paths)) - set(jars_for(held.sink_paths)):
         problems.append("expected sinks that Spark can write to as it was started: start the run again @ $.sinks")
     if problems:

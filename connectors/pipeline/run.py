@@ -1,67 +1,28 @@
-"""The composition: carries a log's plans into sinks, one after the other.
-
-The lease of the connector is held meanwhile. Every step may fail and be run again: plans are stored before they are
-handed out, and sinks skip what they hold. So there is no other progress to keep: a run begins behind the last plan
-that all sinks hold.
-"""
+"""The composition: a run of a connector, from its Spark session to its end, with whichever configuration it has by then."""
 
 from __future__ import annotations
 
 import logging
-import math
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
-from datetime import datetime, timezone
-from functools import partial
-from itertools import pairwise
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from connectors.backfill.copying import Copier
-from connectors.backfill.replica import replica_of
-from connectors.backfill.selecting import ByThreads, Selects
 from connectors.check import require
-from connectors.check.rules import check_expressions
-from connectors.config import PipelineConfig, ServerSource
-from connectors.monitoring.observer import Observer, Observers, WrittenPlan, on_written
-from connectors.monitoring.targets import STREAM, TargetNotes
-from connectors.pipeline.counting import written_plan
-from connectors.pipeline.decoding import PlannedLog, decoded, is_local
-from connectors.pipeline.failures import error_behind
-from connectors.pipeline.idle import idle_plan
-from connectors.pipeline.lakes import check_made_here
-from connectors.pipeline.pacing import pause
+from connectors.config import PipelineConfig
+from connectors.monitoring.observer import Observer
+from connectors.pipeline.attempts import Attempts
+from connectors.pipeline.opening import own_session
 from connectors.pipeline.reloading import Reloads
-from connectors.pipeline.retry import Failure, retried
-from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.signals import hangups, signals
-from connectors.pipeline.source_rows import SourceRows
 from connectors.pipeline.watching import watching
-from connectors.readers.binlog.transport.connection import NotLetIn
-from connectors.reconfiguration.noted import NotedConfig
-from connectors.sink_kinds import compares_ranges, make_sink, tells_rows
-from connectors.spark.ending import answers, stop
-from connectors.tracking.copier import copies_rows
-from connectors.tracking.sources import make_tracker, server_address
-from historian.errors import HistorianError, SinkError, StoreNotLetIn
-from historian.history.timeline import TimelineEntry
-from historian.plans.plans import Plan
-from historian.positions import LogPosition
-from historian.schema.snapshots import Snapshot
-from historian.store import Lease, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from connectors.tracking.tracker import Tracker
-    from sinks.contract.base import Sink
-
-__all__ = ["Pipeline", "idle_sinks", "make_sinks", "open_store", "run"]
+__all__ = ["run"]
 
 _log = logging.getLogger(__name__)
-_POLL_S = 1.0
 
 
 def run(
@@ -71,6 +32,7 @@ def run(
     until: str | None = None,
     observer: Observer | None = None,
     spark: SparkSession | None = None,
+    stopping: threading.Event | None = None,
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
@@ -85,6 +47,7 @@ def run(
         until: stop at this position.
         observer: is told what the run does. With ``run.http`` an endpoint's own is told too.
         spark: session to run in; by default one of its own, stopped at the end.
+        stopping: set to end it as SIGTERM does, from any thread.
 
     Returns:
         The tables that sinks have stopped, in this run or before, and why.
@@ -93,408 +56,29 @@ def run(
         LeaseHeld: another run of this connector is alive.
         HistorianError: what stopped the run.
     """
-    stopping = threading.Event()
+    stopping = threading.Event() if stopping is None else stopping
     reloads = Reloads(config)
+    stopped: Mapping[str, str] = {}
     is_checked = False
     with signals(stopping.set), ExitStack() as stack:
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
-            try:
-                with watching(config, observer) as told:
-                    told.configured(config)
-                    attempts = _Attempts(config, told, reloads, stopping)
-                    if not is_checked:  # One that takes another's place was looked at before.
-                        require(config)
-                        is_checked = True
-                    if spark is None:
-                        try:
-                            spark = stack.enter_context(_own_session(config, stopping))
-                        except Exception:
-                            if not stopping.is_set():
-                                raise
-                            _log.warning("Spark ended with the run before it had started")
-                            return {}
+            # Inside too: who watches is not told that the run ends where it goes back.
+            with reloads.way_back(stopping), watching(config, observer) as told, reloads.way_back(stopping):
+                told.configured(config)
+                attempts = Attempts(config, told, reloads, stopping)
+                if not is_checked:  # One that takes another's place was looked at before.
+                    require(config)
+                    is_checked = True
+                if spark is None:
                     try:
-                        stopped = attempts.all(spark, once=once, until=until)
-                    except HistorianError as error:
-                        if stopping.is_set() or not reloads.take_back(error):
+                        spark = stack.enter_context(own_session(config, stopping.set))
+                    except Exception:
+                        if not stopping.is_set():
                             raise
-                        continue  # who watches is not told that the run ends
-            except HistorianError as error:  # nobody can watch as the configuration says
-                if stopping.is_set() or not reloads.take_back(error):
-                    raise
-                continue
+                        _log.warning("Spark ended with the run before it had started")
+                        return {}
+                stopped = attempts.all(spark, once=once, until=until)
             if reloads.config is config:
                 return stopped
-
-
-@contextmanager
-def _own_session(config: PipelineConfig, stopping: threading.Event) -> Iterator[SparkSession]:
-    spark = _session(config, config.name)
-    try:
-        # A Spark context takes SIGINT for itself.
-        with signals(stopping.set):
-            yield spark
-    finally:
-        stop(spark)
-
-
-class _Attempts:
-    """Attempts of one run with one configuration, each with a pipeline of its own. What is done stands in the store and in the sinks."""
-
-    def __init__(self, config: PipelineConfig, observer: Observer, reloads: Reloads, stopping: threading.Event) -> None:
-        self._config = config
-        self._observer = Observers(on_written(self._note_written), observer)
-        self._reloads = reloads
-        self._stopping = stopping
-        self._has_failed = False
-        self._plans = 0
-        self._stopped: Mapping[str, str] = {}
-
-    def all(self, spark: SparkSession, *, once: bool, until: str | None) -> Mapping[str, str]:
-        """Makes attempts until one comes to the run's end, or the run is to stop or has another configuration.
-
-        Gives the tables that sinks have stopped.
-        """
-        config = self._config
-        once = once or config.run.once or config.source.start == "initial_only"
-        ends = once or until is not None
-        limit_s = config.run.retry_s if config.run.retry_s is not None else 0.0 if ends else math.inf
-        try:
-            stopped = retried(
-                partial(self._make, spark, once=once, until=until),
-                limit_s=limit_s,
-                progress=lambda: self._plans,
-                wait=partial(self._reloads.wait, stopping=self._stopping, spark=spark),
-                report=self.failed,
-            )
-        except Exception:
-            if not self._stopping.is_set() or answers(spark):
-                raise
-            _log.warning("Spark ended with the run; the next run writes the batch that is missing")
-            stopped = None
-        finally:
-            self.forget()
-        return self._stopped if stopped is None else stopped
-
-    def _make(self, spark: SparkSession, *, once: bool, until: str | None) -> Mapping[str, str]:
-        """Runs a pipeline to its end, and gives the tables that sinks have stopped."""
-        if self._reloads.has_fresh():
-            return self._stopped
-        try:
-            with Pipeline.opened(self._config, spark, self._observer) as pipeline:
-                self._reloads.let_in()
-                self._reloads.listening(pipeline.store)
-                if self._has_failed:
-                    self.forget()
-                    _log.warning("goes on behind %s", pipeline.position() or "the beginning of the log")
-                pipeline.run(once=once, until=until, stopping=self._stopping, reloads=self._reloads)
-                return pipeline.stopped()
-        except SinkError as failure:
-            raise error_behind(failure) from failure
-        except (NotLetIn, StoreNotLetIn) as refusal:
-            raise self._reloads.not_let_in(refusal) from refusal
-
-    def failed(self, failure: Failure) -> None:
-        """Takes note of an attempt that failed and is made again."""
-        self._has_failed = True
-        _log.warning("%s", failure)
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self._note(f"{now}: {failure}")
-        self._observer.failed(str(failure))
-
-    def forget(self) -> None:
-        """Takes back the note of a failed attempt: the run goes on, or ends."""
-        if self._has_failed:
-            self._has_failed = False
-            self._note("")
-
-    def _note(self, text: str) -> None:
-        """For `historian status`. What failed may be the store itself."""
-        with suppress(HistorianError), closing(Store.open(self._config.history.store)) as store:
-            store.note_retry(text)
-
-    def _note_written(self, plan: Plan, stopped: Mapping[str, str]) -> None:  # noqa: ARG002 as observers are told
-        self._plans += 1
-        self._stopped = stopped
-
-
-def open_store(config: PipelineConfig, sinks: Sequence[Sink]) -> tuple[Store, str]:
-    """The store and the connector's identity; a lost store is rebuilt from the first sink that holds one.
-
-    One with an imported history takes the plans from there.
-    """
-    store = Store.open(config.history.store)
-    if store.last_plan() is None:
-        recovered = next(filter(None, (sink.recover() for sink in sinks)), None)
-        if recovered is not None:
-            store.restore(config.name, recovered.connector, recovered.timeline, recovered.plans)
-    return store, store.connector(config.name)
-
-
-@contextmanager
-def idle_sinks(config: PipelineConfig, purpose: str) -> Iterator[tuple[Sink, ...]]:
-    """The configured sinks, not opened, to be asked what they hold; in a session of their own, named for *purpose*."""
-    spark = _session(config, f"{purpose} {config.name}")
-    try:
-        yield make_sinks(config, spark)
-    finally:
-        spark.stop()
-
-
-def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
-    """The configured sinks, in order."""
-    return tuple(make_sink(sink, spark) for sink in config.sinks)
-
-
-class Pipeline:
-    """One connector at work in one Spark session. Make it with :meth:`opened`."""
-
-    def __init__(
-        self,
-        config: PipelineConfig,
-        spark: SparkSession,
-        tracker: Tracker,
-        sinks: Sequence[Sink],
-        held: int,
-        lease: Lease,
-        observer: Observer,
-    ) -> None:
-        self._config = config
-        self._spark = spark
-        self._tracker = tracker
-        self._store = tracker.store
-        self._sinks = sinks
-        self._held = held
-        self._lease = lease
-        self._observer = observer
-        self._notes = TargetNotes(self._store, sinks)
-        self._is_config_noted = False
-        self._reloads: Reloads | None = None
-        by_ranges = compares_ranges(config.sinks)
-        self._rows = SourceRows(config.source, tracker, _stopped_by_sink(sinks), by_ranges=by_ranges)
-
-    @classmethod
-    @contextmanager
-    def opened(cls, config: PipelineConfig, spark: SparkSession, observer: Observer) -> Iterator[Pipeline]:
-        """A pipeline that holds the connector's lease and its targets."""
-        sinks = make_sinks(config, spark)
-        store, connector = open_store(config, sinks)
-        with closing(store), store.lease(config.name) as lease:
-            opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
-            check_made_here(store, max(opened, default=0))
-            # Sinks that keep nothing go on where the last run ended.
-            held = store.begin_behind(min(opened) if opened else store.progress(STREAM))
-            tracker = make_tracker(config, store=store)
-            with closing(tracker.reader):
-                tracker.reader.take_over(connector)
-                if isinstance(config.source, ServerSource) and copies_rows(config.source, store):
-                    source, stopped = config.source, _stopped_by_sink(sinks)
-                    replica, limits = replica_of(source), source.backfill
-                    tracker.copier = Copier(
-                        tracker,
-                        server_address(source),
-                        limits,
-                        replica=replica,
-                        stopped=stopped,
-                        tells_rows=partial(tells_rows, config.sinks),
-                        selects=partial(_selects, spark),
-                    )
-                observer.opened()
-                pipeline = cls(config, spark, tracker, sinks, held, lease, observer)
-                try:
-                    yield pipeline
-                finally:
-                    pipeline.note_end()
-                    observer.closed()
-
-    def run(self, *, once: bool, until: str | None, stopping: threading.Event, reloads: Reloads | None = None) -> None:
-        """Carries plans to the sinks up to the end, or until *stopping* is set and no plan is being written.
-
-        Ends between two plans too where *reloads* brings another configuration.
-        """
-        self._reloads = reloads
-        try:
-            if not self._held and not stopping.is_set():
-                check_expressions(self._config.sinks, self._first_tables(), self._spark)
-            for planned in self._plans(once=once, until=until, stopping=stopping):
-                self._write(planned)
-                self._note_configuration()
-            if not (stopping.is_set() or self._is_replaced()):
-                self._note_configuration()
-            if once:
-                self._tracker.confirm_head()
-                if self._tracker.copier is not None and self._tracker.copier.waits:
-                    _log.warning("some rows are not copied yet; the next run goes on with them")
-        except HistorianError:
-            raise
-        except Exception as failure:
-            raise error_behind(failure) from failure
-
-    def _plans(self, *, once: bool, until: str | None, stopping: threading.Event) -> Iterator[PlannedLog]:
-        """The plans behind what the sinks hold; between two of them the trigger's time, unless enough waits for one."""
-        tracker, settings, number = self._tracker, self._config.run, self._held
-        if once and not stopping.is_set():
-            tracker.stop_at_present_end()
-        while not (stopping.is_set() or self._is_replaced()):
-            begun_s = time.monotonic()
-            plan = tracker.plan_after(number, limit_bytes=settings.max_batch_bytes, until=until)
-            if plan is not None:
-                yield PlannedLog.of(plan, tracker.reader, partial(self._rows.copied, plan))
-                number = plan.number
-                # Sinks hear nothing of a plan without tables, so none of them applies rows with it.
-                late = None if plan.tables else self._late_plan(number)
-                if late is not None:
-                    yield PlannedLog.of(late, tracker.reader)
-                    number = late.number
-                # A source that is written to all the time has no end of the log to wait for.
-                near_end = until is None and not _is_full(plan, settings.max_batch_bytes)
-                if not near_end:
-                    self._tell_waiting(plan.end)
-                if near_end and (repaired := self._repaired(number)) is not None:
-                    yield repaired
-                    number = repaired.plan.number
-                if not (once or until is not None or _is_full(plan, settings.max_batch_bytes)):
-                    pause(begun_s + settings.trigger_s, wait=stopping.wait, is_enough=partial(self._is_enough, plan))
-            elif until is None and (repaired := self._repaired(number)) is not None:
-                yield repaired
-                number = repaired.plan.number
-            elif (late := self._late_plan(number, at_end=once or until is not None)) is not None:
-                yield PlannedLog.of(late, tracker.reader)
-                number = late.number
-            elif (once or until is not None) and not self._ends_later(until):
-                return
-            else:
-                end = tracker.end_of(number)
-                self._tell_waiting(end)
-                self._notes.look()
-                self._note_configuration()
-                tracker.reader.wait(end, _POLL_S)
-
-    def _repaired(self, number: int) -> PlannedLog | None:
-        """A plan behind plan *number* with which a stopped table is compared with the source, where there is one."""
-        plan = self._rows.repaired(number)
-        return None if plan is None else PlannedLog.of(plan, self._tracker.reader, partial(self._rows.copied, plan))
-
-    def _ends_later(self, until: str | None) -> bool:
-        """Whether a run that ends with its copies has some left, which have to wait."""
-        copier, start = self._tracker.copier, self._config.source.start
-        return until is None and start == "initial_only" and copier is not None and copier.waits
-
-    def _first_tables(self) -> Sequence[Snapshot]:
-        """The captured tables with which the connector begins."""
-        tracker, history = self._tracker, self._tracker.history
-        tables = history.catalog_at(history.first_number).tables
-        return [
-            tracker.type_options.with_type_options(snapshot, history.versions_of(snapshot.table_id))
-            for name, snapshot in sorted(tables.items())
-            if tracker.captured(name)
-        ]
-
-    def _is_enough(self, plan: Plan) -> bool:
-        """Whether as much log stands behind *plan* as a plan is made of before its time, or rows can be copied, or a wish waits."""
-        if self._reloads is not None and self._reloads.is_wished:
-            return True
-        copier = self._tracker.copier
-        if copier is not None and copier.waits and copier.is_free:
-            return True
-        return self._tell_waiting(plan.end) >= self._config.run.batch_bytes
-
-    def _tell_waiting(self, position: LogPosition) -> int:
-        """How much log stands behind a position, told to who watches."""
-        waiting_bytes = self._tracker.reader.waiting_bytes(position)
-        self._observer.waits(waiting_bytes)
-        return waiting_bytes
-
-    def _late_plan(self, number: int, *, at_end: bool = False) -> Plan | None:
-        """A plan behind that one with which sinks apply what they left to later ones, where it is time, or *at_end*."""
-        due = self._due_us()
-        if not due or not (at_end or min(time_us for _, time_us in due) <= self._tracker.clock_us()):
-            return None
-        return idle_plan(self._tracker, number, {table_id for table_id, _ in due})
-
-    def _due_us(self) -> list[tuple[int, int]]:
-        """Tables that sinks have put off, and until when; one may stand there for several of them."""
-        return [item for sink in self._sinks for item in sink.due_us().items()]
-
-    def _write(self, planned: PlannedLog) -> None:
-        plan = planned.plan
-        self._lease.check()
-        self._observer.planned(plan)
-        written = WrittenPlan(plan=plan, stopped={})
-        if plan.tables:
-            begun_s = time.monotonic()
-            with decoded(planned, self._tracker.reader, self._spark) as chunks:
-                times_s = [time.monotonic()]
-                for sink in self._sinks:
-                    sink.write(plan, self._timeline(plan), chunks)
-                    times_s.append(time.monotonic())
-                written = replace(
-                    written_plan(plan, chunks.heads),
-                    decode_s=times_s[0] - begun_s,
-                    write_s=tuple(after - before for before, after in pairwise(times_s)),
-                )
-            if written.nulled:
-                self._store.count_nulled(plan.number, written.nulled)
-        self._tracker.done_with(STREAM, plan.number)
-        self._notes.written()
-        event_time_us = self._tracker.event_time_us
-        told = replace(written, stopped=self.stopped(), due_us=dict(self._due_us()), event_time_us=event_time_us)
-        self._observer.written(told)
-
-    def _is_replaced(self) -> bool:
-        """Whether another configuration is to take the place of the pipeline's; looks, where that is wished."""
-        reloads = self._reloads
-        return reloads is not None and (reloads.config is not self._config or reloads.look(self._spark))
-
-    def _note_configuration(self) -> None:
-        """Notes in the store what the targets are held with, once it has been seen that they can be."""
-        if not self._is_config_noted:
-            self._store.note_configuration(NotedConfig.of(self._config).text())
-            self._is_config_noted = True
-            if self._reloads is not None:
-                self._reloads.is_held()
-
-    def note_end(self) -> None:
-        """Notes in the store where the targets stand, for those who look while nothing runs."""
-        self._notes.look(at_once=True)
-
-    @property
-    def store(self) -> Store:
-        """The connector's store, open as long as the pipeline is."""
-        return self._store
-
-    def position(self) -> str:
-        """Up to where the sinks hold the log; "" where they hold nothing."""
-        return str(self._tracker.end_of(self._held)) if self._held else ""
-
-    def stopped(self) -> Mapping[str, str]:
-        """Tables that sinks have stopped, and why."""
-        return {table: reason for sink in self._sinks for table, reason in sink.stopped().items()}
-
-    def _timeline(self, plan: Plan) -> Callable[[int], Sequence[TimelineEntry]]:
-        return lambda after: tuple(entry for entry in self._store.entries(after) if entry.number <= plan.version)
-
-
-def _selects(spark: SparkSession, connections: int) -> Selects:
-    return ByThreads(connections) if is_local(spark) else OnExecutors(spark, connections)
-
-
-def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:
-    """As :meth:`sinks.contract.base.Sink.repairable`. What one of several sinks has stopped goes on in the others."""
-    return sinks[0].repairable if len(sinks) == 1 else dict
-
-
-def _is_full(plan: Plan, limit_bytes: int) -> bool:
-    """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
-    return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes
-
-
-def _session(config: PipelineConfig, name: str) -> SparkSession:
-    from connectors.spark.jvm_s3 import jars_for
-    from connectors.spark.quiet import quiet_start
-    from sinks.session import spark_session
-
-    with quiet_start():
-        return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))

@@ -27,10 +27,13 @@ _NOISE = re.compile(rb"WARNING: Using incubator modules: ")
 
 
 @contextmanager
-def quiet_start() -> Iterator[None]:
+def quiet_start(*, loopback: bool = True) -> Iterator[None]:
     """A Spark session that is made inside says only errors. One that runs already stays as it is.
 
     A user's own ``log4j2.properties`` in ``SPARK_CONF_DIR`` wins over ours, and so does ``SPARK_LOCAL_IP``.
+
+    Args:
+        loopback: whether nobody on another machine has to reach it.
     """
     from pyspark import SparkContext
 
@@ -42,7 +45,8 @@ def quiet_start() -> Iterator[None]:
     if not (Path(os.environ.get("SPARK_CONF_DIR", "")) / "log4j2.properties").is_file():
         os.environ[_OPTIONS] = f'{before or ""} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'.strip()
     # Spark warns where the machine's name means the loopback interface; a local session listens there alone.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if loopback:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
         with _without_noise():
             yield

@@ -15,7 +15,8 @@ from rich.table import Table
 
 from connectors.config import load_config
 from connectors.monitoring.observer import on_written
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from databases.servers import Server, start_server
 from historian.store import Store
 

@@ -15,6 +15,7 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 
 __all__ = [
+    "CopiedPiece",
     "LogRange",
     "Plan",
     "PlannedTable",
@@ -130,6 +131,20 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedPiece:
+    """A range of keys of a copied table that one SELECT gave; it begins where the piece before it ends.
+
+    Attributes:
+        upto: rows with keys up to here; None: all that are left.
+        rows, size_bytes: that the SELECT gave. What changed behind the plan's end is brought back in the whole table's alone.
+    """
+
+    upto: Key | None
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableCopy:
     """What a plan copies of a table, as of the plan's end, behind what plans before it copied.
 
@@ -138,7 +153,8 @@ class TableCopy:
         behind: rows with keys up to here were copied before the plan; None: none were.
         upto: those up to here are copied with the plan, or before it; None: none are yet.
         is_done: all rows are copied with the plan.
-        rows: how many are copied with the plan.
+        rows: how many are copied with the plan; ``size_bytes``: of them in memory, as Arrow; None: an older release did not say it.
+        pieces: that they were read in, in the order of keys; (): not said.
         repairs: why targets are compared with what is copied, as of the plan's end, and given what differs. "": they hold none of it. A
             repair of a whole table, or of rows that :attr:`only` tells, is one plan, and none of that plan's log goes on. One by ranges of keys is
             a plan for each.
@@ -157,6 +173,8 @@ class TableCopy:
     estimate: int = 0
     clears: int | None = None
     only: tuple[RowValues, ...] = ()
+    size_bytes: int | None = None
+    pieces: tuple[CopiedPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.observer import Observer, on_written
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.plans.plans import Plan
 from historian.store import Store

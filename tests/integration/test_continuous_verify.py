@@ -21,7 +21,8 @@ from connectors.config import load_config
 from connectors.monitoring.observer import Observer
 from connectors.pipeline import continuous
 from connectors.pipeline.continuous import ContinuousComparison
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from connectors.tail.json_lines import ndjson_rows
 from connectors.tracking.recorded import recorded_store
 from databases.servers import Server

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from connectors.config import load_config
 from connectors.monitoring.observer import on_written
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.plans.plans import Plan
 from replicas.first_copies import copying_config, fill

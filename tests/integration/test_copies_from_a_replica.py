@@ -15,7 +15,7 @@ import pytest
 from connectors.check import run_checks
 from connectors.config import load_config
 from connectors.monitoring.observer import Observer, on_written
-from connectors.pipeline.run import Pipeline
+from connectors.pipeline.pipeline import Pipeline
 from databases.replication import follow, wait_for
 from databases.servers import Server
 from historian.errors import SourceError

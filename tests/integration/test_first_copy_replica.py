@@ -14,7 +14,7 @@ import pytest
 from connectors.backfill import selecting, selection
 from connectors.config import PipelineConfig
 from connectors.monitoring.observer import on_written
-from connectors.pipeline.run import Pipeline
+from connectors.pipeline.pipeline import Pipeline
 from databases.replication import follow
 from databases.servers import Server
 from historian.plans.plans import Plan

@@ -19,7 +19,8 @@ from connectors.check import run_checks
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.observer import Observer
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from databases.replication import follow
 from databases.servers import Server
 from historian.store import Store

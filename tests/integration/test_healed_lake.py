@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from connectors.pipeline.run import make_sinks
+from connectors.pipeline.opening import make_sinks
 from databases.online_tools import gh_ost, pt_osc
 from databases.servers import Server
 from historian.store import Store

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.observer import Observer
-from connectors.pipeline.run import Pipeline, make_sinks, run
+from connectors.pipeline.opening import make_sinks
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from databases.servers import Server
 from replicas.first_copies import copying_config
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from typer.testing import CliRunner
 
 from connectors.cli import app
-from connectors.pipeline.run import make_sinks, open_store
+from connectors.pipeline.opening import make_sinks, open_store
 from connectors.tracking.sources import make_tracker
 from databases.servers import Server
 from historian.errors import HistorianError, PositionAhead, UnknownTable

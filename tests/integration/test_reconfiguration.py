@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.config import load_config
-from connectors.pipeline.run import make_sinks, run
+from connectors.pipeline.opening import make_sinks
+from connectors.pipeline.run import run
 from connectors.reconfiguration.effects import Effects
 from connectors.reconfiguration.foresight import foresee
 from databases.servers import Server

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from connectors.cli import app
 from connectors.config import load_config
 from connectors.monitoring.observer import on_written
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from connectors.pipeline.source_rows import SourceRows
 from connectors.tracking.tracker import Tracker
 from databases.servers import Server

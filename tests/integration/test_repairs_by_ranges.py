@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from connectors.cli import app
 from connectors.config import CopyLimits, load_config
 from connectors.monitoring.observer import on_written
-from connectors.pipeline.run import Pipeline, run
+from connectors.pipeline.pipeline import Pipeline
+from connectors.pipeline.run import run
 from databases.servers import Server
 from historian.changelog.operations import Op
 from historian.names import TableName

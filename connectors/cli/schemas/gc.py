@@ -49,7 +49,7 @@ def _held(config: PipelineConfig) -> tuple[int, ...]:
     """The last plan that each sink holds."""
     if not config.sinks:
         return ()
-    from connectors.pipeline.run import idle_sinks
+    from connectors.pipeline.opening import idle_sinks
 
     with idle_sinks(config, "gc") as sinks:
         return tuple(held for sink in sinks if (held := sink.held()) is not None)

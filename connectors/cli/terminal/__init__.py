@@ -3,5 +3,5 @@
 Commands do not belong here.
 
 Open to other rooms: ``arguments``, ``edit_text``, ``logs``, ``outcome``, ``plain_text``, ``recorded_history``, ``schema_forms``, ``sessions``,
-``tables``.
+``sizes``, ``tables``.
 """

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 
 from historian.errors import SinkError
 from sinks.contract.storage import located, reading
+from sinks.delta.log.columns import DeltaSchema
 
-__all__ = ["PlainTable", "plain_rows", "plain_table"]
+__all__ = ["PlainTable", "plain_rows", "plain_schema", "plain_table"]
 
 _LOG = "_delta_log"
 
@@ -63,9 +64,7 @@ def plain_table(path: str) -> PlainTable | None:
         if system.get_file_info(log).type == pafs.FileType.NotFound:
             return None
         names = [info.base_name for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
-        commits = {
-            int(name[:20]): name for name in names if name.endswith(".json") and name[:20].isdigit() and len(name) == 25
-        }
+        commits = _commits(names)
         files, since = _Files(), -1
         checkpoint = _checkpoint(names)
         if checkpoint is not None:
@@ -108,6 +107,33 @@ def plain_rows(path: str, columns: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
+def plain_schema(path: str) -> DeltaSchema | None:
+    """The columns of the Delta table at *path*, which is absolute or a URL; None where there is none. Reads the newest commits alone.
+
+    Raises:
+        SinkError: its log cannot be read so.
+    """
+    with reading(path), _whole(path):
+        system, place = located(path)
+        log = f"{place}/{_LOG}"
+        if system.get_file_info(log).type == pafs.FileType.NotFound:
+            return None
+        names = [info.base_name for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
+        since, parts = _checkpoint(names) or (-1, [])
+        for version, name in sorted(_commits(names).items(), reverse=True):
+            if version <= since:
+                break
+            with system.open_input_stream(f"{log}/{name}") as stream:
+                for action in _actions(stream.read()):
+                    if "metaData" in action:
+                        return DeltaSchema.parse(action["metaData"]["schemaString"])
+        for part in parts:
+            found = pq.read_table(f"{log}/{part}", columns=["metaData"], filesystem=system).column("metaData")
+            for metadata in found.drop_null().to_pylist():
+                return DeltaSchema.parse(metadata["schemaString"])
+    return None
+
+
 @contextmanager
 def _whole(path: str) -> Iterator[None]:
     """Errors of damaged files inside as :class:`SinkError`."""
@@ -120,6 +146,13 @@ def _whole(path: str) -> Iterator[None]:
             found=f"{type(error).__name__}: {error}",
             next_step="restore what is damaged, or rebuild the table with `historian replay`",
         ) from error
+
+
+def _commits(names: Sequence[str]) -> dict[int, str]:
+    """Version to the name of its commit."""
+    return {
+        int(name[:20]): name for name in names if name.endswith(".json") and name[:20].isdigit() and len(name) == 25
+    }
 
 
 def _checkpoint(names: Sequence[str]) -> tuple[int, list[str]] | None:

@@ -307,7 +307,7 @@ class DeltaLake:
 
     def forget(self) -> None:
         """What lies before the newest plan is forgotten, as far as targets hold it."""
-        from connectors.pipeline.run import make_sinks
+        from connectors.pipeline.opening import make_sinks
 
         held = [found for sink in make_sinks(self.config, self._spark) if (found := sink.held()) is not None]
         store = Store.open(self.config.history.store)

@@ -27,7 +27,8 @@ BEFORE = RunPicture(taken_us=5, connector="shop", source="mysql here", sinks=("d
 
 
 def _copy(table: str, state: str, **more: object) -> dict[str, object]:
-    return {"table": table, "state": state, "rows": 5, "estimate": 100, "rows_per_s": 2, "left_s": 48, **more}
+    size = {"bytes": 50, "estimated_bytes": 1000, "bytes_per_s": 20}
+    return {"table": table, "state": state, "rows": 5, "estimate": 100, "rows_per_s": 2, "left_s": 48, **size, **more}
 
 
 def _written(number: int, *tables: PlannedTable, **more: object) -> WrittenPlan:
@@ -72,12 +73,16 @@ def test_each_table_has_the_state_that_needs_a_person_most() -> None:
     )
     last = _written(7, stopped={"s.sinks_stop": "its values"}, due_us={2: 9, 3: 9})
     rates = Rates(0.0)
-    numbers = RunNumbers(plan=7, plans=3, rows={"s.streams": 60}, copied_rows=30, log_bytes=600, is_open=True)
+    numbers = RunNumbers(
+        plan=7, plans=3, rows={"s.streams": 60}, copied_rows=30, copied_bytes=300, log_bytes=600, is_open=True
+    )
     rates.note(10.0, numbers)
 
     picture = run_picture(BEFORE, numbers, stored, last, rates, 80.0)
 
-    copy = CopyPicture(rows=5, estimate=100, rows_per_s=2, left_s=48)
+    copy = CopyPicture(
+        rows=5, estimate=100, rows_per_s=2, left_s=48, size_bytes=50, estimated_bytes=1000, bytes_per_s=20
+    )
     assert {
         TablePicture(name="s.streams", rows=60, rows_per_s=6.0),
         TablePicture(name="s.deferred", state=TableState.DEFERRED, due_us=9),
@@ -88,12 +93,13 @@ def test_each_table_has_the_state_that_needs_a_person_most() -> None:
         TablePicture(name="s.begins", state=TableState.WAITING, copy=copy),
         TablePicture(name="s.never_known", state=TableState.STOPPED, reason="not understood"),
     } == set(picture.tables)
-    assert ("runs", 7, "b.1:700", 6.0, 3.0, 60.0) == (
+    assert ("runs", 7, "b.1:700", 6.0, 3.0, 30.0, 60.0) == (
         picture.stage,
         picture.plan,
         picture.position,
         picture.rows_per_s,
         picture.copied_rows_per_s,
+        picture.copied_bytes_per_s,
         picture.log_bytes_per_s,
     )
     assert 3 == len(picture.warnings)  # what is stopped ends at no time
@@ -117,7 +123,7 @@ def test_numbers_are_those_of_the_registry() -> None:
     metrics = Metrics("shop", "here", ("delta",), tables=10, clock_s=lambda: 30.0)
     snapshot = Snapshot(table_id=1, name=TableName("s", "t"), columns=(), charset="", collation="")
     version = PlannedVersion(version=1, place=None, edits=(), snapshot=snapshot, segment=1)
-    table = PlannedTable(table_id=1, versions=(version,), copy=TableCopy(rows=4))
+    table = PlannedTable(table_id=1, versions=(version,), copy=TableCopy(rows=4, size_bytes=36))
     metrics.opened()
     metrics.written(
         _written(2, table, rows={(1, Op.APPEND): 4, (1, Op.RETRACT): 1}, due_us={1: 5}, event_time_us=20_000_000)
@@ -127,7 +133,15 @@ def test_numbers_are_those_of_the_registry() -> None:
     samples = {s.name: s.value for family in metrics.registry.collect() for s in family.samples}
     assert (
         RunNumbers(
-            plans=1, plan=2, lag_s=10.0, lag_bytes=77, log_bytes=100, copied_rows=4, rows={"s.t": 5}, is_open=True
+            plans=1,
+            plan=2,
+            lag_s=10.0,
+            lag_bytes=77,
+            log_bytes=100,
+            copied_rows=4,
+            copied_bytes=36,
+            rows={"s.t": 5},
+            is_open=True,
         )
         == metrics.numbers()
     )

@@ -15,8 +15,8 @@ import pytest
 
 from connectors.config import PipelineConfig, load_config
 from connectors.monitoring.observer import on_written
-from connectors.pipeline import run
-from connectors.pipeline.run import Pipeline
+from connectors.pipeline import pipeline
+from connectors.pipeline.pipeline import Pipeline
 from historian.plans.plans import Plan
 from sinks.console import ConsoleSink
 
@@ -136,7 +136,7 @@ _YEAR_3000_US = 32_503_680_000_000_000
 
 
 def test_the_end_of_a_run_takes_up_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "make_sinks", lambda *_: (_Late(_YEAR_3000_US),))
+    monkeypatch.setattr(pipeline, "make_sinks", lambda *_: (_Late(_YEAR_3000_US),))
     names = sorted(path.name for path in (SHOP / "binlog").iterdir())
     plans = _run(_config(tmp_path, *names))
 
@@ -150,7 +150,7 @@ def test_the_end_of_a_run_takes_up_what_waits(tmp_path: Path, monkeypatch: pytes
 def test_a_log_that_brings_nothing_is_waited_for_until_rows_are_due(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, due_us: int, expected: list[bool]
 ) -> None:
-    monkeypatch.setattr(run, "make_sinks", lambda *_: (_Late(due_us),))
+    monkeypatch.setattr(pipeline, "make_sinks", lambda *_: (_Late(due_us),))
     names = sorted(path.name for path in (SHOP / "binlog").iterdir())
     config, stopping = _config(tmp_path, *names, run="{trigger: 1 ms}"), threading.Event()
     plans: list[Plan] = []

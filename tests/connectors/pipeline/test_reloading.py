@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,24 @@ def test_a_run_goes_back_from_what_never_wrote_a_plan_unless_another_run_is_ther
     former = reloads.config
     reloads._former, reloads.config = former, load_config(former.path)
 
-    assert goes_back == reloads.take_back(error)
+    def ends() -> bool:
+        """Whether the error ends the run."""
+        try:
+            with reloads.way_back(threading.Event()):
+                raise error
+        except type(error):
+            return True
+        return False
+
+    assert goes_back == (not ends())
     assert goes_back == (reloads.config is former)
-    assert not reloads.take_back(error), "there is nothing left to go back to" if goes_back else "another run has it"
+    assert ends(), "there is nothing left to go back to" if goes_back else "another run has it"
+
+
+def test_a_run_that_is_to_end_does_not_go_back(reloads: Reloads) -> None:
+    reloads._former = load_config(reloads.config.path)
+    stopping = threading.Event()
+    stopping.set()
+
+    with pytest.raises(SinkError), reloads.way_back(stopping):
+        raise SinkError("away")
