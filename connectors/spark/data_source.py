@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from connectors.spark.finding import stream_table, table_of_range
 from connectors.spark.options import SourceOptions, source_options
-from connectors.spark.partitions import MARKER_TABLE_ID, STREAM_SCHEMA, RangePartition, partitions_of, read_partition
+from connectors.spark.partitions import STREAM_SCHEMA, RangePartition, partitions_of, read_partition
 from connectors.spark.pushdown import Predicate, predicates_of
 from connectors.spark.quiet import plain_errors
 from connectors.spark.stream_reader import StreamReader
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from connectors.spark.typed_tables import TypedTable
 
-__all__ = ["MARKER_TABLE_ID", "STREAM_SCHEMA", "HistorianSource"]
+__all__ = ["HistorianSource"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def _prepared(options: SourceOptions) -> _Prepared:
         with closing(options.tracker()) as tracker:
             return _Prepared(stream_table(options, tracker))
     with closing(options.tracker(ephemeral=True)) as tracker:
-        plans = list(tracker.plans_until(options.end, limit_bytes=options.batch_bytes()))
-        typed = table_of_range(options, tracker)
+        begin, plans = options.plans(tracker)
+        typed = table_of_range(options, tracker, begin=begin)
         try:
             return _Prepared(typed, [part for plan in plans for part in partitions_of(plan, tracker, typed)])
         except TableStopped as error:
@@ -149,8 +149,7 @@ class _BatchReader(DataSourceReader):
         if prepared is not None and prepared.partitions is not None:
             return prepared.partitions
         with closing(self._options.tracker(ephemeral=True)) as tracker:
-            limit_bytes = self._options.batch_bytes()
-            plans = tracker.plans_until(self._options.end, limit_bytes=limit_bytes)
+            _, plans = self._options.plans(tracker)
             return [part for plan in plans for part in partitions_of(plan, tracker, self._typed)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -27,14 +27,16 @@ def typed(options: SourceOptions, schema: TypedSchema) -> TypedTable:
     return table
 
 
-def table_of_range(options: SourceOptions, tracker: Tracker) -> TypedTable:
+def table_of_range(options: SourceOptions, tracker: Tracker, *, begin: int) -> TypedTable:
     """The table with its schema at the end of what *tracker* has planned, unless the options name another place.
+
+    *begin*: number of the timeline entry that the rows begin behind.
 
     Raises:
         ConfigError: no ``database.table``, or columns that cannot be.
         UnknownTable: the log holds no such table there.
     """
-    return typed(options, _chosen(options, tracker, begin=tracker.history.first_number))
+    return typed(options, _chosen(options, tracker, begin=begin))
 
 
 def stream_table(options: SourceOptions, tracker: Tracker) -> TypedTable:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.config import load_config, parse_config, parse_value
+from connectors.config import BinlogFilesSource, load_config, parse_config, parse_value
 from connectors.tracking.first_schema import begins_with_copies
 from historian.errors import ConfigError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from connectors.readers.base import Reader
     from connectors.tracking.tracker import Tracker
+    from historian.plans.plans import Plan
 
 __all__ = ["OPTIONS", "SourceOptions", "source_options"]
 
@@ -91,7 +92,8 @@ class SourceOptions:
 
         url = self.store if self.store is not None else "sqlite://" if ephemeral else None
         config = self.configuration()
-        begin = config.source.log_start if self.begin is None else self.begin
+        passes_over = ephemeral and self.passed_over(config) is not None
+        begin = config.source.log_start if self.begin is None or passes_over else self.begin
         if begins_with_copies(begin):
             raise ConfigError(
                 "this source reads the log alone, and copies no rows that tables hold already",
@@ -109,6 +111,33 @@ class SourceOptions:
                 where=str(config.path),
             )
         return make_tracker(config, store=store, start=begin)
+
+    def passed_over(self, config: PipelineConfig) -> str | None:
+        """The position up to which a batch passes over the log for its schemas alone; None: it begins where it reads.
+
+        Files cannot say which schema was in force at a position, but for the statements before it.
+        """
+        is_place = self.begin not in (None, "earliest", "latest")
+        return (
+            self.begin
+            if is_place and isinstance(config.source, BinlogFilesSource) and not config.source.schema
+            else None
+        )
+
+    def plans(self, tracker: Tracker) -> tuple[int, list[Plan]]:
+        """The plans of a batch, made by a *tracker* of its own, and the number of the timeline entry that they begin behind."""
+        number, limit_bytes = 0, self.batch_bytes()
+        passed = self.passed_over(self.configuration())
+        for plan in tracker.plans_until(passed, limit_bytes=limit_bytes) if passed is not None else ():
+            number = plan.number
+        begin = tracker.history.first_number if number == 0 else tracker.stored(number).version
+        if self.end is None:
+            tracker.stop_at_present_end()
+        found = []
+        while (following := tracker.plan_after(number, limit_bytes=limit_bytes, until=self.end)) is not None:
+            found.append(following)
+            number = following.number
+        return begin, found
 
     def batch_bytes(self) -> int:
         """How much of the log one plan takes at most."""

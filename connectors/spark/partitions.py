@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -15,7 +15,9 @@ from connectors.spark.quiet import plain_errors
 from connectors.spark.typed_schemas import ALL_VERSIONS, Versions
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
+from historian.errors import PositionError
 from historian.plans.plans import LogRange, Plan, PlannedTable
+from historian.positions import parse_gtids
 
 if TYPE_CHECKING:
     from connectors.readers.base import LogBytes
@@ -97,6 +99,8 @@ def read_partition(
         if not tables:
             return
     with plain_errors(), closing(options.reader()) as reader:
+        if typed is not None and not _may_hold(partition.planned, reader.flavor, values_of(predicates, "position")):
+            return
         for chunk in reader.read(
             partition.planned,
             tables,
@@ -108,6 +112,17 @@ def read_partition(
                 yield _chunk(partition.plan, chunk)
             elif partition.versions.hold(chunk.version):
                 yield typed.rows(chunk, tables, predicates)
+
+
+def _may_hold(planned: LogRange, flavor: str, positions: frozenset[Any] | None) -> bool:
+    """Whether a transaction at one of *positions* may lie in the range; None: at any."""
+    if positions is None or not planned.upto:
+        return True
+    try:
+        after, upto = parse_gtids(planned.after, flavor), parse_gtids(planned.upto, flavor)
+        return any(upto.contains_gtid(each) and not after.contains_gtid(each) for each in positions)
+    except PositionError:
+        return True  # a place without a GTID
 
 
 def _chunk(plan: int, chunk: Chunk) -> pa.RecordBatch:

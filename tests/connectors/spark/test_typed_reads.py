@@ -171,6 +171,35 @@ def test_filters_leave_out_rows_before_spark_sees_them(options: dict[str, str], 
     assert 0 < filtered.num_rows < whole.num_rows
 
 
+def test_a_range_of_files_is_read_under_the_schemas_from_before_it(options: dict[str, str]) -> None:
+    table = {**options, "table": "shop.orders"}
+    server = "4dcb5179-e59f-11f1-b7a4-02fc00000001"
+    cuts = [{}, {"from": f"{server}:1-1000"}, {"from": f"{server}:1-3000"}]
+    parts = [
+        read_batch({**table, **after, **({"to": until["from"]} if until else {})})
+        for after, until in zip(cuts, [*cuts[1:], {}], strict=True)
+    ]
+
+    whole = read_batch(table).drop_columns(["amount", "channel"])
+    parts[0] = parts[0].rename_columns([{"total": "amount"}.get(name, name) for name in parts[0].schema.names])
+    read = pa.concat_tables([part.select(whole.schema.names) for part in parts])
+    assert whole.combine_chunks() == read.combine_chunks()
+    assert all(part.num_rows for part in parts)
+    # Behind its TRUNCATE the table is read by itself.
+    coupons = {**options, "table": "shop.coupons", "from": f"{server}:1-2935"}
+    assert read_batch(coupons).num_rows > 0
+
+
+def test_parts_of_the_log_that_a_position_is_not_in_are_not_read(options: dict[str, str]) -> None:
+    source = HistorianSource({**options, "table": "shop.orders"})
+    reader = source.reader(source.schema())
+    reader.pushFilters([spark.In(("position",), ("4dcb5179-e59f-11f1-b7a4-02fc00000001:4201", None))])
+
+    found = [[batch.num_rows for batch in reader.read(part)] for part in reader.partitions()]
+    assert len(found) > 3
+    assert [True] == [sum(rows) > 0 for rows in found if rows]
+
+
 def test_columns_that_are_named_are_all_there_are(options: dict[str, str]) -> None:
     table = {**options, "table": "shop.orders"}
     whole, some = read_batch(table), read_batch({**table, "columns": "amount, op,ID"})
