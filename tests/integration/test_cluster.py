@@ -81,7 +81,7 @@ def test_spark_submit_runs_a_connector_whose_rows_executors_decode_and_write(
 
     done = _run(cluster.command("run", str(config), "--once"))
 
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
     assert _source(source) == _held(spark, tmp_path)
     tasks = finished_tasks(cluster.events)
     assert {"0", "1"} == set(tasks), tasks
@@ -95,16 +95,16 @@ def test_executors_without_our_packages_have_them_from_a_bundle_with_kernels_or_
 
     refused = _run(cluster.command("run", str(config), "--once", python=python))
 
-    assert (ExitCode.USAGE, []) == (refused.returncode, list(tmp_path.glob("lake/*"))), refused.stderr[-3000:]
-    assert "No module named 'connectors'" in refused.stderr
-    assert "historian bundle" in refused.stderr
+    assert (ExitCode.USAGE, []) == (refused.returncode, list(tmp_path.glob("lake/*"))), refused.stdout[-3000:]
+    assert "No module named 'connectors'" in refused.stdout
+    assert "historian bundle" in refused.stdout
 
     made = make_bundle(tmp_path / "historian.zip")
     archive = {"spark.archives": f"{made.path}#historian"}
     before = cluster.logs_of_executors()
     done = _run(cluster.command("run", str(config), "--once", conf=archive, python=python))
 
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
     assert _source(source) == _held(spark, tmp_path)
     said = {path: text for path, text in cluster.logs_of_executors().items() if path not in before}
     assert len(said) >= 2
@@ -122,7 +122,7 @@ def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_no
         wait_until(lambda: running.poll() is not None or begun_stages(directory), 300)
         [victim, *_] = executor_pids(cluster.workers[0].pid)
         os.kill(victim, signal.SIGKILL)
-        _, said = running.communicate(timeout=300)
+        said, _ = running.communicate(timeout=300)
 
     assert running.returncode == 0, said[-3000:]
     assert _source(source) == _held(spark, tmp_path)
@@ -161,10 +161,11 @@ def test_of_two_drivers_one_has_the_lease_and_behind_its_death_the_other_goes_on
             os.killpg(first.pid, signal.SIGKILL)
     third = _run(cluster.command("run", str(config), "--once"))
 
-    assert second.returncode == ExitCode.STORE, second.stderr[-3000:]
-    assert third.returncode == 0, third.stderr[-3000:]
+    assert second.returncode == ExitCode.STORE, second.stdout[-3000:]
+    assert third.returncode == 0, third.stdout[-3000:]
     assert _source(source) == _held(spark, tmp_path)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """What ``spark-submit`` runs says all on standard output."""
     return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
