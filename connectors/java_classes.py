@@ -32,15 +32,18 @@ def write_archive() -> Path:
     before = os.environ.get("SPARK_SUBMIT_OPTS", "")
     archive = f'"-XX:ArchiveClassesAtExit={unfinished}" -Xlog:cds=off -Xlog:cds+dynamic=off'
     os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {archive}".strip()
-    with tempfile.TemporaryDirectory(prefix="historian-classes-") as directory:
-        with session("classes", [directory]) as spark:
-            _use(spark, directory)
-        gateway = SparkContext._gateway  # noqa: SLF001 there is no public way to end Java in order
-        if gateway is not None:
-            gateway.shutdown()
-            gateway.proc.stdin.close()
-            gateway.proc.wait()
-    unfinished.replace(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix="historian-classes-") as directory:
+            with session("classes", [directory]) as spark:
+                _use(spark, directory)
+            gateway = SparkContext._gateway  # noqa: SLF001 there is no public way to end Java in order
+            if gateway is not None:
+                gateway.shutdown()
+                gateway.proc.stdin.close()
+                gateway.proc.wait()
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return path
 
 
