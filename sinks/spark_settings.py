@@ -92,8 +92,8 @@ def said_settings() -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark's tasks run in the driver's own process."""
-    return master == "local" or master.startswith("local[")
+    """Whether all of Spark runs on this machine."""
+    return master.startswith("local")
 
 
 def driver_memory() -> str:

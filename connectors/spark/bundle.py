@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,13 @@ def _normal(name: str) -> str:
 
 def _compiled(directory: Path, cpu: str | None) -> dict[str, Path]:
     """Files of compiled kernels: made in a process of its own, since numba says at its start where it keeps them."""
+    from historian.jit import kept_code
+
+    importlib.import_module("connectors.compile")
+    for name, path in kept_code():  # What serves there too need not be compiled again; the rest is.
+        target = directory / name
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, target)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(directory)}
     if cpu is not None:
         environment["NUMBA_CPU_NAME"] = cpu

@@ -1,4 +1,4 @@
-"""Spark without the messages about which a user can do nothing: at its start, and around errors of the data source."""
+"""Spark soon there, and without the messages about which a user can do nothing: at its start, and around errors of the data source."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from connectors.spark.java_options import java_options
 from historian.errors import HistorianError
 
 __all__ = ["SHOWS_EVERYTHING", "plain_errors", "quiet_start"]
@@ -42,8 +43,11 @@ def quiet_start(*, loopback: bool = True) -> Iterator[None]:
         return
     logging.getLogger().addFilter(_is_news)
     before = os.environ.get(_OPTIONS)
+    # Java takes the last word, so what the user says wins.
+    options = f"{java_options(before or '')} {before or ''}".strip()
     if not (Path(os.environ.get("SPARK_CONF_DIR", "")) / "log4j2.properties").is_file():
-        os.environ[_OPTIONS] = f'{before or ""} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'.strip()
+        options = f'{options} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'
+    os.environ[_OPTIONS] = options
     # Spark warns where the machine's name means the loopback interface; a local session listens there alone.
     if loopback:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

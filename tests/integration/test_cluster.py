@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from connectors.cli.terminal.outcome import ExitCode
+from connectors.spark.bundle import make_bundle
 from databases.servers import Server
-from replicas.spark_cluster import Cluster, finished_tasks, spark_cluster
+from replicas.spark_cluster import Cluster, bare_python, begun_stages, executor_pids, finished_tasks, spark_cluster
+from workload.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,11 +79,93 @@ def test_spark_submit_runs_a_connector_whose_rows_executors_decode_and_write(
 ) -> None:
     config = _config(source, tmp_path)
 
-    done = subprocess.run(
-        cluster.command("run", str(config), "--once"), capture_output=True, text=True, timeout=300, check=False
-    )
+    done = _run(cluster.command("run", str(config), "--once"))
 
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
     assert _source(source) == _held(spark, tmp_path)
     tasks = finished_tasks(cluster.events)
     assert {"0", "1"} == set(tasks), tasks
+
+
+def test_executors_without_our_packages_have_them_from_a_bundle_with_kernels_or_are_refused(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config = _config(source, tmp_path)
+    python = bare_python(tmp_path / "bare")
+
+    refused = _run(cluster.command("run", str(config), "--once", python=python))
+
+    assert (ExitCode.USAGE, []) == (refused.returncode, list(tmp_path.glob("lake/*"))), refused.stdout[-3000:]
+    assert "No module named 'connectors'" in refused.stdout
+    assert "historian bundle" in refused.stdout
+
+    made = make_bundle(tmp_path / "historian.zip")
+    archive = {"spark.archives": f"{made.path}#historian"}
+    before = cluster.logs_of_executors()
+    done = _run(cluster.command("run", str(config), "--once", conf=archive, python=python))
+
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+    said = {path: text for path, text in cluster.logs_of_executors().items() if path not in before}
+    assert len(said) >= 2
+    assert [] == [text[-2000:] for text in said.values() if "compil" in text]
+
+
+def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_none(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config, directory = _config(source, tmp_path), tmp_path / "events"
+    directory.mkdir()
+    command = cluster.command("run", str(config), "--once", conf={"spark.eventLog.dir": directory.as_uri()})
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: running.poll() is not None or begun_stages(directory), 300)
+        [victim, *_] = executor_pids(cluster.workers[0].pid)
+        os.kill(victim, signal.SIGKILL)
+        said, _ = running.communicate(timeout=300)
+
+    assert running.returncode == 0, said[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+    changes = spark.read.format("delta").load(f"{tmp_path}/lake/d_t_changes")
+    updated, gone = len(range(0, ROWS, 5)), len(range(0, ROWS, 11))
+    assert {0: ROWS, 1: gone, 2: updated, 3: updated} == dict(changes.groupBy("op").count().collect())
+    assert changes.count() == changes.select("offset").distinct().count()
+    _check_no_orphan_behind_vacuum(spark, tmp_path / "lake" / "d_t_changes")
+
+
+def _check_no_orphan_behind_vacuum(spark: SparkSession, table: Path) -> None:
+    """What lost tasks have left goes with VACUUM, and what the table holds stays."""
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    (table / "left-by-a-lost-task.parquet").write_bytes(b"")
+    os.utime(table / "left-by-a-lost-task.parquet", (0, 0))
+
+    session.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
+
+    held = {Path(unquote(urlsplit(name).path)) for name in session.read.format("delta").load(str(table)).inputFiles()}
+    assert held == {path for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def test_of_two_drivers_one_has_the_lease_and_behind_its_death_the_other_goes_on(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config = _config(source, tmp_path)
+    first = subprocess.Popen(
+        cluster.command("run", str(config)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    with first:
+        try:
+            wait_until(lambda: first.poll() is not None or list(tmp_path.glob("lake/d_t/*.parquet")), 300)
+            second = _run(cluster.command("run", str(config), "--once"))
+        finally:
+            os.killpg(first.pid, signal.SIGKILL)
+    third = _run(cluster.command("run", str(config), "--once"))
+
+    assert second.returncode == ExitCode.STORE, second.stdout[-3000:]
+    assert third.returncode == 0, third.stdout[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """What ``spark-submit`` runs says all on standard output."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)

@@ -12,9 +12,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +27,7 @@ import pyspark
 
 from databases.servers import free_port
 
-__all__ = ["Cluster", "ClusterError", "executor_pids", "finished_tasks", "spark_cluster"]
+__all__ = ["Cluster", "ClusterError", "bare_python", "begun_stages", "executor_pids", "finished_tasks", "spark_cluster"]
 
 HOME = Path(pyspark.__file__).parent
 START_S = 90.0
@@ -114,6 +116,10 @@ class Cluster:
             "spark.eventLog.dir": self.events.as_uri(),
         }
 
+    def logs_of_executors(self) -> dict[Path, str]:
+        """What executors of all applications have written to standard error, their Python's too."""
+        return {path: path.read_text(errors="replace") for path in self.directory.glob("worker-*/*/*/stderr")}
+
     def stop(self) -> None:
         """Ends all of it."""
         for number in list(self.workers):
@@ -182,6 +188,16 @@ def spark_cluster(directory: Path, *, workers: int = 2) -> Iterator[Cluster]:
         cluster.stop()
 
 
+def bare_python(directory: Path) -> str:
+    """An interpreter that has all that this one has, but for our packages, which are installed by a link."""
+    venv.create(directory, symlinks=True)
+    packages = sysconfig.get_path("purelib")
+    # A path in a file of paths is taken as it is: what files of paths there say is not read.
+    base = directory / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages" / "base.pth"
+    base.write_text(packages)
+    return str(directory / "bin" / "python")
+
+
 def executor_pids(above: int) -> list[int]:
     """Processes of executors that process *above* has started, or all of this machine's children of it."""
     found = []
@@ -198,26 +214,35 @@ def executor_pids(above: int) -> list[int]:
     return found
 
 
+def begun_stages(events: Path, *, scope: str = "MapInArrow") -> set[tuple[str, int]]:
+    """Stages with *scope* that applications of *events* have begun: the application's file, and the stage's number."""
+    return {
+        (path.name, event["Stage Info"]["Stage ID"])
+        for path in _files(events)
+        for event in _events(path)
+        if event["Event"] == "SparkListenerStageSubmitted"
+        and any(scope in rdd.get("Scope", "") for rdd in event["Stage Info"]["RDD Info"])
+    }
+
+
 def finished_tasks(events: Path, *, scope: str = "MapInArrow") -> Counter[str]:
     """How many tasks of stages with *scope* ended well, by the executor that ran them, in all applications of *events*."""
-    stages: set[tuple[str, int]] = set()
-    ended: Counter[tuple[str, int, str]] = Counter()
-    for path in sorted(path for path in events.rglob("*") if path.is_file()):
-        for event in _events(path):
-            if event["Event"] == "SparkListenerStageSubmitted":
-                info = event["Stage Info"]
-                if any(scope in rdd.get("Scope", "") for rdd in info["RDD Info"]):
-                    stages.add((path.name, info["Stage ID"]))
-            elif event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
-                ended[path.name, event["Stage ID"], event["Task Info"]["Executor ID"]] += 1
-    counts: Counter[str] = Counter()
-    for (name, stage, executor), count in ended.items():
-        if (name, stage) in stages:
-            counts[executor] += count
-    return counts
+    stages = begun_stages(events, scope=scope)
+    return Counter(
+        event["Task Info"]["Executor ID"]
+        for path in _files(events)
+        for event in _events(path)
+        if event["Event"] == "SparkListenerTaskEnd"
+        and event["Task End Reason"]["Reason"] == "Success"
+        and (path.name, event["Stage ID"]) in stages
+    )
 
 
-def _events(path: Path) -> Sequence[dict[str, Any]]:
+def _files(events: Path) -> list[Path]:
+    return sorted(path for path in events.rglob("*") if path.is_file())
+
+
+def _events(path: Path) -> list[dict[str, Any]]:
     found = []
     for line in path.read_text(errors="replace").splitlines():
         try:
