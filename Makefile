@@ -89,6 +89,7 @@ reference: sync  ## Write what docs/ has from the code: the JSON Schema, and the
 	@$(python) -m connectors.config.json_schema > docs/config.schema.json
 	@$(python) -m connectors.config.reference > docs/reference/configuration.md
 	@$(python) -m connectors.cli.reference > docs/reference/cli.md
+	@$(python) -m connectors.cli.manual > docs/reference/historian.1
 
 .PHONY: pictures
 pictures: sync  ## Draw what docs/images has from the code: what a run shows on a terminal, and the page in a browser
@@ -110,7 +111,9 @@ wheel-test: sync  ## Build the wheel, install it into a clean environment, use i
 	@cd build/wheel && venv/bin/python -c "import connectors, historian, sinks, pyspark_historian; \
 	  assert 'build/wheel/venv' in connectors.__file__, connectors.__file__; \
 	  print('the format', pyspark_historian.DefaultSource.name(), 'comes from', pyspark_historian.DefaultSource.__module__)"
-	@cd build/wheel && venv/bin/historian --help >/dev/null
+	@cd build/wheel && venv/bin/historian --help >/dev/null && test -s venv/share/man/man1/historian.1
+	@cd build/wheel && UV_TOOL_DIR=$$PWD/tools UV_TOOL_BIN_DIR=$$PWD/bin uv tool install --quiet dist/*.whl
+	@cd build/wheel && bin/historian --version >/dev/null
 	@cp -r pyproject.toml tests docs build/wheel/ && uv pip install --quiet --python build/wheel/venv/bin/python --group test
 	@cd build/wheel && venv/bin/python -m pytest -q tests/historian
 	@echo "wheel-test: $$(ls build/wheel/dist) installs and runs"

@@ -32,11 +32,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_wheel_holds_the_four_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_wheel_holds_the_four_packages_and_no_other(wheel: zipfile.ZipFile) -> None:
     top = {name.split("/")[0] for name in wheel.namelist()}
 
-    assert PACKAGES == {name for name in top if not name.endswith(".dist-info")}
-    assert ["pyspark_historian"] == [name.split("-")[0] for name in top if name.endswith(".dist-info")]
+    assert PACKAGES == {name for name in top if not name.endswith((".dist-info", ".data"))}
+    assert {"pyspark_historian"} == {name.split("-")[0] for name in top if name.endswith((".dist-info", ".data"))}
+
+
+def test_wheel_brings_the_manual_page(wheel: zipfile.ZipFile) -> None:
+    data = [name.partition(".data/")[2] for name in wheel.namelist() if ".data/" in name]
+
+    assert ["data/share/man/man1/historian.1"] == data
 
 
 def test_wheel_is_typed_and_carries_its_licence(wheel: zipfile.ZipFile) -> None:

@@ -79,6 +79,7 @@ def _source_results(config: PipelineConfig, source: SourceConfig) -> Iterator[Ch
 
 
 def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[CheckResult]:
+    from connectors.check.capacity import connections_check, version_check
     from connectors.check.copies import copy_checks
     from connectors.check.privileges import privilege_checks
     from connectors.check.server import ServerView
@@ -93,12 +94,16 @@ def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[Ch
         if server.flavor != source.flavor:
             yield failed("flavor", server.flavor, source.flavor, f"source.type: {server.flavor}")
             return
+        yield version_check(server)
         if server.variable("log_bin") != "ON":
             mend = "log_bin=binlog among the server's options, then restart it"
             yield failed("log_bin", "OFF", "ON: without a binlog there is nothing to read", mend)
             return
         yield from privilege_checks(server)
         yield from (result for check in SETTINGS_CHECKS if (result := check(server)) is not None)
+        room = connections_check(server)
+        if room is not None:
+            yield room
         copies = _copies_rows(config)
         if copies:
             yield from copy_checks(source, server)

@@ -9,6 +9,9 @@ from connectors.check.server import ServerView
 
 __all__ = ["SETTINGS_CHECKS", "retention_s"]
 
+_AT_AMAZON = "binlog retention hours"
+_AT_ONCE_H = 1e-9
+_AMAZON = "SELECT 1 FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name = 'rds_configuration'"
 _DAY_S = 86_400
 _SESSIONS = "a session that may set its own is not seen here; a captured table that it changes is stopped"
 
@@ -89,6 +92,9 @@ def retention_s(server: ServerView) -> float:
 
 def _kept(server: ServerView) -> tuple[str, float]:
     """The setting that says how long binlogs are kept, and that in seconds."""
+    hours = _hours_at_amazon(server)
+    if hours is not None:
+        return _AT_AMAZON, hours * 3600
     name = "binlog_expire_logs_seconds"
     seconds = float(server.variable(name) or 0)
     if not seconds:
@@ -97,8 +103,21 @@ def _kept(server: ServerView) -> tuple[str, float]:
     return name, seconds
 
 
+def _hours_at_amazon(server: ServerView) -> float | None:
+    """What Amazon RDS keeps binlogs for, whatever the server's own variables say; None: it is none, or does not tell."""
+    if not server.rows(_AMAZON):
+        return None
+    answer = server.rows_if_allowed("SELECT value FROM mysql.rds_configuration WHERE name = 'binlog retention hours'")
+    # Without a value they go as soon as no replica of Amazon's needs them.
+    return None if not answer else float(answer[0]["value"] or _AT_ONCE_H)
+
+
 def _retention(server: ServerView) -> CheckResult:
     name, seconds = _kept(server)
+    if name == _AT_AMAZON and seconds < _DAY_S:
+        found = f"{name}: {seconds / 3600:g}" if seconds >= 1 else f"{name}: NULL, so they are purged at once"
+        expected = "a day or more: a pause longer than this loses the place in the log"
+        return warning("retention", found, expected, f"CALL mysql.rds_set_configuration('{name}', 168)")
     size_bytes = server.variable("max_binlog_total_size") or "0"
     if size_bytes != "0":
         found = f"max_binlog_total_size {size_bytes}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.outcome import say
 from historian.errors import SourceError
 
@@ -45,6 +46,7 @@ class Comparison:
         tracker: of the connector, whose lease the caller holds.
         connections: that read side by side.
         percent: of a table's rows, about, that are compared; None: all are.
+        on_read: is called when all rows of a table were read, before they are compared.
     """
 
     spark: SparkSession
@@ -53,6 +55,7 @@ class Comparison:
     address: ServerAddress
     connections: int
     percent: float | None
+    on_read: Callable[[], None]
 
     def differs(self, snapshot: Snapshot) -> str | None:
         """Why the table's targets are to be repaired, "" where they cannot be, None where they do not differ; prints what does."""
@@ -75,7 +78,9 @@ class Comparison:
 
         def read(copied: Spool) -> Plan | None:
             table_id, connections = snapshot.table_id, self.connections
-            return read_whole(self.tracker, self.address, table_id, "verify", copied, connections=connections)
+            plan = read_whole(self.tracker, self.address, table_id, "verify", copied, connections=connections)
+            self.on_read()
+            return plan
 
         found = self._compared(snapshot, read)
         say(f"{snapshot.name}: {found.rows_read} rows at {found.end}, {_mending(found.rows_differing)}")
@@ -130,8 +135,9 @@ def print_rows(chunk: Chunk, snapshot: Snapshot) -> None:
     """Prints changelog rows, a line each."""
     from connectors.tail.json_lines import ndjson_rows
 
-    for line in ndjson_rows(chunk, snapshot):
-        typer.echo(line)
+    with aside():
+        for line in ndjson_rows(chunk, snapshot):
+            typer.echo(line)
 
 
 def _mending(rows: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +12,11 @@ import typer
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ending, say, tell
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
+from connectors.cli.terminal.work_progress import log_progress
 from historian.errors import SourceError
 
 if TYPE_CHECKING:
+    from connectors.cli.terminal.progress import Progress
     from connectors.config import PipelineConfig
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
@@ -60,7 +62,8 @@ def heal(
             say(f"not known, of any table: its schema and rows behind {done.since} and up to there")
             names = sorted(name for name in tracker.history.catalog.tables if tracker.captured(name))
         else:
-            done = healing.heal(tracker, wanted, limit_bytes=settings.run.max_batch_bytes)
+            with _catching_up(tracker):
+                done = healing.heal(tracker, wanted, limit_bytes=settings.run.max_batch_bytes)
             say(f"{wanted} goes on from {done.position}, captured as version {done.version}")
             if done.since is not None:
                 say(f"not known: its schema and rows behind {done.since} and up to there")
@@ -119,11 +122,18 @@ def ddl_override(
 
     wanted = table_named(table)
     with held_tracker(config) as (settings, tracker):
-        done = override(tracker, wanted, statement, limit_bytes=settings.run.max_batch_bytes)
+        with _catching_up(tracker):
+            done = override(tracker, wanted, statement, limit_bytes=settings.run.max_batch_bytes)
         stopped = {str(name): quarantine.reason for _, name, quarantine in tracker.store.stopped()}
     say(f"{wanted} goes on behind {done.position}, as version {done.version}; the next run delivers what was held back")
     if table in stopped:
         say(f"it stops again, further on\n  {stopped[table]}")
+
+
+def _catching_up(tracker: Tracker) -> AbstractContextManager[Progress]:
+    """Draws how much of the log is read that no plan has been made of."""
+    last = tracker.store.last_plan()
+    return log_progress("reading the log", tracker.reader, tracker.end_of(0 if last is None else last.number))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer.main
 from connectors.cli import app
 from connectors.cli.terminal.outcome import EXIT_CODES
 
-__all__ = ["command_line_page"]
+__all__ = ["argument_text", "command_line_page"]
 
 _HEAD = """\
 # Command line
@@ -47,7 +47,7 @@ def _options_of_all(root: Any) -> Iterator[str]:
 
 def _commands(group: Any, path: str) -> Iterator[str]:
     for name, command in group.commands.items():
-        arguments = "".join(f" {_argument(each)}" for each in command.params if each.param_type_name == "argument")
+        arguments = "".join(f" {argument_text(each)}" for each in command.params if each.param_type_name == "argument")
         if hasattr(command, "commands"):
             yield from _commands(command, f"{path} {name}{arguments}")
             continue
@@ -57,9 +57,11 @@ def _commands(group: Any, path: str) -> Iterator[str]:
         yield from _table(command)
 
 
-def _argument(argument: Any) -> str:
-    name = (argument.metavar or argument.name.upper()).strip("[]")
-    return name if argument.required else f"[{name}]"
+def argument_text(argument: Any) -> str:
+    """An argument as it stands in a command line."""
+    name = str(argument.metavar or argument.name.upper())
+    # typer puts optional ones into brackets, but not those whose name it was given.
+    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _table(command: Any) -> Iterator[str]:

@@ -11,6 +11,7 @@ from connectors.cli.terminal.arguments import Config
 from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import table_named
 from connectors.cli.terminal.sessions import session
+from connectors.cli.terminal.work_progress import log_progress
 from historian.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
@@ -60,13 +61,15 @@ def replay(
             else:
                 behind = 0
                 position, seed = _begin(tracker, spark, lake, table_status.table_id, _position(tracker, start))
-        done = replaying.replay(
-            tracker,
-            table_status.table_id,
-            position,
-            behind=behind,
-            seed=None if seed is None else (seed.plan, seed.table),
-        )
+        last = tracker.store.last_plan()
+        with log_progress("reading the log", tracker.reader, position, None if last is None else last.end):
+            done = replaying.replay(
+                tracker,
+                table_status.table_id,
+                position,
+                behind=behind,
+                seed=None if seed is None else (seed.plan, seed.table),
+            )
     if seed is not None:
         say(f"{done.table}: what its targets held up to {position}, plan {seed.plan.number}, comes into fresh ones")
     where = "fresh targets" if done.anew else "its targets"

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.cli.live.display import can_be_live, live_display
+from connectors.cli.live.display import live_display
 from connectors.cli.live.lines import RunLines
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.logs import bind
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
+from connectors.cli.terminal.progress import can_be_live
 from connectors.monitoring.observer import Observers
 from historian.errors import ConfigError
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from connectors.cli.terminal.arguments import configured
+from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from connectors.cli.terminal.plain_text import as_lines
 from connectors.cli.terminal.tables import terminal
+from connectors.cli.terminal.work_progress import log_progress
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig, TableFilter
@@ -74,13 +76,19 @@ def tail(
     write = _write_ndjson if form is Format.NDJSON else _table_writer()
     stopped = False
     try:
-        for shown in tailing.shown(follow=follow):
-            write(shown)
-            for change in shown.unlogged:
-                tell(str(change))
-            for table_stopped in shown.stopped:
-                stopped = True
-                tell(str(table_stopped))
+        with log_progress("reading the log", tailing.reader, tailing.first, tailing.end) as told:
+
+            def hide() -> None:
+                told.is_hidden = True
+
+            for shown in tailing.shown(follow=follow, at_end=hide):
+                with aside():
+                    write(shown)
+                for change in shown.unlogged:
+                    tell(str(change))
+                for table_stopped in shown.stopped:
+                    stopped = True
+                    tell(str(table_stopped))
     finally:
         tailing.close()
     if stopped:

@@ -13,6 +13,7 @@ from connectors.cli.heal import held_tracker
 from connectors.cli.replay import lake_of
 from connectors.cli.terminal.arguments import Config, configured
 from connectors.cli.terminal.outcome import ExitCode, ending, say
+from connectors.cli.terminal.progress import can_be_live, progress
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
 from connectors.cli.terminal.sessions import session
 from connectors.config import ServerSource
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.config import PipelineConfig
+    from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
     from historian.schema.snapshots import Snapshot
@@ -112,30 +114,48 @@ def differing_tables(
     address = server_address(settings.source)
     limits = repair_limits(settings.source, settings.sinks)
     catalog = tracker.history.catalog_at(last_plan(tracker).version).tables
-    comparison = Comparison(
-        spark=spark,
-        lake=lake,
-        tracker=tracker,
-        address=address,
-        connections=settings.source.backfill.connections,
-        percent=percent,
-    )
     differing: dict[Snapshot, _Difference] = {}
-    for name, snapshot in sorted(catalog.items()):
-        if not tracker.captured(name) or (wanted is not None and name not in wanted):
-            continue
-        theirs = _changed_by_others(spark, lake, snapshot, repair=repair)
-        if theirs is None or theirs.is_comparable:
-            reason = comparison.differs(snapshot)
-            theirs = theirs if reason is None else _Difference(reason)
-        if theirs is not None:
-            differing[snapshot] = theirs
+    compared = {
+        name: snapshot
+        for name, snapshot in sorted(catalog.items())
+        if tracker.captured(name) and (wanted is None or name in wanted)
+    }
+    # Rows are read, and compared. A table costs something that holds none, and one that the server knows nothing of.
+    weights = {name: 1 + rows for name, rows in (dict.fromkeys(compared, 0) | _estimates(address, compared)).items()}
+    with progress("verifying", 2 * sum(weights.values())) as told:
+        comparison = Comparison(
+            spark=spark,
+            lake=lake,
+            tracker=tracker,
+            address=address,
+            connections=settings.source.backfill.connections,
+            percent=percent,
+            on_read=lambda: told.reach(reached + weights[name]),
+        )
+        reached = 0
+        for number, (name, snapshot) in enumerate(compared.items(), 1):
+            told.what = f"verifying {name}, {number} of {len(compared)}"
+            theirs = _changed_by_others(spark, lake, snapshot, repair=repair)
+            if theirs is None or theirs.is_comparable:
+                reason = comparison.differs(snapshot)
+                theirs = theirs if reason is None else _Difference(reason)
+            if theirs is not None:
+                differing[snapshot] = theirs
+            reached += 2 * weights[name]
+            told.reach(reached)
     # A repair is a plan, and the lake does not hold that yet: all tables are compared before.
     for snapshot, found in differing.items() if repair else ():
         if found.reason:
             repaired(tracker, address, snapshot.table_id, found.reason, behind=found.behind, limits=limits)
             say(f"{snapshot.name}: the next run compares it, and writes what differs")
     return len(differing)
+
+
+def _estimates(address: ServerAddress, names: Collection[TableName]) -> dict[TableName, int]:
+    """About how many rows tables hold, where somebody sees it."""
+    from connectors.backfill.estimates import estimated_rows
+
+    return estimated_rows(address, names) if can_be_live() else {}
 
 
 def _differs_meanwhile(settings: PipelineConfig, wanted: Collection[TableName] | None) -> bool:

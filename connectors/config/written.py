@@ -15,6 +15,9 @@ from historian.errors import ConfigError
 
 __all__ = ["WrittenDocument", "parse_document", "parse_value", "read_document", "unusable"]
 
+_NOT_AS_TAGGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+"""What PyYAML raises for !!int, !!bool and the like before a text that is none."""
+
 _ENTRIES = 100_000
 """More are made of a short text by aliases alone."""
 _DEPTH = 50
@@ -63,18 +66,16 @@ def read_document(file: Path) -> WrittenDocument:
 
 def parse_document(text: str, file: Path) -> WrittenDocument:
     """The document in *text*; *file*: what errors call it. Raises as :func:`read_document`."""
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
-        document = None if node is None else loader.construct_document(node)
+        node, document = _parsed(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = "" if mark is None else f" @ line {mark.line + 1}, column {mark.column + 1}"
         raise unusable(file, (f"not YAML: {error.problem}{place}",)) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise unusable(file, (f"not YAML: {error}",)) from None
-    finally:
-        loader.dispose()
+    except _NOT_AS_TAGGED:
+        raise unusable(file, ("not YAML: a value is not what its tag says",)) from None
     if not isinstance(document, dict):
         raise unusable(file, ("expected a mapping with name and source @ $",))
     places: dict[JsonPath, tuple[int, int]] = {}
@@ -89,8 +90,17 @@ def parse_value(text: str) -> Any:
     """What *text* stands for behind a key of a document. Text that is no YAML stands for itself."""
     try:
         return yaml.load(text, _Loader)  # noqa: S506 a safe loader
-    except (yaml.YAMLError, RecursionError):
+    except (yaml.YAMLError, RecursionError, *_NOT_AS_TAGGED):
         return text
+
+
+def _parsed(text: str) -> tuple[yaml.Node | None, Any]:
+    loader = _Loader(text)  # refuses characters that no YAML has
+    try:
+        node = loader.get_single_node()
+        return node, None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _marks(node: yaml.Node | None, path: JsonPath) -> Iterator[tuple[JsonPath, yaml.Mark]]:

@@ -8,7 +8,7 @@ range on an executor, with the schemas that the plan holds. Both start outside a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -147,7 +147,13 @@ class LogBytes:
 
 
 class Reader(Protocol):
-    """A log that can be scanned and read. Connections are opened when needed and closed by ``close``."""
+    """A log that can be scanned and read. Connections are opened when needed and closed by ``close``.
+
+    Attributes:
+        on_bound: is told the position of each bound as a scan comes to it; None: nobody is.
+    """
+
+    on_bound: Callable[[LogPosition], None] | None
 
     @property
     def flavor(self) -> str:
@@ -161,6 +167,9 @@ class Reader(Protocol):
 
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
+
+    def near_end(self) -> LogPosition:
+        """About the log's end, to tell how far somebody is behind: cheap, and its GTIDs may lack what is being committed. Retryable."""
 
     def mark(self, file: str) -> LogMark | None:
         """What the log says of a file; None where it has none of that name. Retryable."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,6 +55,9 @@ class Tail:
         begin: show what lies behind this position, or "earliest" or "latest"; None: the configured start.
         end: stop at this position; None: at the log's end.
         tables: of the captured tables, show these; None: all.
+
+    Attributes:
+        end: where it stops; None: at the log's end.
     """
 
     def __init__(
@@ -68,15 +71,28 @@ class Tail:
         self._wanted = tables
         with closing(make_reader(config.source)) as reader:
             self._begin = None if begin is None else _located(reader, begin)
-            self._end = None if end is None else str(_located(reader, end))
+            self.end = None if end is None else _located(reader, end)
+        self._end = None if self.end is None else str(self.end)
         self._tracker = _tracker(config, self._begin)
         self._tracker.on_unlogged = self._note_unlogged
         self._unlogged: list[UnloggedChange] = []
         self._stopped: set[StoppedTable] = set()
         self._ended: set[int] = set()
 
-    def shown(self, *, follow: bool = False) -> Iterator[TailedRange]:
+    @property
+    def reader(self) -> Reader:
+        """Of the log."""
+        return self._tracker.reader
+
+    @property
+    def first(self) -> LogPosition:
+        """From where the log is read, so that what is shown has its schema. The first look at it asks the source."""
+        return self._tracker.end_of(0)
+
+    def shown(self, *, follow: bool = False, at_end: Callable[[], None] | None = None) -> Iterator[TailedRange]:
         """What the log holds from begin to end, part by part; with *follow* it waits for more and never ends by itself.
+
+        *at_end* is called each time before it waits.
 
         Raises:
             HistorianError: the log cannot be read as asked.
@@ -94,6 +110,8 @@ class Tail:
                 number = plan.number
                 tracker.store.forget_plans(number)
             elif follow and self._end is None:
+                if at_end is not None:
+                    at_end()
                 tracker.reader.wait(tracker.end_of(number), _PAUSE_S)
             else:
                 return

@@ -376,3 +376,38 @@ def test_tables_with_the_names_of_a_tools_own_are_said_to_be_left_out(mysql9: Se
         assert "online schema changes" not in _results(tmp_path, mysql9, online_changes="[gh-ost]")
     finally:
         mysql9.sql("DROP DATABASE check_it")
+
+
+def test_too_few_connections_are_told(mysql8: Server, tmp_path: Path) -> None:
+    assert "ok" == _results(tmp_path, mysql8)["connections"].status
+    with global_setting(mysql8, "max_connections", "7"):
+        found = _results(tmp_path, mysql8)["connections"]
+    assert ("warning", "of 7 are free") == (found.status, found.found.split(" ", 1)[1])
+    assert found.mend.startswith("SET PERSIST max_connections = ")
+
+    with _user(mysql8, "REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.*") as words:
+        mysql8.sql("ALTER USER checked WITH MAX_USER_CONNECTIONS 3")
+        found = _results(tmp_path, mysql8, **words)["connections"]
+    assert ("warning", "the account may have 3") == (found.status, found.found)
+    assert found.mend.startswith("ALTER USER 'checked'@'%' WITH MAX_USER_CONNECTIONS ")
+
+
+@pytest.mark.parametrize(
+    "hours, status, found",
+    [
+        ("NULL", "warning", "binlog retention hours: NULL, so they are purged at once"),
+        ("3", "warning", "binlog retention hours: 3"),
+        ("168", "ok", "binlog retention hours: 7 days"),
+    ],
+)
+def test_amazons_own_retention_is_what_counts(
+    mysql8: Server, tmp_path: Path, hours: str, status: str, found: str
+) -> None:
+    mysql8.sql("CREATE TABLE mysql.rds_configuration (name VARCHAR(60), value VARCHAR(60), description VARCHAR(60))")
+    try:
+        mysql8.sql(f"INSERT INTO mysql.rds_configuration VALUES ('binlog retention hours', {hours}, '')")
+        result = _results(tmp_path, mysql8)["retention"]
+    finally:
+        mysql8.sql("DROP TABLE mysql.rds_configuration")
+    assert (status, found) == (result.status, result.found)
+    assert ("rds_set_configuration" in result.mend) == (status == "warning")

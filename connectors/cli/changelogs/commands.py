@@ -15,6 +15,7 @@ from connectors.cli.terminal.arguments import Json
 from connectors.cli.terminal.outcome import ExitCode, ending, say
 from connectors.cli.terminal.sessions import session
 from connectors.cli.terminal.tables import print_table
+from connectors.cli.terminal.work_progress import spark_progress
 from historian.changelog.validation.findings import Profile
 from historian.errors import PositionError
 from historian.positions import LogPosition, parse_position
@@ -54,7 +55,8 @@ def check_changelog(
         from pyspark_historian.validation import check, findings_of
 
         names = names_of(key) or recorded(spark, path).key
-        findings = findings_of(check(read(spark, path), names, profile=profile), limit)
+        with spark_progress(f"checking {path}", spark):
+            findings = findings_of(check(read(spark, path), names, profile=profile), limit)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from connectors.cli.terminal.work_progress import spark_progress
 from historian.errors import HistorianError, SinkError, SourceError
 
 if TYPE_CHECKING:
@@ -99,10 +100,11 @@ def write(path: str, out: str, made: Callable[[], DataFrame], *, kind: str = "")
     with _errors_of(path):
         rows = made()
         if kind == "odf":
-            write_odf(rows, out)
+            with spark_progress(f"writing {out}", rows.sparkSession):
+                write_odf(rows, out)
             return
         try:
-            with _microseconds(rows.sparkSession):
+            with _microseconds(rows.sparkSession), spark_progress(f"writing {out}", rows.sparkSession):
                 rows.write.format(kind or format_of(path) or "delta").mode("errorifexists").save(out)
         except AnalysisException as error:
             raise SinkError("the result cannot be written", where=out, found=error.getMessage()) from error

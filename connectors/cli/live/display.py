@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from connectors.cli.live.captured import captured
 from connectors.cli.live.rendering import rendered
-from connectors.cli.terminal.logs import writes_lines
 from connectors.cli.terminal.plain_text import without_controls
+from connectors.cli.terminal.progress import is_in_front
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -21,24 +21,10 @@ if TYPE_CHECKING:
     from connectors.monitoring.picture import RunPicture
     from connectors.monitoring.watching import Watch
 
-__all__ = ["can_be_live", "live_display"]
+__all__ = ["live_display"]
 
 _EVERY_S = 0.25
 _STDOUT, _STDERR = 1, 2
-_WITHOUT_A_CURSOR = ("dumb", "unknown", "")
-
-
-def can_be_live() -> bool:
-    """Whether standard error is a terminal on which something can be drawn, and people are told lines.
-
-    A shell's job in the background draws nothing: the terminal is somebody else's then.
-    """
-    try:
-        is_terminal = os.isatty(sys.stderr.fileno()) and sys.stderr.fileno() == _STDERR
-    except (OSError, ValueError, AttributeError):  # as of what stands in for it in tests and notebooks
-        return False
-    has_cursor = os.environ.get("TERM", "").lower() not in _WITHOUT_A_CURSOR
-    return is_terminal and has_cursor and writes_lines() and _is_in_front(_STDERR)
 
 
 @contextmanager
@@ -106,7 +92,7 @@ class _Screen:
 
     def draw(self, watch: Watch) -> None:
         """Draws the last picture in the terminal's present size."""
-        if not _is_in_front(self._descriptor):
+        if not is_in_front(self._descriptor):
             return
         with self._lock, suppress(OSError):
             size = self._measure()
@@ -147,11 +133,3 @@ class _Screen:
         is_plain = not self._console.encoding.lower().startswith("utf")
         # A line is left to those who write above.
         return Group(*rendered(picture, width, height - 1 - len(below), ascii_only=is_plain), *below)
-
-
-def _is_in_front(terminal: int) -> bool:
-    """Whether the terminal is given to this process' job; where that cannot be told, as in some containers, it is."""
-    try:
-        return os.tcgetpgrp(terminal) in (0, os.getpgrp())
-    except OSError:
-        return True

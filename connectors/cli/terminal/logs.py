@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
+from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.plain_text import as_lines
 
 __all__ = ["LogFormat", "LogLevel", "bind", "configure_logs", "log", "writes_lines"]
@@ -82,7 +83,8 @@ class _StandardError(_Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
-        super().emit(record)
+        with aside():
+            super().emit(record)
 
 
 def bind(**fields: object) -> None:

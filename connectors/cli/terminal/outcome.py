@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.logs import log
 from connectors.cli.terminal.plain_text import as_lines
 from connectors.spark.bundle import BundleError
@@ -115,13 +116,15 @@ def ending(command: Callable[P, R]) -> Callable[P, R]:
 
 def say(text: str) -> None:
     """Writes a part of a command's result to standard output. What a terminal would obey is shown as an escape, and lines behind the first are indented."""
-    typer.echo(as_lines(text))
+    with aside():
+        typer.echo(as_lines(text))
 
 
 def tell(text: str, *, level: int = logging.INFO, **fields: object) -> None:
     """Writes a note to standard error: the text, or a record with *fields* where records are JSON."""
     if not log(level, text, **fields):
-        print(as_lines(text), file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
+        with aside():
+            print(as_lines(text), file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
 
 
 def _tell_error(error: HistorianError) -> None:

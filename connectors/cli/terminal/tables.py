@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectors.cli.terminal.plain_text import as_lines, harmless
+import typer
+
+from connectors.cli.terminal.plain_text import as_lines, harmless, without_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["print_table", "table", "terminal"]
 
 _LONG_LINE = 1000
+_WIDE_LINE = 120
+_GAP = 2
 
 
 def terminal() -> Console:
@@ -34,8 +38,40 @@ def terminal() -> Console:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Prints what :func:`table` makes."""
-    terminal().print(table(headings, rows))
+    """Prints what :func:`table` makes. Into a file or a pipe a table that is too wide goes without its wide columns: each of their cells has a line below its row."""
+    given = [list(row) for row in rows]
+    if not sys.stdout.isatty():
+        texts = [[_plain(cell) for cell in row] for row in given]
+        widths = [max(map(len, column)) for column in zip(headings, *texts, strict=True)]
+        if sum(widths) + _GAP * len(widths) > _WIDE_LINE:
+            for line in _narrow_lines(headings, texts, widths):
+                typer.echo(line)
+            return
+    terminal().print(table(headings, given))
+
+
+def _narrow_lines(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+    """A row, and below it the cells of wide columns, each in a line that says which it is."""
+    beside, left = [], _WIDE_LINE
+    for number, width in enumerate(widths):
+        if width + _GAP <= left:
+            beside.append(number)
+            left -= width + _GAP
+
+    def line(cells: Sequence[str]) -> str:
+        return (" " * _GAP).join(cells[number].ljust(widths[number]) for number in beside).rstrip()
+
+    yield line(headings)
+    for row in rows:
+        yield line(row)
+        for number, (heading, cell) in enumerate(zip(headings, row, strict=True)):
+            if cell and number not in beside:
+                yield f"  {heading}: {cell}" if heading else f"  {cell}"
+
+
+def _plain(cell: object) -> str:
+    """A cell as text in one line."""
+    return without_controls(" ".join(("" if cell is None else str(cell)).split()))
 
 
 def table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:

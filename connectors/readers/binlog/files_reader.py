@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.events.layout import FormatDescription, event_name
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, foreign_range
-from connectors.readers.binlog.scan.scanner import Scanner
-from connectors.readers.binlog.scan.unsupported_events import other_kind
-from connectors.readers.binlog.transport.files import FileHead, FileStream, LogFile, list_files, read_head
 from connectors.readers.binlog.transport.stream import WindowStream
 from historian.errors import LogCorrupt, LogPurged
 from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, LogPosition, PreparedXa, parse_gtids
+
+if TYPE_CHECKING:
+    from connectors.readers.binlog.scan.scanner import Scanner
+    from connectors.readers.binlog.transport.files import FileHead, LogFile
 
 __all__ = ["BinlogFilesReader"]
 
@@ -43,9 +44,13 @@ class BinlogFilesReader(BinlogReader):
         return self._head(self._log_files()[-1]).format.flavor
 
     def _log_files(self) -> tuple[LogFile, ...]:
+        from connectors.readers.binlog.transport.files import list_files
+
         return list_files(self.paths)
 
     def _head(self, file: LogFile) -> FileHead:
+        from connectors.readers.binlog.transport.files import read_head
+
         if file.name not in self._heads:
             self._heads[file.name] = read_head(file)
         return self._heads[file.name]
@@ -79,10 +84,14 @@ class BinlogFilesReader(BinlogReader):
     def _gtids_before(self, file: str) -> Gtids:
         head, flavor = self._head(self._named(file)), self.flavor
         if head.format.flavor != flavor:
+            from connectors.readers.binlog.scan.unsupported_events import other_kind
+
             raise other_kind(file, flavor, head.format)
         return parse_gtids("", flavor) if head.gtids is None else head.gtids
 
     def _stream(self, file: str, offset: int) -> WindowStream:
+        from connectors.readers.binlog.transport.files import FileStream
+
         files = self._log_files()
         number = self._named(file).number
         return FileStream([each for each in files if each.number >= number], offset)
@@ -94,6 +103,8 @@ class BinlogFilesReader(BinlogReader):
         return self.lower_case_table_names
 
     def _check_end(self, scanner: Scanner) -> None:
+        from connectors.readers.binlog.transport.files import read_head
+
         if not scanner.in_transaction:
             return
         place = scanner.position
@@ -118,6 +129,8 @@ class BinlogFilesReader(BinlogReader):
 
     def end(self) -> LogPosition:
         """The end of the last whole transaction in the newest file."""
+        from connectors.readers.binlog.scan.scanner import Scanner
+
         last = self._files()[-1]
         scanner = Scanner(self._at(last, FIRST_EVENT, self._gtids_before(last)), count_only=True)
         scanner.pass_over(self._stream(last, FIRST_EVENT))

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
-from connectors.readers.binlog.rows.decoder import RangeDecoder
-from connectors.readers.binlog.scan.scanner import Scanner
-from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
+from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
 from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
-from connectors.readers.binlog.transport.membership import noted
-from connectors.readers.binlog.transport.prefetch import prefetched
 from connectors.readers.binlog.transport.stream import WindowStream
-from connectors.readers.binlog.transport.unpacking import unpacked
 from connectors.readers.binlog.transport.window import Window
-from connectors.readers.binlog.xa.commit_order import CommitOrder
-from connectors.readers.binlog.xa.prepared import Presence, events_of, look_back
-from connectors.readers.binlog.xa.rolled_back import without_rolled_back
 from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedTable
 from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
 from historian.positions.places import Place
+
+if TYPE_CHECKING:
+    from connectors.readers.binlog.scan.scanner import Scanner
+
+# Kernels are imported where a log is read: to know where it ends, as the status asks, takes none, and numba is half a second.
 
 __all__ = ["FIRST_EVENT", "BinlogReader", "Windows", "foreign_range"]
 
@@ -45,6 +43,7 @@ class BinlogReader(ABC):
     def __init__(self) -> None:
         self._last_bound: LogPosition | None = None
         self._cache: LogCache | None = None
+        self.on_bound: Callable[[LogPosition], None] | None = None
 
     # ---- what a kind of log tells ----------------------------------------------------------------------------------
     @abstractmethod
@@ -82,6 +81,10 @@ class BinlogReader(ABC):
     @abstractmethod
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
+
+    def near_end(self) -> LogPosition:
+        """About the log's end now, see :class:`connectors.readers.base.Reader`."""
+        return self.end()
 
     @abstractmethod
     def close(self) -> None:
@@ -156,6 +159,8 @@ class BinlogReader(ABC):
         begin = self._at(file, FIRST_EVENT, self._gtids_before(file))
         if offset <= FIRST_EVENT:
             return begin
+        from connectors.readers.binlog.scan.scanner import Scanner
+
         scanner = Scanner(begin, count_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
             scanner.pass_over(stream, end=offset)
@@ -182,6 +187,8 @@ class BinlogReader(ABC):
         wanted = parse_gtids(position.gtids, self.flavor)
         self._check_executed(position)
         file = self._file_before(wanted, position)
+        from connectors.readers.binlog.scan.scanner import Scanner
+
         scanner = Scanner(self._at(file, FIRST_EVENT, wanted), by_gtid=True, find_only=True)
         with closing(self._stream(file, FIRST_EVENT)) as stream:
             scanner.pass_over(stream)
@@ -228,6 +235,10 @@ class BinlogReader(ABC):
         until: LogPosition | None = None,
     ) -> Iterator[Scanned]:
         """What stands in the log behind *start*, see :class:`connectors.readers.base.Reader`."""
+        from connectors.readers.binlog.scan.scanner import Scanner
+        from connectors.readers.binlog.transport.unpacking import unpacked
+        from connectors.readers.binlog.xa.prepared import Presence
+
         place = replace(self.locate(start), pending=start.pending)
         presence = Presence(self)
         moved = place.at != start.at or start.server not in ("", place.server)
@@ -288,11 +299,15 @@ class BinlogReader(ABC):
 
     def look_back(self, xid: str, before: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
         """The last XA transaction of that xid before a place, see :class:`connectors.readers.base.Reader`."""
+        from connectors.readers.binlog.xa.prepared import look_back
+
         return look_back(self, xid, before)
 
     def _noted(self, item: Scanned) -> Scanned:
         if isinstance(item, Bound):
             self._last_bound = item.position
+            if self.on_bound is not None:
+                self.on_bound(item.position)
         return item
 
     def _is_end(self, place: LogPosition) -> bool:  # noqa: ARG002 - a server can tell
@@ -314,6 +329,12 @@ class BinlogReader(ABC):
         begun: dict[str, int] | None = None,
     ) -> Iterator[Chunk]:
         """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
+        from connectors.readers.binlog.rows.decoder import RangeDecoder
+        from connectors.readers.binlog.transport.membership import noted
+        from connectors.readers.binlog.transport.unpacking import unpacked
+        from connectors.readers.binlog.xa.commit_order import CommitOrder
+        from connectors.readers.binlog.xa.rolled_back import without_rolled_back
+
         server = self._server() if log is None else planned.server
         here = planned.server in ("", server)
         windows: Windows
@@ -336,11 +357,15 @@ class BinlogReader(ABC):
         yield from decoder.finish()
 
     def _prepared(self, xa: PreparedXa) -> Windows:
+        from connectors.readers.binlog.xa.prepared import events_of
+
         if xa.server in ("", self._server()):
             return events_of(xa, lambda: self._stream(xa.file, xa.offset), here=True, flavor=self.flavor)
         return events_of(xa, lambda: self._stream_behind(xa), here=False, flavor=self.flavor)
 
     def _range(self, planned: LogRange) -> Windows:
+        from connectors.readers.binlog.transport.prefetch import prefetched
+
         with closing(self._stream(planned.file, planned.start)) as stream:
             windows = stream.windows(end=planned.end)
             if self._waits_for_bytes:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.readers.binlog.events.layout import ROTATE_BYTES
 from connectors.readers.binlog.log_reader import FIRST_EVENT, BinlogReader, Windows, foreign_range
-from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.transport.connection import (
     ConnectionLost,
     ServerAddress,
@@ -22,11 +21,8 @@ from connectors.readers.binlog.transport.connection import (
     server_identity,
 )
 from connectors.readers.binlog.transport.diverged import Gtid, other_transaction
-from connectors.readers.binlog.transport.dump import Dump
-from connectors.readers.binlog.transport.failover import translate
-from connectors.readers.binlog.transport.membership import members
+from connectors.readers.binlog.transport.dump_places import may_start
 from connectors.readers.binlog.transport.stream import WindowStream
-from connectors.readers.binlog.transport.unpacking import unpacked
 from historian.ddl.parsing.context import version_number
 from historian.errors import LogPurged, SourceError
 from historian.plans.plans import LogRange, PlannedTable
@@ -34,6 +30,9 @@ from historian.positions import Gtids, GtidSet, LogPosition, MariadbGtids, Prepa
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
+
+    from connectors.readers.binlog.scan.scanner import Scanner
+    from connectors.readers.binlog.transport.dump import Dump
 
 __all__ = ["MOST_DUMPS", "BinlogServerReader"]
 
@@ -243,7 +242,7 @@ class BinlogServerReader(BinlogReader):
 
     # ---- the log ---------------------------------------------------------------------------------------------------
     def _stream(self, file: str, offset: int) -> WindowStream:
-        if not Dump.may_start(offset):
+        if not may_start(offset):
             file, offset = self._behind_rotation(file, offset)
         return self._dump(lambda dump: dump.from_file(file, offset))
 
@@ -262,6 +261,8 @@ class BinlogServerReader(BinlogReader):
 
     def _dump(self, begin: Any) -> Dump:
         import pymysql
+
+        from connectors.readers.binlog.transport.dump import Dump
 
         self._dumps = [dump for dump in self._dumps if dump.is_open]
         if len(self._dumps) >= MOST_DUMPS:
@@ -317,10 +318,21 @@ class BinlogServerReader(BinlogReader):
             return self._count(self._at(file, offset, ""))
         return self._end_behind(GtidSet.parse(executed))
 
+    def near_end(self) -> LogPosition:
+        """About the log's end now, without a look at the log where GTIDs are on."""
+        mode = "" if self.flavor == "mariadb" else self._ask("SELECT @@GLOBAL.gtid_mode")[0][0]
+        if mode != "ON":
+            return self.end()
+        file, offset = self._status()
+        executed = str(self._ask("SELECT @@GLOBAL.gtid_executed")[0][0])
+        return self._at(file, offset, GtidSet.parse(executed) if executed else "")
+
     def _gtids_at(self, file: str, offset: int) -> str:
         """MariaDB's position there, which is the log's end or was a moment ago."""
-        if Dump.may_start(offset):
+        if may_start(offset):
             return str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0] or "")
+        from connectors.readers.binlog.scan.scanner import Scanner
+
         # The function takes four bytes of an offset.
         begin = self._gtids_before(file)
         scanner = Scanner(self._at(file, FIRST_EVENT, begin), count_only=True)
@@ -330,6 +342,8 @@ class BinlogServerReader(BinlogReader):
 
     def _end_behind(self, executed: GtidSet) -> LogPosition:
         """The end of a log that holds *executed*, and perhaps transactions that are not counted as executed yet."""
+        from connectors.readers.binlog.scan.scanner import Scanner
+
         with closing(self._dump(lambda dump: dump.from_gtids(str(executed)))) as dump:
             scanner: Scanner | None = None
             for window in dump.windows():
@@ -351,7 +365,7 @@ class BinlogServerReader(BinlogReader):
 
         Of a position that it has returned for already it sleeps a second: what came brought no plan, and may go on coming.
         """
-        cannot_start = position.server != self._server() or not Dump.may_start(position.offset)
+        cannot_start = position.server != self._server() or not may_start(position.offset)
         if cannot_start or position == self._woken_at:
             super().wait(position, timeout_s if cannot_start else min(timeout_s, _WOKEN_PAUSE_S))
             return
@@ -397,6 +411,9 @@ class BinlogServerReader(BinlogReader):
     def _elsewhere(self, planned: LogRange, tables: Sequence[PlannedTable]) -> tuple[Windows, Sequence[PlannedTable]]:
         if not planned.upto:
             raise foreign_range(f"{planned.file}:{planned.start}", planned.server, self._server())
+        from connectors.readers.binlog.transport.failover import translate
+        from connectors.readers.binlog.transport.unpacking import unpacked
+
         here = translate(tables, planned, unpacked(self._members(planned), rows=False), self.flavor)
         return self._members(planned), here
 
@@ -406,6 +423,8 @@ class BinlogServerReader(BinlogReader):
         return self._dump(lambda dump: dump.from_gtids(xa.after))
 
     def _members(self, planned: LogRange) -> Windows:
+        from connectors.readers.binlog.transport.membership import members
+
         with closing(self._dump(lambda dump: dump.from_gtids(planned.after))) as dump:
             yield from members(dump.windows(), after=planned.after, upto=planned.upto, flavor=self.flavor)
 

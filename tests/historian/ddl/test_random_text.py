@@ -1,5 +1,7 @@
 """No text makes the resolver raise; a quadratic walk over these megabytes would take minutes."""
 
+import random
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -64,6 +66,29 @@ def test_shuffled_words_never_raise(words: list[str], context: StatementContext)
 @settings(max_examples=300)
 def test_mutated_statements_never_raise(sql: str, at: int, cut: int, put: str, context: StatementContext) -> None:
     check(sql[:at] + put + sql[at + cut :], context)
+
+
+@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.soak)])
+def test_statements_damaged_anywhere_never_raise(count: int) -> None:
+    for seed in range(count):
+        draw = random.Random(seed)
+        sql = draw.choice(STATEMENTS)
+        for _ in range(draw.choice((1, 1, 2, 5))):
+            at, other = draw.randrange(len(sql) + 1), draw.choice(STATEMENTS)
+            begin = draw.randrange(len(other))
+            put = draw.choice(
+                (
+                    "",
+                    chr(draw.randrange(0x110000)),
+                    draw.choice("'`\"\\();,*/#-"),
+                    other[begin : begin + draw.randrange(30)],
+                )
+            )
+            sql = sql[:at] + put + sql[at + draw.choice((0, 1, 9)) :]
+        try:
+            check(sql, draw.choice(CONTEXTS))
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {sql}") from error
 
 
 TYPES = (

@@ -29,11 +29,10 @@ from unittest.mock import patch
 import numpy as np
 
 from connectors.config import BinlogFilesSource, HistoryConfig, PipelineConfig, RunConfig
-from connectors.readers.binlog import log_reader
 from connectors.readers.binlog.events.layout import EventType
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.kernels.log import finding
-from connectors.readers.binlog.transport import files, read_buffer
+from connectors.readers.binlog.transport import files, read_buffer, unpacking
 from connectors.tail.follow import Tail
 from connectors.tail.log_order import in_log_order
 from historian.changelog.chunks import Chunk
@@ -138,7 +137,7 @@ def tail(path: Path, recording: Recording) -> list[Any]:
 
 def _guard(stack: ExitStack, path: Path) -> None:
     """Has all memory that bytes of the file are read from end at a guarding page."""
-    unpacked = log_reader.unpacked
+    unpacked = unpacking.unpacked
     rest_bytes = [0]
 
     class GuardedGatherer(read_buffer.ReadBuffer):
@@ -164,7 +163,7 @@ def _guard(stack: ExitStack, path: Path) -> None:
 
     stack.enter_context(patch.object(files, "ReadBuffer", GuardedGatherer))
     stack.enter_context(patch.object(read_buffer._Frame, "resize", resize))
-    stack.enter_context(patch.object(log_reader, "unpacked", one_by_one_unpacked))
+    stack.enter_context(patch.object(unpacking, "unpacked", one_by_one_unpacked))
 
 
 def run(recording: Recording, seed: int, count: int, path: Path) -> tuple[list[str], Counter[str]]:

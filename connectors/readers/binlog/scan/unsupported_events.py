@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connectors.readers.binlog.events.layout import HEADER_BYTES, MAGIC, FormatDescription
 from connectors.readers.binlog.kernels.log import scan_layout as at
-from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
+from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
 from historian.errors import HistorianError, LogCorrupt, LogPurged, SourceError, UnsupportedEvent
 from historian.names import TableName
 

@@ -50,6 +50,7 @@ from connectors.readers.binlog.transport.connection import (
     server_identity,
     take_server_id,
 )
+from connectors.readers.binlog.transport.dump_places import MAX_OFFSET, PURGED_NEXT_STEP, may_start
 from connectors.readers.binlog.transport.read_buffer import CHECKSUM_BYTES, WINDOW_BYTES, ReadBuffer
 from connectors.readers.binlog.transport.window import Window
 from historian.errors import LogCorrupt, LogPurged, SourceError
@@ -58,12 +59,7 @@ from historian.positions import GtidSet
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-__all__ = ["HEARTBEAT_S", "PURGED_NEXT_STEP", "Dump", "encoded_gtids"]
-
-PURGED_NEXT_STEP = (
-    "`historian heal CONFIG --lost-log` goes on behind what is lost, and leaves a gap there; or start anew, at or behind the first "
-    "file of SHOW BINARY LOGS; keep logs longer with binlog_expire_logs_seconds (MariaDB, 5.7: expire_logs_days)"
-)
+__all__ = ["HEARTBEAT_S", "Dump", "encoded_gtids"]
 
 _COM_BINLOG_DUMP = 0x12
 _COM_BINLOG_DUMP_GTID = 0x1E
@@ -72,7 +68,6 @@ _SEND_ANNOTATIONS = 2  # MariaDB only: else events would be missing that count i
 _HEARTBEAT_V2 = 2  # MySQL only: heartbeats that say offsets beyond 4 GB too
 _HEARTBEAT_V2_SINCE = (8, 0, 26)
 _FIRST_EVENT = 4
-_MAX_OFFSET = 0xFFFFFFFF
 HEARTBEAT_S = 10
 """A server that has nothing to send sends a heartbeat after that time, and so notices that a dump's socket is closed."""
 
@@ -122,11 +117,6 @@ class Dump:
         self._nameable = {} if nameable is None else nameable
         self._begin = 0
 
-    @staticmethod
-    def may_start(offset: int) -> bool:
-        """Whether the protocol can name that place in a file."""
-        return offset <= _MAX_OFFSET
-
     def from_file(self, file: str, offset: int, *, waits_as: str = "") -> Dump:
         """Starts at *offset* of *file*; an empty *file* is the log's first.
 
@@ -135,7 +125,7 @@ class Dump:
         The protocol has four bytes for an offset. Beyond them the dump starts at the last event that they can name, else at the file's first one, and what comes before *offset* is passed over.
         """
         self._where = f"{file}:{offset}"
-        if not self.may_start(offset):
+        if not may_start(offset):
             self._begin, offset = offset, self._nameable.get(file, _FIRST_EVENT)
         self._read_buffer.begin_file(file, offset)
         server_id = self._prepare()
@@ -255,8 +245,8 @@ class Dump:
         window = self._read_buffer.window(end=end)
         if window is None:
             return None
-        nameable = int(np.searchsorted(window.offsets, _MAX_OFFSET, side="right"))
-        if nameable and self._read_buffer.offset > _MAX_OFFSET - WINDOW_BYTES:
+        nameable = int(np.searchsorted(window.offsets, MAX_OFFSET, side="right"))
+        if nameable and self._read_buffer.offset > MAX_OFFSET - WINDOW_BYTES:
             self._nameable[window.file] = int(window.offsets[nameable - 1])
         if not self._begin:
             return window

@@ -10,7 +10,7 @@ from connectors.readers.base import TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import GTID_EVENTS, EventType
 from connectors.readers.binlog.scan.open_transactions import prepared_xid
 from connectors.readers.binlog.scan.scanner import Scanner
-from connectors.readers.binlog.transport.dump import PURGED_NEXT_STEP
+from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
 from connectors.readers.binlog.transport.failover import event_text
 from connectors.readers.binlog.transport.unpacking import unpacked
 from connectors.readers.binlog.transport.window import Window

@@ -13,7 +13,8 @@ RED = b"\x1b[1;31mstopped"
 SCRIPT = """
 import logging, os, subprocess, sys, time
 from pathlib import Path
-from connectors.cli.live.display import can_be_live, live_display
+from connectors.cli.live.display import live_display
+from connectors.cli.terminal.progress import can_be_live
 from connectors.cli.terminal.logs import LogFormat, LogLevel, configure_logs
 from connectors.config import load_config
 from connectors.monitoring.observer import WrittenPlan
@@ -123,7 +124,7 @@ def test_an_error_leaves_the_terminal_clean(directory: Path, way: str) -> None:
 
 
 def test_a_job_in_the_background_draws_nothing(directory: Path) -> None:
-    code = "from connectors.cli.live.display import can_be_live; print('live', can_be_live())"
+    code = "from connectors.cli.terminal.progress import can_be_live; print('live', can_be_live())"
     shell = f"set -m; '{sys.executable}' -c \"{code}\"; '{sys.executable}' -c \"{code}\" & wait"
     with on_a_screen(["bash", "-c", shell]) as screen:
         assert 0 == screen.end()

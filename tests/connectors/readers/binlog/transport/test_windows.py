@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from connectors.readers.base import Bound
-from connectors.readers.binlog import log_reader
 from connectors.readers.binlog.files_reader import BinlogFilesReader
+from connectors.readers.binlog.transport import unpacking
 from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
 from connectors.readers.binlog.xa import prepared
@@ -109,7 +109,7 @@ def test_windows_that_nobody_may_write_to_give_the_same(
     (path,) = (each for each in server.binlog_files() if each.name == file)
 
     fresh = _found(BinlogFilesReader([path]), tables)
-    for module in (log_reader, prepared):
+    for module in (unpacking, prepared):
         monkeypatch.setattr(module, "unpacked", _locked_behind(module.unpacked))
     locked = _found(_LockedReader([path]), tables)
 

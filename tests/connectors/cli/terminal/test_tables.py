@@ -1,0 +1,36 @@
+"""Tables where there is no terminal: lines that people and grep can read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.cli.terminal.tables import print_table
+
+if TYPE_CHECKING:
+    import pytest
+
+LONG = "CREATE TABLE shop.orders (" + ", ".join(f"column_{number} INT" for number in range(30)) + ")"
+
+
+def test_a_table_that_is_narrow_stays_one(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("version", "statement"), [(1, "CREATE"), (12, None)])
+
+    assert ["version  statement", "1        CREATE", "12"] == [
+        line.replace("│", " ").replace("┃", " ").rstrip()
+        for line in capsys.readouterr().out.replace(" │ ", "  ").replace(" ┃ ", "  ").splitlines()
+        if "━" not in line
+    ]
+
+
+def test_wide_cells_stand_below_their_row_each_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(1, "uuid:" + "1-2:" * 40, "2024-01-01", f"{LONG}\nCOMMENT '\x1b[2J'"), (2, "uuid:9", "2024-01-02", None)]
+    print_table(("version", "position", "time", "statement"), rows)
+
+    assert [
+        "version  time",
+        "1        2024-01-01",
+        f"  position: {rows[0][1]}",
+        f"  statement: {LONG} COMMENT '\\x1b[2J'",
+        "2        2024-01-02",
+        "  position: uuid:9",
+    ] == capsys.readouterr().out.splitlines()
