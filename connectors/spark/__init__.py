@@ -2,5 +2,5 @@
 
 DataFrame functions on changelogs do not belong here (:mod:`pyspark_historian`).
 
-Open to other rooms: ``bundle``, ``data_source``, ``ending``, ``executors``, ``jvm``, ``jvm_s3``, ``quiet``.
+Open to other rooms: ``bundle``, ``data_source``, ``ending``, ``executors``, ``java_options``, ``jvm``, ``jvm_s3``, ``quiet``.
 """

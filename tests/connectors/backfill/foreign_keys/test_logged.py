@@ -81,7 +81,9 @@ def test_cascades_from_before_a_restart_with_another_setting_are_not_missed(
     server = fresh_server("mysql9", "innodb_native_foreign_keys=ON")
     server.sql("CREATE DATABASE c")
     server.sql("CREATE TABLE c.p (id INT PRIMARY KEY)")
-    server.sql("CREATE TABLE c.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES c.p (id) ON DELETE CASCADE)")
+    server.sql(
+        "CREATE TABLE c.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES c.p (id) ON DELETE CASCADE)"
+    )
     server.sql("INSERT INTO c.p VALUES (1), (2), (3)")
     server.sql("INSERT INTO c.child VALUES (11, 1), (12, 1), (21, 2), (31, 3)")
     oracle = CopyingOracle(server, tmp_path, CopyLimits(), "c")
