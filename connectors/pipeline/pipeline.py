@@ -89,11 +89,11 @@ class Pipeline:
     @contextmanager
     def opened(cls, config: PipelineConfig, spark: SparkSession, observer: Observer) -> Iterator[Pipeline]:
         """A pipeline that holds the connector's lease and its targets."""
-        if not is_local(spark):
-            check_executors(spark)
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
         with closing(store), store.lease(config.name) as lease:
+            if not is_local(spark):  # Behind the lease: where another run has it, that one may have all executors too.
+                check_executors(spark)
             opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
             check_made_here(store, max(opened, default=0))
             # Sinks that keep nothing go on where the last run ended.
