@@ -100,6 +100,8 @@ class Pipeline:
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
         with closing(store), store.lease(config.name) if leased is None else leased(store) as lease:
+            if not is_local(spark):  # Behind the lease: where another run has it, that one may have all executors too.
+                check_executors(spark)
             opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
             check_made_here(store, max(opened, default=0))
             # Sinks that keep nothing go on where the last run ended.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 ROWS = 700
 WIDE = 20_000
 """Characters of a value: executors decode plans of more than 8 MB of log."""
@@ -146,12 +147,16 @@ def _check_no_orphan_behind_vacuum(spark: SparkSession, table: Path) -> None:
     assert held == {path for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
 
 
+@pytest.mark.soak
 def test_of_two_drivers_one_has_the_lease_and_behind_its_death_the_other_goes_on(
     source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     config = _config(source, tmp_path)
     first = subprocess.Popen(
-        cluster.command("run", str(config)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        [*DIES_WITH_US, *cluster.command("run", str(config))],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     with first:
         try:
