@@ -140,6 +140,7 @@ bench: jvm servers  ## Run the benchmarks; the last line of each is its result a
 	@$(support) $(python) benchmarks/encoding.py
 	@$(support) $(python) benchmarks/history.py
 	@$(support) $(python) benchmarks/operation.py
+	@$(support) $(python) benchmarks/cluster.py
 
 .PHONY: soak
 soak: jvm servers $(classes)  ## Look for new cases: of properties, SEEDS seeds of the workload, STATEMENTS random DDL statements a flavour, SCRIPTS of the servers' suites, CASES damaged files, CRASHES of writes

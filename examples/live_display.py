@@ -33,6 +33,7 @@ PICTURE = RunPicture(
     lag_bytes=1_310_000,
     log_bytes_per_s=2_450_000,
     copied_rows_per_s=41_800,
+    copied_bytes_per_s=7_980_000,
     rows_per_s=53_400,
     rows=48_211_507,
     tables=(
@@ -46,12 +47,28 @@ PICTURE = RunPicture(
             name="shop.events",
             state=TableState.COPYING,
             rows=31_402_118,
-            copy=CopyPicture(rows=31_400_000, estimate=140_000_000, rows_per_s=33_500, left_s=3242),
+            copy=CopyPicture(
+                rows=31_400_000,
+                estimate=140_000_000,
+                rows_per_s=33_500,
+                left_s=3242,
+                size_bytes=6_380_000_000,
+                estimated_bytes=28_450_000_000,
+                bytes_per_s=6_800_000,
+            ),
         ),
         TablePicture(
             name="shop.payments",
             state=TableState.REPAIRING,
-            copy=CopyPicture(rows=2_200_000, estimate=2_600_000, rows_per_s=8_300, left_s=48),
+            copy=CopyPicture(
+                rows=2_200_000,
+                estimate=2_600_000,
+                rows_per_s=8_300,
+                left_s=48,
+                size_bytes=312_000_000,
+                estimated_bytes=369_000_000,
+                bytes_per_s=1_180_000,
+            ),
         ),
         TablePicture(name="shop.baskets", state=TableState.WAITING, copy=CopyPicture(rows=0, estimate=880_000)),
         TablePicture(

@@ -13,7 +13,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from browser.chromium import browsed
 from connectors.config import load_config
-from connectors.monitoring.state import connector_state, target_rows, time_text
+from connectors.monitoring.copies import time_text
+from connectors.monitoring.state import connector_state, target_rows
 from connectors.page.page import Page
 from connectors.tracking.schema_file import applied, fresh_server
 from historian.history.timeline import TimelineEntry

@@ -14,14 +14,14 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba.core import config, event
 
-__all__ = ["compiled", "content_stamp"]
+__all__ = ["compiled", "content_stamp", "kept_code"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -62,6 +62,18 @@ def content_stamp(package: Path) -> str:
     for path in (Path(__file__), *sorted(package.rglob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def kept_code() -> Iterator[tuple[str, Path]]:
+    """Files of code that was compiled for kernels which are imported by now, each with its name under NUMBA_CACHE_DIR.
+
+    What is no use there any more is among them; numba passes it by.
+    """
+    for kernel in _listener.kernels:
+        cache = kernel._cache  # noqa: SLF001
+        stem = Path(cache._cache_file._index_name).stem  # noqa: SLF001
+        for path in sorted(Path(cache.cache_path).glob(f"{stem}.*")):
+            yield f"{kernel.py_func.__module__}/{path.name}", path
 
 
 def _own_directory() -> Path:

@@ -2,20 +2,26 @@
 
 The Arrow half of its functions does not belong here (:mod:`historian.changelog`).
 
-Open to other rooms: ``columns``, ``conversions``, ``merging``, ``session``, ``state``, ``validation``.
+Open to other rooms: ``columns``, ``conversions``, ``errors``, ``merging``, ``replication``, ``session``, ``state``, ``validation``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
-__all__ = ["DefaultSource"]
+    from pyspark_historian.replication import replicate
+
+__all__ = ["DefaultSource", "replicate"]
 
 
-def __getattr__(name: str) -> type[DataSource]:
+def __getattr__(name: str) -> Any:
+    if name == "replicate":
+        from pyspark_historian.replication import replicate
+
+        return replicate
     if name != "DefaultSource":
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)

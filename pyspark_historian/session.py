@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectors.spark.jvm import delta_jars
+from connectors.spark.quiet import quiet_start
 from sinks.session import spark_session
 
 if TYPE_CHECKING:
@@ -24,4 +25,5 @@ def local_session(name: str = "historian") -> SparkSession:
     Raises:
         JvmPartMissing: the jars cannot be fetched.
     """
-    return spark_session(jars=delta_jars(), name=name)
+    with quiet_start():
+        return spark_session(jars=delta_jars(), name=name)

@@ -1,4 +1,4 @@
-"""A Spark session with Delta, the way the command line, the demo and the tests want it."""
+"""Spark sessions with Delta: one that is made here, one of ``spark-submit``, and one beside a session that somebody else has made."""
 
 from __future__ import annotations
 
@@ -6,61 +6,169 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from historian.errors import HistorianError
+from sinks.spark_settings import DELTA_EXTENSION, chosen_settings, is_local, said_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session"]
+__all__ = ["SessionUnusable", "runs_here", "session_beside", "spark_session"]
 
-_SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    # A snapshot of Delta's log is a small data set; its default of 50 tasks costs more than the data.
-    "spark.databricks.delta.snapshotPartitions": "1",
-    # The rows that are merged are files already, so that a second copy of them only costs time.
-    "spark.databricks.delta.merge.materializeSource": "none",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-}
+_PYTHON = "spark.pyspark.python"
+_NAME = "spark.app.name"
+_HEAP = "spark.driver.memory"
 
-_LOCAL = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    # VACUUM lists a table with as many tasks, whatever its size; the default is 10,000.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
-}
+
+class SessionUnusable(HistorianError):
+    """A Spark session that replication cannot run in."""
 
 
 def spark_session(
     *,
     jars: Sequence[Path] = (),
-    master: str = "local[2]",
+    master: str | None = None,
     name: str = "historian",
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The running Spark session, or a new one that reads and writes Delta.
+    """The running Spark session as it is, or a new one that reads and writes Delta.
+
+    Under ``spark-submit`` master and settings are those that it was given, and ours where it says nothing.
 
     Args:
         jars: Delta's jars; leave them out where the cluster has them.
-        master: where Spark runs; with ``local`` it listens on the loopback interface only.
+        master: where Spark runs; with ``local`` it listens on the loopback interface only. None: where
+            ``spark-defaults.conf`` says, else ``local[*]``.
         name: that the session is listed under.
-        settings: further Spark settings, which win over ours.
+        settings: further Spark settings, which win over ours and over ``spark-defaults.conf``.
+
+    Raises:
+        SessionUnusable: the environment asks for Spark Connect.
     """
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    # Workers must run the interpreter that has our packages; the environment variable would win over the setting.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    chosen = {**_SETTINGS, "spark.pyspark.python": sys.executable}
-    if jars:
-        chosen["spark.jars"] = ",".join(map(str, jars))
-    if master.startswith("local"):
-        chosen |= _LOCAL
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**chosen, **(settings or {})}.items():
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001 there is no public way to ask
+        # A builder with settings would change those of the session that runs.
+        return SparkSession.builder.getOrCreate()
+    _refuse_connect(dict(settings or {}))
+    if _is_submitted():
+        SparkContext._ensure_initialized()  # noqa: SLF001 spark-submit has said all before Python began
+        given = dict(SparkConf().getAll())
+        jars = () if _has_delta(jars) else jars
+        chosen = chosen_settings({**(settings or {}), **given}, {}, master=None, jars=",".join(map(str, jars)))
+        name = _submitted_name(given, name)
+        if _HEAP not in given:
+            del chosen[_HEAP]  # Java is there already.
+    else:
+        chosen = chosen_settings(said_settings(), settings or {}, master=master, jars=",".join(map(str, jars)))
+    # Workers must run an interpreter that has our packages; what the environment says wins over the setting.
+    python = chosen.setdefault(_PYTHON, _python(chosen["spark.master"]))
+    os.environ["PYSPARK_PYTHON"] = python
+    builder = SparkSession.builder
+    for key, value in {**chosen, _NAME: name}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def runs_here(master: str | None = None) -> bool:
+    """Whether a session with *master*, as :func:`spark_session` takes it, needs no other machine to reach this one."""
+    return not _is_submitted() and is_local(master or said_settings().get("spark.master", "local[*]"))
+
+
+def session_beside(spark: SparkSession) -> SparkSession:
+    """A session of its own in the Spark context of *spark*, with our SQL settings; no setting of *spark* is changed.
+
+    It begins with what *spark* says by ``spark.conf``.
+
+    Raises:
+        SessionUnusable: *spark* is a client of Spark Connect, was stopped, or has no Delta.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SessionUnusable(
+            "replication needs the driver's own Spark session, and this is a client of Spark Connect",
+            expected="a session of the process that plans, commits and holds the connector's lease",
+            found=f"{type(spark).__module__}.{type(spark).__qualname__}, whose driver is another process",
+            next_step="run `historian run` or replicate() in a job of the cluster (spark-submit); "
+            "the tables that it writes can be read by Spark Connect",
+        )
+    context: Any = spark.sparkContext
+    if context._jsc is None:  # noqa: SLF001 there is no public way to ask
+        raise SessionUnusable("the Spark session was stopped", next_step="make a new one")
+    said = spark.conf.getAll
+    if DELTA_EXTENSION not in said.get("spark.sql.extensions", "") or not _loads(spark._jvm):  # noqa: SLF001 same
+        raise SessionUnusable(
+            "the Spark session has no Delta, which cannot be added to a session that runs",
+            expected=f"spark.sql.extensions with {DELTA_EXTENSION}, and Delta's jars",
+            found=f"spark.sql.extensions={said.get('spark.sql.extensions', '')}",
+            next_step="make the session with pyspark_historian.session.local_session(), or with the settings of "
+            "docs/how-to/run-on-a-cluster.md",
+        )
+    session = spark.newSession()
+    fresh = session.conf.getAll
+    ours = chosen_settings({}, {}, master=context.master, jars="")
+    for name, value in {**said, **{name: value for name, value in ours.items() if name not in said}}.items():
+        if fresh.get(name) != value and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    session.conf.set("spark.sql.session.timeZone", ours["spark.sql.session.timeZone"])
+    return session
+
+
+def _is_submitted() -> bool:
+    """Whether ``spark-submit`` has started this process, and its Java is there already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_name(given: Mapping[str, str], name: str) -> str:
+    """The name that ``spark-submit`` was given; where it was given none it says that of the script."""
+    said = given.get(_NAME, "")
+    return name if said in ("", Path(sys.argv[0]).name) else said
+
+
+def _refuse_connect(settings: Mapping[str, str]) -> None:
+    remote = os.environ.get("SPARK_REMOTE") or settings.get("spark.remote")
+    if remote or settings.get("spark.api.mode", os.environ.get("SPARK_CONNECT_MODE_ENABLED", "")) in ("connect", "1"):
+        raise SessionUnusable(
+            "Spark Connect cannot run what writes the lake: a connector plans and commits in the driver's own process",
+            found=f"SPARK_REMOTE={remote}" if remote else "spark.api.mode=connect",
+            next_step="unset it, and name the cluster by run.spark.master or spark-submit --master",
+        )
+
+
+def _python(master: str) -> str:
+    """Executors elsewhere may have another interpreter, which the environment names."""
+    return sys.executable if is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+def _has_delta(jars: Sequence[Path]) -> bool:
+    """Whether Java, which ``spark-submit`` has started, has Delta among its own jars. Else its driver is given *jars*."""
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 no session is there yet
+    if _loads(jvm):
+        return True
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if "MutableURLClassLoader" not in [base.getSimpleName() for base in _classes(loader)]:
+        raise SessionUnusable("spark-submit has started Java without Delta", next_step="name Delta's jars by --jars")
+    for jar in jars:
+        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    return False
+
+
+def _loads(jvm: Any) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(DELTA_EXTENSION)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _classes(value: Any) -> list[Any]:
+    """The class of a Java object, and those that it descends from."""
+    found = [value.getClass()]
+    while (above := found[-1].getSuperclass()) is not None:
+        found.append(above)
+    return found

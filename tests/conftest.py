@@ -196,6 +196,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # One session runs hundreds of pipelines here, and Spark keeps the plans of many queries.
         "spark.driver.memory": "4g",
     }
-    session = spark_session(jars=delta_jars(), name="tests", settings=settings)
+    session = spark_session(jars=delta_jars(), master="local[2]", name="tests", settings=settings)
     yield session
     session.stop()

@@ -133,6 +133,8 @@ def test_only_the_composition_knows_sinks() -> None:
 
     composition = (
         "connectors.sink_kinds",
+        "connectors.lineage.datasets",
+        "connectors.monitoring.stored",
         "connectors.page.lake",
         "connectors.pipeline.comparing",
         "connectors.pipeline.continuous",
@@ -149,7 +151,9 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.cli",
         "connectors.monitoring.state",
         "connectors.monitoring.targets",
+        "connectors.notifications.effects",
         "connectors.reconfiguration.sink_effects",
+        "pyspark_historian.replication",
         "pyspark_historian.session",
     )
     assert set() == {name for name in importers if not name.startswith(composition)}

@@ -17,10 +17,11 @@ from connectors.backfill.foreign_keys.child_keys import ChildKey, Unbounded, chi
 from connectors.backfill.foreign_keys.referenced import MOST_VALUES, ReferencedValues
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.snapshots import keep_table, snapshot_behind
-from connectors.backfill.told_rows import plain_key, read_told
+from connectors.backfill.told_rows import CopiedRows, ToldRows, of_copied, plain_key, read_told
 from connectors.readers.binlog.selected.failures import is_interrupted, is_of_a_changed_table
 from connectors.tracking.copier import ParentLog
 from historian.changelog.missing_columns import lacking
+from historian.changelog.row_images import rows_where
 from historian.errors import SourceError
 from historian.plans.key_ranges import Key
 from historian.plans.plans import Plan, PlannedTable, TableCopy
@@ -56,13 +57,19 @@ class AffectedRows:
         self._log = log
 
     def read_all(
-        self, tables: Iterable[PlannedTable], tells_rows: Callable[[TableName], bool], spool: Spool, first: int
+        self,
+        tables: Iterable[PlannedTable],
+        tells_rows: Callable[[TableName], bool],
+        spool: Spool,
+        first: int,
+        copied: Mapping[int, Key],
     ) -> dict[int, TableCopy | None]:
         """What :meth:`read` gives of *tables*, by id, without those all of whose rows are to be read.
 
         Args:
             tells_rows: whether targets tell rows by their values, by a table's name.
             first: number of the first chunks.
+            copied: up to which key those are copied, by id, whose first copy is under way.
         """
         found: dict[int, TableCopy | None] = {}
         for number, table in enumerate(tables, first):
@@ -70,17 +77,22 @@ class AffectedRows:
             if snapshot is None or not tells_rows(snapshot.name):
                 continue
             try:
-                found[table.table_id] = self.read(table, spool, number)
+                found[table.table_id] = self.read(table, spool, number, copied.get(table.table_id))
             except Unbounded as why:
-                _log.info("table %s: all of its rows are compared: %s", snapshot.name, why)
+                if table.table_id in copied:
+                    text = "table %s: its copy ends with all of its rows at once, since a foreign key changed some: %s"
+                    _log.warning(text, snapshot.name, why)
+                else:
+                    _log.info("table %s: all of its rows are compared: %s", snapshot.name, why)
         return found
 
-    def read(self, table: PlannedTable, spool: Spool, number: int) -> TableCopy | None:
+    def read(self, table: PlannedTable, spool: Spool, number: int, upto: Key | None = None) -> TableCopy | None:
         """Reads the rows of *table* that may have changed, as of the plan's end, into *spool*; None: none can have.
 
         Args:
             table: a child as it is in the plan; no other table does to it what it does to its own children.
             number: of the chunks among all that the plan reads.
+            upto: the key up to which it is copied, where its first copy is under way; None: targets hold all of it.
 
         Returns:
             The copy, whose ``only`` says which rows those are; it does not say why they are compared.
@@ -96,11 +108,20 @@ class AffectedRows:
             raise Unbounded("statements are on it, or it has no primary key")
         links = child_keys(self._address, self._tracker, self._plan, self._log, snapshot)
         key = plain_key(snapshot)
-        wanted, changed = self._of_plan(table, links, key)
+        copied = of_copied(snapshot, self._tracker.reader.flavor, upto)
+        wanted, changed = self._of_plan(table, links, key, copied)
         if not wanted:
             return None
-        only, rows = self._selected(table, links, wanted, changed, spool, number)
-        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
+        only, (rows, size_bytes) = self._selected(table, links, wanted, changed, spool, number, upto)
+        return TableCopy(
+            key=snapshot.primary_key,
+            behind=upto,
+            upto=upto,
+            is_done=upto is None,
+            rows=rows,
+            only=only,
+            size_bytes=size_bytes,
+        )
 
     def read_again(self, table: PlannedTable, spool: Spool, number: int) -> None:
         """Reads the rows that the plan's copy of *table* tells of, as :meth:`read` did, whose errors it has.
@@ -111,12 +132,16 @@ class AffectedRows:
         snapshot = table.versions[-1].snapshot
         assert table.copy is not None and snapshot is not None  # noqa: S101, PT018 the plan copies it
         links = child_keys(self._address, self._tracker, self._plan, self._log, snapshot)
-        only, _ = self._selected(table, links, table.copy.only, {}, spool, number)
+        only, _ = self._selected(table, links, table.copy.only, {}, spool, number, table.copy.upto)
         if only != table.copy.only:
             raise Unbounded("foreign keys have moved other rows meanwhile")
 
     def _of_plan(
-        self, table: PlannedTable, links: Sequence[ChildKey], key: Sequence[tuple[int, ColumnType]]
+        self,
+        table: PlannedTable,
+        links: Sequence[ChildKey],
+        key: Sequence[tuple[int, ColumnType]],
+        copied: CopiedRows,
     ) -> tuple[tuple[RowValues, ...], dict[Key, None]]:
         """Which rows foreign keys may have changed in the plan's log, and the keys of those that it tells of itself."""
         reader, log = self._tracker.reader, self._log
@@ -139,7 +164,7 @@ class AffectedRows:
                         if link.parent == chunk.table_id:
                             values.take(chunk.rows)
                     if chunk.table_id == table.table_id:
-                        changed |= _keys(chunk.rows, key)
+                        changed |= _keys(chunk.rows, key, copied)
                         if len(changed) > MOST_VALUES:
                             raise Unbounded("too many of its rows are in the log")
         wanted = _joined(link.rows(values) for link, values in zip(links, found, strict=True))
@@ -153,8 +178,9 @@ class AffectedRows:
         changed: Mapping[Key, None],
         spool: Spool,
         number: int,
-    ) -> tuple[tuple[RowValues, ...], int]:
-        """Reads the rows into *spool*: which they are, and how many."""
+        upto: Key | None,
+    ) -> tuple[tuple[RowValues, ...], tuple[int, int]]:
+        """Reads the rows into *spool*: which they are, and how many, with their bytes."""
         version, plan, flavor = table.versions[-1], self._plan, self._tracker.reader.flavor
         snapshot = version.snapshot
         assert snapshot is not None  # noqa: S101 the table is there
@@ -175,8 +201,9 @@ class AffectedRows:
             only = _joined((*wanted, RowValues(columns=snapshot.primary_key, values=tuple(changed))))
             if sum(len(each.values) for each in only) > MOST_VALUES:
                 raise Unbounded("too many values")
-            count = read_told(source, flavor, plan, table, only, changes[table.table_id], spool, number)
-        return only, count
+            told = ToldRows(only=only, upto=upto)
+            found = read_told(source, flavor, plan, table, told, changes[table.table_id], spool, number)
+        return only, found
 
 
 def _widened(
@@ -218,8 +245,8 @@ def _joined(found: Iterable[RowValues]) -> tuple[RowValues, ...]:
     return tuple(joined.values())
 
 
-def _keys(rows: pa.RecordBatch, key: Sequence[tuple[int, ColumnType]]) -> dict[Key, None]:
-    found = stored_keys(rows, key)
-    if lacking(rows) or None in found:
+def _keys(rows: pa.RecordBatch, key: Sequence[tuple[int, ColumnType]], copied: CopiedRows) -> dict[Key, None]:
+    if lacking(rows):
         raise Unbounded("the log does not hold whole images")
+    found = stored_keys(rows_where(rows, copied.has(rows)), key)
     return dict.fromkeys(each for each in found if each is not None)

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectors.backfill.affected import AffectedRows
 from connectors.backfill.estimates import estimated_rows, row_bytes
 from connectors.backfill.foreign_keys.cascades import ChangedChild, changed_by_foreign_keys
+from connectors.backfill.foreign_keys.logged import LoggedCascades
 from connectors.backfill.keys.split_key import SplitKey
 from connectors.backfill.pace import Pace
 from connectors.backfill.repairs import repaired_behind
 from connectors.backfill.replica import Replica
-from connectors.backfill.selecting import ByThreads, Selects
+from connectors.backfill.selecting import ByThreads, PieceCounts, Selects
 from connectors.backfill.selection import CopiedTable, read_as_of
 from connectors.backfill.splits import Piece, next_pieces, repaired_by_ranges, whole_table
 from connectors.backfill.spool import Spool
 from connectors.config import CopyLimits, limits_in_force
 from connectors.readers.binlog.transport.connection import ConnectionLost
-from connectors.tracking.cascades import logs_cascades
 from connectors.tracking.copier import NO_CASCADES, CopyingPlan, ParentLog
 from connectors.tracking.scope import place_at_end
-from historian.ddl.parsing.context import version_number
 from historian.plans.plans import Plan, PlannedTable, PlannedVersion, Quarantine, TableCopy
 from historian.plans.segments import retracts
 
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
     from historian.names import TableName
+    from historian.plans.key_ranges import Key
     from historian.positions import LogPosition
     from historian.store import CopyOrders, CopyProgress
 
@@ -83,6 +82,8 @@ class Copier:
         self._was_paused = False
         if reads and tracker.store.copies_wait():
             tracker.store.note_copies_wait("")  # of a run that was killed
+        if reads and tracker.store.copies_reading():
+            tracker.store.note_copies_reading("")
         self._pace = Pace(
             self._rows_address,
             tracker.reader.flavor,
@@ -90,13 +91,14 @@ class Copier:
             note=tracker.store.note_copies_wait,
             is_replica=replica is not None,
         )
+        self._counts = PieceCounts(tracker.store.note_copies_reading)
         self._chunk_rows: dict[int, int] = {}
         self._unexplained: dict[int, int] = {}
         self._voids: dict[int, int] = {}
         self._waits = False
         self._goes_first = False
         self._is_done = False
-        self._has_native_keys: bool | None = None
+        self._logged = LoggedCascades(address)
 
     @property
     def waits(self) -> bool:
@@ -156,7 +158,9 @@ class Copier:
         open_tables = {i: table for i, table in open_tables.items() if i not in left_out}
         # A plan whose rows are compared with targets has no other rows of the table, and a capture behind it goes first.
         has_log = plan.start != plan.end
-        self._goes_first = reads and has_log and not under_repair <= left_out
+        # A first copy would never come further where foreign keys change its table's rows in each plan.
+        first_copies = _first_copies(copies, repairs)
+        self._goes_first = reads and has_log and (not under_repair <= left_out or bool(first_copies))
         compares = not has_log and plan.version == self._tracker.history.last_number
         apart = set(repairs) if compares else {*repairs, *under_repair}
         # A large table does not keep small ones waiting.
@@ -164,21 +168,19 @@ class Copier:
             i: open_tables[i] for i in sorted(set(open_tables) - apart, key=lambda i: (_left(copies[i], waiting[i]), i))
         }
         pieces = self._pieces(now, copies, plan.end) if reads else []
-        bounded = [known[i] for i in repairs if not changed_rows[i].is_chained and i not in copies]
+        told = {i for i in repairs if not changed_rows[i].is_chained and (i not in copies or i in first_copies)}
+        bounded = [known[i] for i in repairs if i in told]
         first = len(plan.ranges) + len(pieces) + len(repairs)
-        for table_id, some in self._affected(plan, parents, bounded, spool, first).items():
+        for table_id, some in self._affected(plan, parents, bounded, spool, first, first_copies).items():
             reason = repairs.pop(table_id).splitlines()[0]
             if some is not None:
                 copies[table_id] = replace(some, repairs=reason)
                 changed.add(table_id)
         pieces += [whole_table(i, known[i].versions[-1], flavor) for i in repairs]
-        for table_id, (done, stop) in self._read(plan, pieces, copies, repairs, spool).items():
-            if done is not None:
-                copies[table_id] = done
-            if stop is not None:
-                known[table_id] = replace(known[table_id], quarantine=stop)
-            if done is not None or stop is not None:
-                changed.add(table_id)
+        read = self._read(plan, pieces, copies, repairs, spool)
+        copies |= {i: done for i, (done, _) in read.items() if done is not None}
+        known |= {i: replace(known[i], quarantine=stop) for i, (_, stop) in read.items() if stop is not None}
+        changed |= {i for i, outcome in read.items() if outcome != (None, None)}
         self._waits = reads and any(
             not copies[table_id].is_done for table_id in open_tables if _goes_on(known[table_id])
         )
@@ -212,6 +214,7 @@ class Copier:
                 spool,
                 replica=self._replica,
                 skips_hidden=can_wait,
+                counts=self._counts,
             )
         except BaseException:
             spool.close()
@@ -225,12 +228,18 @@ class Copier:
         }
 
     def _affected(
-        self, plan: Plan, parents: ParentLog, tables: Sequence[PlannedTable], spool: Spool, first: int
+        self,
+        plan: Plan,
+        parents: ParentLog,
+        tables: Sequence[PlannedTable],
+        spool: Spool,
+        first: int,
+        copied: Mapping[int, Key],
     ) -> dict[int, TableCopy | None]:
         """The copies of *tables* of which some rows were read, by id; None: no rows of it changed."""
         rows = AffectedRows(self._address, self._tracker, plan, parents)
         try:
-            return rows.read_all(tables, self._tells_rows, spool, first)
+            return rows.read_all(tables, self._tells_rows, spool, first, copied)
         except BaseException:
             spool.close()
             raise
@@ -245,24 +254,12 @@ class Copier:
 
     def _changed_by_foreign_keys(self, plan: Plan, parents: ParentLog) -> dict[int, ChangedChild]:
         """Tables whose rows the plan's log does not tell whole, by id."""
-        if not parents.keys or self._logs_cascades(plan):
+        if not parents.keys or self._logged.are_in(self._tracker.reader, parents.ranges):
             return {}
         accepted = self._tracker.accept_cascades
         names = {s.table_id: str(name) for name, s in self._tracker.history.catalog_at(plan.version).tables.items()}
         changed = changed_by_foreign_keys(self._tracker.reader, parents)
         return {i: child for i, child in changed.items() if names.get(i) not in accepted}
-
-    def _logs_cascades(self, plan: Plan) -> bool:
-        """Whether the server that wrote the plan's log has row events of what foreign keys change."""
-        reader = self._tracker.reader
-        mark = None if reader.flavor != "mysql" else reader.mark(plan.end.file)
-        if mark is None or not logs_cascades(reader.flavor, version_number(mark.version)):
-            return False
-        if self._has_native_keys is None:
-            with closing(self._address.connect()) as connection, connection.cursor() as cursor:
-                cursor.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
-                self._has_native_keys = [value for _, value in cursor.fetchall()] == ["ON"]
-        return not self._has_native_keys
 
     def _estimated(self, copies: Mapping[int, TableCopy], tables: Mapping[int, PlannedTable]) -> dict[int, TableCopy]:
         """*copies* that begin, with how many rows there are to copy."""
@@ -338,7 +335,7 @@ class Copier:
         first, upto = pieces[0], pieces[-1].range.upto
         behind = first.range.after
         copied = replace(copy, key=first.key_ids, behind=behind, upto=upto, is_done=upto is None, rows=table.rows)
-        return copied, None
+        return replace(copied, size_bytes=table.size_bytes, pieces=table.pieces), None
 
 
 def _name(piece: Piece) -> str:
@@ -377,11 +374,18 @@ def _repaired(piece: Piece, table: CopiedTable, plan: Plan, reason: str) -> tupl
     if table.void:
         stop = Quarantine(place=place_at_end(plan.start), reason=reason, since=plan.start, repairable=True)
         return None, stop
-    return TableCopy(key=piece.key_ids, is_done=True, rows=table.rows, repairs=reason.splitlines()[0]), None
+    copy = TableCopy(key=piece.key_ids, is_done=True, rows=table.rows, repairs=reason.splitlines()[0])
+    return replace(copy, size_bytes=table.size_bytes, pieces=table.pieces), None
 
 
 def _why_repaired(child: ChangedChild, plan: Plan) -> str:
     return f"a foreign key changed its rows without row events, as rows of {child.parent} changed\n  at: {plan.end}"
+
+
+def _first_copies(copies: Mapping[int, TableCopy], repairs: Collection[int]) -> dict[int, Key]:
+    """Up to which key the tables of *repairs* are copied whose rows come to targets for the first time, by id."""
+    first = {i: copies[i] for i in repairs if i in copies and not copies[i].is_done and not copies[i].repairs}
+    return {i: copy.upto for i, copy in first.items() if copy.upto is not None}
 
 
 def _is_repaired(table: PlannedTable, copy: TableCopy | None) -> bool:

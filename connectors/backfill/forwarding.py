@@ -35,7 +35,7 @@ def forwarded_chunks(chunks: Iterable[Chunk], tables: Sequence[PlannedTable], fl
         is_cleared = copy is not None and copy.clears is not None and chunk.segment >= copy.clears
         if copy is None or chunk.stopped or is_cleared:
             yield chunk
-        elif copy.behind is not None:
+        elif copy.behind is not None and not copy.only:
             version = next(each for each in table.versions if each.version == chunk.version)
             left = _copied_part(chunk, version, copy, flavor, ask)
             if left.rows.num_rows or left.stopped:
@@ -51,8 +51,7 @@ def _copied_part(chunk: Chunk, version: PlannedVersion, copy: TableCopy, flavor:
     try:
         mask = covered(chunk.rows, key, copy.behind, ask)
     except ValueUnrepresentable as error:
-        if not copy.repairs:
-            raise
+        # The plan is stored: whoever decodes it again finds the same.
         return replace(chunk, rows=chunk.rows.slice(0, 0), stopped=f"{NOT_BY_RANGES}: {error}")
     if ABSENT in chunk.rows.schema.names and _loses_images(chunk.rows, mask):
         reason = (

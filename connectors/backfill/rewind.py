@@ -6,6 +6,7 @@ What of them changed since is in the log: a row is as the first change behind th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -47,12 +48,11 @@ def rewound(
         is_wanted: which of some rows have wanted keys.
         parts: so many times both are gone through, each time for the keys that a hash puts into that part. The keys of one are held at once.
     """
-    names = _hashable(changes, key)
-    for part in range(parts if names else 1):
-        first = _first_changes(changes, key, partial(_of_part, names=names, part=part, parts=parts))
+    for part in range(parts):
+        first = _first_changes(changes, key, partial(_of_part, names=key, part=part, parts=parts))
         types = [next(iter(changes)).schema.field(name).type for name in key] if first else []
         keys = [pa.array([values[at] for values in first], kind) for at, kind in enumerate(types)]
-        for rows in _in_part(selected(), names, part, parts):
+        for rows in _in_part(selected(), key, part, parts):
             kept = _untouched(rows, key, keys, first) if first else None
             yield rows if kept is None else rows_where(rows, kept)
         found: dict[int, list[int]] = {}
@@ -77,10 +77,9 @@ def rewound_bag(
     """
     one = next(iter(changes), None)
     values_of = [] if one is None else one.schema.names[len(CHUNK_COLUMNS) :]
-    names = _hashable(changes, values_of)
-    for part in range(parts if names else 1):
-        surplus, missing = _balance(changes, values_of, partial(_of_part, names=names, part=part, parts=parts))
-        for rows in _in_part(selected(), names, part, parts):
+    for part in range(parts if values_of else 1):
+        surplus, missing = _balance(changes, values_of, partial(_of_part, names=values_of, part=part, parts=parts))
+        for rows in _in_part(selected(), values_of, part, parts):
             if not surplus:
                 yield rows
                 continue
@@ -156,19 +155,21 @@ def _taken(changes: Iterable[pa.RecordBatch], found: dict[int, list[int]]) -> It
             yield batch.take(pa.array(sorted(found[number]), pa.int64()))
 
 
-def _hashable(changes: Iterable[pa.RecordBatch], names: Sequence[str]) -> list[str]:
-    """Those of the columns *names* whose equal values have one form: 0.0 equals -0.0 too."""
-    one = next(iter(changes), None)
-    types = {} if one is None else {field.name: field.type for field in one.schema}
-    return [name for name in names if name in types and not pa.types.is_floating(types[name])]
-
-
 def _of_part(rows: pa.RecordBatch, names: Sequence[str], part: int, parts: int) -> NDArray[np.bool_]:
     """Which rows are of that part."""
     if parts == 1 or not names or not rows.num_rows:
         return np.ones(rows.num_rows, np.bool_)
-    mine: NDArray[np.bool_] = row_hashes(pa.Table.from_batches([rows]), names) % np.uint64(parts) == part
+    hashed = pa.table({name: _one_form(rows.column(name)) for name in names})
+    mine: NDArray[np.bool_] = row_hashes(hashed, names) % np.uint64(parts) == part
     return mine
+
+
+def _one_form(values: pa.Array) -> pa.Array:
+    """*values*, equal ones with equal bits: 0.0 equals -0.0, and NaN has many forms."""
+    if not pa.types.is_floating(values.type):
+        return values
+    nan = pa.scalar(math.nan, values.type)
+    return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0, values.type)))
 
 
 def _in_part(

@@ -12,7 +12,7 @@ from connectors.backfill.foreign_keys.child_keys import Unbounded
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.keys.predicates import with_values
 from connectors.backfill.snapshots import SourceSnapshot, keep_table, snapshot_behind
-from connectors.backfill.told_rows import MOST_CHARACTERS, plain_key, read_told
+from connectors.backfill.told_rows import MOST_CHARACTERS, ToldRows, plain_key, read_told
 from connectors.readers.binlog.selected.failures import is_of_a_changed_table
 from historian.errors import SourceError
 from historian.plans.plans import TableCopy
@@ -52,10 +52,11 @@ class RowsOfKeys:
         assert snapshot is not None  # noqa: S101 the table is there
         only = (RowValues(columns=snapshot.primary_key, values=tuple(keys)),)
         try:
-            rows = read_told(self.source, self.flavor, plan, table, only, self.changes, spool, number)
+            told = ToldRows(only=only)
+            rows, size_bytes = read_told(self.source, self.flavor, plan, table, told, self.changes, spool, number)
         except Unbounded as why:
             raise (why.__cause__ if isinstance(why.__cause__, SourceError) else _refused(snapshot, str(why))) from why
-        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only)
+        return TableCopy(key=snapshot.primary_key, is_done=True, rows=rows, only=only, size_bytes=size_bytes)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from connectors.backfill.keys.coverage import Ask, asking, within
 from connectors.backfill.keys.literals import prepare_session
 from connectors.backfill.replica import Replica
 from connectors.backfill.rewind import rewound, rewound_bag
-from connectors.backfill.selecting import PieceSelects, Selects, read_piece
+from connectors.backfill.selecting import PieceCounts, PieceSelects, Selects, read_piece
 from connectors.backfill.snapshots import NotVisible, SourceSnapshot, snapshot_behind
 from connectors.backfill.splits import Piece
 from connectors.backfill.spool import Spool
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from connectors.readers.base import Reader
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
-    from historian.plans.plans import Plan
+    from historian.plans.plans import CopiedPiece, Plan
 
 __all__ = ["CopiedTable", "copied_chunk", "read_as_of"]
 
@@ -48,12 +48,14 @@ class CopiedTable:
 
     Attributes:
         rows: that it has as of the plan's end; ``size_bytes``: of them as Arrow.
+        pieces: what the SELECT of each gave.
         void: why they are not known; "" where they are.
         is_unexplained: whether the server's table differs from the schema, and the log has no statement on it.
     """
 
     rows: int = 0
     size_bytes: int = 0
+    pieces: tuple[CopiedPiece, ...] = ()
     void: str = ""
     is_unexplained: bool = False
 
@@ -64,7 +66,7 @@ _STILL_S = 5.0
 """How long a plan, and the log behind it, wait for a moment at which nobody changes a table without a key."""
 
 
-def read_as_of(
+def read_as_of(  # noqa: PLR0913 each by name, and each is wanted
     address: ServerAddress,
     tracker: Tracker,
     plan: Plan,
@@ -74,6 +76,7 @@ def read_as_of(
     *,
     replica: Replica | None = None,
     skips_hidden: bool = False,
+    counts: PieceCounts | None = None,
 ) -> dict[int, CopiedTable]:
     """Reads *pieces* as of the end of *plan* into *spool*, as chunks of +A that follow those of the plan's log; by table id.
 
@@ -84,6 +87,7 @@ def read_as_of(
         selects: makes the SELECTs of tables with a key.
         replica: that is read in place of the source, but for tables without a key and pieces that only the source can give.
         skips_hidden: whether the log goes on without these rows where the source's commits hang; else that is an error.
+        counts: count what the SELECTs give, and tell it on the way; by default nobody is told.
 
     Raises:
         OwnTransactions: the replica holds transactions that are not in the source's log.
@@ -96,7 +100,9 @@ def read_as_of(
     versions = {piece.table_id: piece.version for piece in pieces}
     failed: dict[int, SourceError] = {}
     numbered = {piece: len(plan.ranges) + number for number, piece in enumerate(pieces)}
-    with closing(Spool()) as selected, closing(address.connect()) as connection:
+    counts = PieceCounts() if counts is None else counts
+    with closing(Spool()) as selected, counts.of(plan.number, numbered), closing(address.connect()) as connection:
+        add = counts.adding(selected.add)
         prepare_session(connection)
         ask = asking(connection)
         # All that is read of the source, rows and log, is to be of the server that this connection leads to.
@@ -109,16 +115,17 @@ def read_as_of(
             flavor=tracker.reader.flavor,
             plan=plan,
             numbered=numbered,
+            ended=counts.ended,
         )
         of_source, of_replica = _by_server(pieces, replica)
-        for failures in selects(work, of_source, selected.add):
+        for failures in selects(work, of_source, add):
             failed |= failures
         if replica is not None and of_replica:
-            failed |= _of_replica(replica, connection, tracker.reader, work, of_replica, selects, selected)
+            failed |= _of_replica(replica, connection, tracker.reader, work, of_replica, selects, add)
         for piece in pieces:
             if not _identity(piece):
                 try:
-                    bags[piece.table_id] = _bag(address, source, tracker, plan, piece, numbered, selected)
+                    bags[piece.table_id] = _bag(address, source, tracker, plan, piece, numbered, add)
                 except (TableChanged, SelectInterrupted, NotVisible) as error:
                     failed[piece.table_id] = error
         hidden = next((error for error in failed.values() if isinstance(error, NotVisible)), None)
@@ -133,7 +140,9 @@ def read_as_of(
             failure = failed.get(table_id)
             table.is_unexplained = isinstance(failure, TableChanged) and not changes[table_id].void
             table.void = changes[table_id].void if failure is None else str(failure).splitlines()[0]
+            table.void = table.void or _untold(changes[table_id], mine[0])
             if not table.void:
+                table.pieces = tuple(map(counts.copied, mine))
                 _rewind(selected, changes[table_id], mine, plan, ask, table, spool, numbered[mine[0]])
     return found
 
@@ -152,7 +161,7 @@ def _of_replica(
     work: PieceSelects,
     pieces: Sequence[Piece],
     selects: Selects,
-    selected: Spool,
+    add: Callable[[Chunk], None],
 ) -> dict[int, SourceError]:
     """Reads *pieces* from the replica in place of the source; why tables could not be read, by id.
 
@@ -162,7 +171,7 @@ def _of_replica(
     try:
         identity = replica.identity()
         its_own = replace(work, server=replica.address, identity=identity, is_replica=True)
-        for failures in selects(its_own, pieces, selected.add):
+        for failures in selects(its_own, pieces, add):
             failed |= failures
         replica.check_own(identity, source, reader)
     except ConnectionLost as error:
@@ -181,7 +190,7 @@ def _bag(
     plan: Plan,
     piece: Piece,
     numbered: Mapping[Piece, int],
-    selected: Spool,
+    add: Callable[[Chunk], None],
 ) -> TableChanges:
     """Reads a table whose rows nothing tells apart, and its changes up to the very moment of that.
 
@@ -197,7 +206,7 @@ def _bag(
             changes = _changes_before(snapshot, tracker, plan, piece)
             if not changes.void:
                 prepare_session(snapshot.connection)
-                read_piece(snapshot, flavor, plan, piece, numbered[piece], selected.add)
+                read_piece(snapshot, flavor, plan, piece, numbered[piece], add)
                 # An old snapshot shows the table that has the name by now, and MySQL 5.7 an emptied one, without an error.
                 tables = {piece.table_id: piece.version}
                 changes.void = voids_behind(tracker, server, plan.end, plan.version, tables)[piece.table_id]
@@ -308,6 +317,20 @@ def copied_chunk(rows: pa.RecordBatch, piece: Piece, plan: Plan, sequence: int, 
         sources=(),
         rows=pa.RecordBatch.from_arrays([*system, *rows.columns[len(system) :]], schema=rows.schema),
     )
+
+
+def _untold(changes: TableChanges, piece: Piece) -> str:
+    """Why *changes* do not tell which rows they are of; "" where they do.
+
+    A value that targets cannot hold is NULL in a unique key, so that keys which differ read alike. In a primary key it would stop the table.
+    """
+    assert piece.version.snapshot is not None  # noqa: S101 - tables that are copied exist
+    names = _identity(piece)
+    if piece.key_ids == piece.version.snapshot.primary_key:
+        return ""
+    if any(rows.column(name).null_count for rows in changes for name in names):
+        return "a row changed meanwhile whose key has a value that its column's form cannot hold"
+    return ""
 
 
 def _identity(piece: Piece) -> tuple[str, ...]:

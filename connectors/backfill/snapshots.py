@@ -2,7 +2,7 @@
 
 A dump can bring a transaction before it is visible. MySQL counts a transaction as executed once it is visible; without GTIDs it is asked which
 ones are being committed (:mod:`connectors.backfill.committing`). MariaDB's
-``gtid_binlog_pos`` runs ahead of that, and a consistent snapshot there says which position of the log it is of. A replica's
+``gtid_binlog_pos`` runs ahead of that, and a consistent snapshot there says which position of the log it is of, but for XA transactions. A replica's
 ``gtid_slave_pos`` follows the commit, as MySQL's ``gtid_executed`` does.
 """
 
@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectors.backfill.committing import Committing
+from connectors.backfill.committing import Committing, CommittingXa
 from connectors.backfill.replica import replicated
 from connectors.readers.binlog.selected.sessions import selecting_connection
 from connectors.readers.binlog.transport.connection import ServerAddress, answered, same_server, server_identity
@@ -35,6 +35,7 @@ _COMMITTING_TIMEOUT_S = 10
 _STEP_S = 0.02
 _DENIED = 1227
 _NEW_STATUS = (8, 2)
+_COMMITS_HANG = "see which commits hang at the source; `historian run` tries again"
 
 
 class NotVisible(SourceError):
@@ -52,7 +53,7 @@ class SourceSnapshot:
         server: identity of the one that it leads to. Only the log of this one, or of the source of this one, tells what came behind that moment.
         end: the log's end right behind that moment; of a replica's snapshot None, since its log has places of its own.
         executed: transactions that the snapshot holds for sure, where it may hold others up to ``end``; None: see ``whole``.
-        whole: up to where the snapshot holds all for sure, where there are no GTIDs that tell it; None: up to ``end``, or as ``executed`` says.
+        whole: up to where the snapshot holds all for sure, where no GTIDs tell it; None: up to ``end``, or as ``executed`` says.
     """
 
     connection: Connection[Any]
@@ -111,7 +112,7 @@ def snapshot_behind(
         visible: what others have found out about this server.
 
     Raises:
-        NotVisible: there is none after a minute; without GTIDs after ten seconds.
+        NotVisible: there is none after a minute; after ten seconds without GTIDs, and where MariaDB has prepared XA transactions that may be being committed.
         SourceError: a MySQL server has no GTIDs, and does not tell the user which transactions are being committed.
         ConnectionLost: the server does not answer, or another one does.
     """
@@ -121,22 +122,20 @@ def snapshot_behind(
         same_server(found if server is None else server, found, str(address))
         with answered(str(address)):
             begin = (
-                _replica
+                _Replica()
                 if is_replica
-                else _mariadb
+                else _Mariadb(CommittingXa(connection, {xa.xid for xa in position.pending}))
                 if flavor == "mariadb"
                 else _Mysql.of(connection, visible or VisibleLog())
             )
-            deadline_s = time.monotonic() + (begin.limit_s if isinstance(begin, _Mysql) else _TIMEOUT_S)
+            begin_s = time.monotonic()
             while (snapshot := begin(connection, position, found)) is None:
-                if time.monotonic() > deadline_s:
+                if time.monotonic() > begin_s + begin.limit_s:
                     raise NotVisible(
                         "a SELECT does not see what the log holds",
                         where=str(address),
                         expected=f"all up to {position}",
-                        next_step="start its replication, or wait until it lags less"
-                        if is_replica
-                        else "see which commits hang at the source; `historian run` tries again",
+                        next_step=begin.remedy,
                     )
                 time.sleep(_STEP_S)
         yield snapshot
@@ -153,6 +152,8 @@ class _Mysql:
     committing: Committing | None
     end: FilePosition | None
     visible: VisibleLog
+
+    remedy: ClassVar[str] = _COMMITS_HANG
 
     @classmethod
     def of(cls, connection: Connection[Any], visible: VisibleLog) -> _Mysql:
@@ -226,28 +227,56 @@ def _log_end(cursor: Cursor, *, is_new: bool) -> FilePosition:
     return FilePosition(str(file), int(offset))
 
 
-def _replica(connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
-    executed = replicated(connection, position.flavor)
-    if missing_from(position.gtid_set, executed) is not None:
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    return SourceSnapshot(connection=connection, server=server, end=None, executed=executed)
+class _Replica:
+    """Snapshots of a replica, of either kind."""
+
+    limit_s = _TIMEOUT_S
+    remedy = "start its replication, or wait until it lags less"
+
+    def __call__(self, connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
+        executed = replicated(connection, position.flavor)
+        if missing_from(position.gtid_set, executed) is not None:
+            return None
+        with connection.cursor() as cursor:
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        return SourceSnapshot(connection=connection, server=server, end=None, executed=executed)
 
 
-def _mariadb(connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
-    with connection.cursor() as cursor:
-        cursor.execute("ROLLBACK")
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        status = {str(name).lower(): value for name, value in cursor.fetchall()}
-    end = FilePosition(str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"]))
-    if position.of_one_server(server):
-        is_covered = end.covers(position.at)
-    else:
+@dataclass(frozen=True, slots=True)
+class _Mariadb:
+    """Snapshots of a MariaDB server; ``committing``: what tells that one holds the XA transactions that its place in the log has."""
+
+    committing: CommittingXa
+
+    @property
+    def limit_s(self) -> float:
+        return _COMMITTING_TIMEOUT_S if self.committing.waiting else _TIMEOUT_S
+
+    @property
+    def remedy(self) -> str:
+        if not (waiting := self.committing.waiting):
+            return _COMMITS_HANG
+        return f"end the prepared XA transactions {waiting}, or GRANT PROCESS ON *.* TO the user, which shows that nobody commits them now"
+
+    def __call__(self, connection: Connection[Any], position: LogPosition, server: str) -> SourceSnapshot | None:
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+            if not self.committing.are_over():
+                return None
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+            status = {str(name).lower(): value for name, value in cursor.fetchall()}
+        end = FilePosition(str(status["binlog_snapshot_file"]), int(status["binlog_snapshot_position"]))
+        is_own = position.of_one_server(server)
         # Behind a failover: places in the log of one server say nothing of the other's.
-        is_covered = missing_from(position.gtid_set, _gtids_at(connection, end)) is None
-    return SourceSnapshot(connection=connection, server=server, end=end, executed=None) if is_covered else None
+        is_covered = (
+            end.covers(position.at) if is_own else missing_from(position.gtid_set, _gtids_at(connection, end)) is None
+        )
+        is_exact = self.committing.none_since()
+        if not is_covered or not (is_exact or is_own):
+            return None
+        whole = None if is_exact else position.at
+        return SourceSnapshot(connection=connection, server=server, end=end, executed=None, whole=whole)
 
 
 def _gtids_at(connection: Connection[Any], place: FilePosition) -> Gtids:

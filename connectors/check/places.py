@@ -69,6 +69,10 @@ def _parsed(texts: Mapping[str, str]) -> dict[str, str]:
     from connectors.spark.quiet import quiet_start
 
     find_java()
+    if (
+        "PYSPARK_GATEWAY_PORT" in os.environ
+    ):  # Java is there, and ends with what is ours of it: the run's session needs it
+        SparkContext._ensure_initialized()  # noqa: SLF001 same
     running: Any = SparkContext._gateway  # noqa: SLF001 there is no public way to ask
     with quiet_start():
         gateway: Any = running or launch_gateway()  # type: ignore[no-untyped-call]

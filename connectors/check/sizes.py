@@ -23,6 +23,9 @@ _ENGINES = """
 ROWS_PER_S = 20_000
 """What a SELECT gives at least, as far as can be said beforehand: wide rows come slower, narrow ones several times as fast."""
 
+_LONG_S = 360
+"""A copy that takes less is not worth a word."""
+
 
 def size_checks(server: ServerView, tables: Sequence[Snapshot]) -> Iterator[CheckResult]:
     """About how many rows *tables* hold. While a SELECT reads a table in one go, the log behind its plan waits unread."""
@@ -31,7 +34,9 @@ def size_checks(server: ServerView, tables: Sequence[Snapshot]) -> Iterator[Chec
     kept = f"binlogs are kept for {kept_s / 3600:g} hours" if kept_s else "binlogs are kept"
     largest = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
     listed = shortened([f"{name} {count:,}" for name, count in largest])
-    yield ok("rows to copy", f"about {sum(rows.values()):,}; {kept}" + (f": {listed}" if listed else ""))
+    total, rate = sum(rows.values()), min(ROWS_PER_S, server.source.backfill.rows_per_s or ROWS_PER_S)
+    takes = f", {total / rate / 3600:.1f} hours at {rate:,} a second" if total / rate >= _LONG_S else ""
+    yield ok("rows to copy", f"about {total:,}{takes}; {kept}" + (f": {listed}" if listed else ""))
     yield from _without_snapshots(server, {snapshot.name for snapshot in tables})
     for snapshot in tables:
         count = rows.get(snapshot.name, 0)

@@ -12,6 +12,7 @@ import typer
 
 from connectors.cli.apply import apply
 from connectors.cli.backfill import backfill
+from connectors.cli.bundle import bundle
 from connectors.cli.changelogs.commands import changelog
 from connectors.cli.check import check
 from connectors.cli.cut import cut
@@ -92,6 +93,7 @@ app.command("ddl-override")(ddl_override)
 app.command()(replay)
 app.command("replay-dead-letters")(replay_dead_letters)
 app.command()(tail)
+app.command()(bundle)
 app.add_typer(changelog, name="changelog")
 
 

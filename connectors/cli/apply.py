@@ -43,7 +43,7 @@ def apply(
     from connectors.reconfiguration.foresight import foresee
 
     settings = configured(config)
-    with session(f"apply {settings.name}", settings.sink_paths) as spark:
+    with session(f"apply {settings.name}", settings.sink_paths, settings.run.spark) as spark:
         effects = foresee(settings, spark)
         print_effects(effects)
         if effects.is_refused:
@@ -132,7 +132,7 @@ def _wait(store: Store, settings: PipelineConfig, before: Reload, wait_s: float)
     from connectors.reconfiguration.noted import NotedConfig
     from connectors.reconfiguration.reloads import Reload
 
-    mark, until_s = NotedConfig.of(settings).mark, time.monotonic() + wait_s
+    until_s = time.monotonic() + wait_s
     while time.monotonic() < until_s:
         noted, held = Reload.parse(store.reload()), NotedConfig.parse(store.configuration())
         if noted is not None and noted.at_us != before.at_us:
@@ -143,7 +143,8 @@ def _wait(store: Store, settings: PipelineConfig, before: Reload, wait_s: float)
                     where=str(settings.path),
                 )
             # It listens again once it holds source, store and sinks.
-            if noted.outcome == "listens" and held is not None and held.mark == mark:
+            is_held = held is not None and held.mark == NotedConfig.of(settings, held.salt).mark
+            if noted.outcome == "listens" and is_held:
                 return
         if before.owner.is_gone():
             raise LeaseHeld(

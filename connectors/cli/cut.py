@@ -35,7 +35,7 @@ def cut(
     from connectors.pipeline.lakes import consistent
 
     settings = configured(config)
-    with session(f"cut {settings.name}", settings.sink_paths) as spark:
+    with session(f"cut {settings.name}", settings.sink_paths, settings.run.spark) as spark:
         found = consistent(spark, settings, at=at)
     if as_json:
         typer.echo(json.dumps(_plain(found), indent=2))

@@ -61,7 +61,7 @@ def _dead_letters(config: PipelineConfig, table: str | None, reason: str | None)
     lake = lake_of(config)
     if reason is not None and reason not in REASONS:
         raise typer.BadParameter(f"expected one of {', '.join(REASONS)} (got {reason!r})")
-    with session(f"replay-dead-letters {config.name}", config.sink_paths) as spark:
+    with session(f"replay-dead-letters {config.name}", config.sink_paths, config.run.spark) as spark:
         state = DeltaSink(spark, lake).reading()
         found = () if state is None else dead_letter_columns(spark, state)
     return [each for each in found if table in (None, each.table) and reason in (None, each.choice)]

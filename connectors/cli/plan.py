@@ -31,7 +31,7 @@ def plan(config: Config, *, as_json: Json = False) -> None:
     from connectors.reconfiguration.foresight import foresee
 
     settings = configured(config)
-    with session(f"plan {settings.name}", settings.sink_paths) as spark:
+    with session(f"plan {settings.name}", settings.sink_paths, settings.run.spark) as spark:
         effects = foresee(settings, spark)
     if as_json:
         typer.echo(json.dumps({**asdict(effects), "refuses": effects.is_refused}, indent=2))

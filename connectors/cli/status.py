@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ import typer
 
 from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
+from connectors.cli.terminal.sizes import bytes_text, copied_text
 from connectors.cli.terminal.tables import table, terminal
 from connectors.monitoring.state import connector_state, or_reason, target_rows
 from historian.errors import HistorianError, StoreError
@@ -28,6 +30,8 @@ __all__ = ["status"]
 
 _COLUMNS = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
 _FEW_COLUMNS = ("table", "kind", "plan", "behind", "stopped")
+_COPY_COLUMNS = ("table", "copied", "rows", "of about", "rows/s", "size", "size/s", "seconds left", "begun")
+_FEW_COPY_COLUMNS = ("table", "copied", "rows", "of about", "rows/s", "size", "seconds left")
 _WIDE = 140
 _WATCH_S = 2.0
 _MANY = 100
@@ -48,6 +52,12 @@ def status(
     lists_all: Annotated[
         bool, typer.Option("--all", help=f"List targets that are up to date too where there are more than {_MANY}.")
     ] = False,
+    lists_chunks: Annotated[
+        bool,
+        typer.Option(
+            "--chunks", help="List the chunks of copies too: those that are read now, and the last ones that were."
+        ),
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until ended.")] = False,
 ) -> None:
     """Show where a connector stands: its position and lag, its targets, and tables that stopped.
@@ -59,32 +69,36 @@ def status(
     if watch and as_json:
         raise typer.BadParameter("--watch shows a table, and no JSON")
     if watch:
-        _watch(settings, targets=targets, lists_all=lists_all)
+        _watch(settings, targets=targets, lists_all=lists_all, lists_chunks=lists_chunks)
         return
     found = _state(settings, targets=targets)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
-        terminal().print(_shown(found, terminal(), lists_all=lists_all))
+        terminal().print(_shown(found, terminal(), lists_all=lists_all, lists_chunks=lists_chunks))
     rows = [*found["stopped"], *(found["targets"] if isinstance(found["targets"], list) else ())]
     if any(row.get("stopped", row.get("reason")) and _is_captured(settings, row["table"]) for row in rows):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _watch(settings: PipelineConfig, *, targets: bool | None, lists_all: bool) -> None:
+def _watch(settings: PipelineConfig, *, targets: bool | None, lists_all: bool, lists_chunks: bool) -> None:
     from rich.live import Live
 
     console = terminal()
     with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
         while True:
-            live.update(_look(settings, console, targets=targets, lists_all=lists_all), refresh=True)
+            look = _look(settings, console, targets=targets, lists_all=lists_all, lists_chunks=lists_chunks)
+            live.update(look, refresh=True)
             time.sleep(_WATCH_S)
 
 
-def _look(settings: PipelineConfig, console: Console, *, targets: bool | None, lists_all: bool) -> RenderableType:
+def _look(
+    settings: PipelineConfig, console: Console, *, targets: bool | None, lists_all: bool, lists_chunks: bool
+) -> RenderableType:
     """One of many looks, which starts no Spark that nobody asked for; a store that does not answer may answer the next one."""
     try:
-        return _shown(_state(settings, targets=targets, watches=True), console, lists_all=lists_all)
+        found = _state(settings, targets=targets, watches=True)
+        return _shown(found, console, lists_all=lists_all, lists_chunks=lists_chunks)
     except HistorianError as error:
         return str(error)
 
@@ -120,7 +134,7 @@ def _targets(config: PipelineConfig) -> list[TargetStatus]:
         return [target for sink in sinks for target in sink.status()]
 
 
-def _shown(found: dict[str, Any], console: Console, *, lists_all: bool) -> RenderableType:
+def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_chunks: bool) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -141,9 +155,10 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool) -> Rende
         parts += ["", table(headings, ([row[heading] for heading in headings] for row in rows))]
     open_copies = [row for row in found["copies"] if row["state"] != "done"]
     if open_copies:
-        names = ("table", "state", "rows", "estimate", "rows_per_s", "left_s", "begun")
-        cells = ([row[name] for name in names] for row in open_copies)
-        parts += ["", table(("table", "copied", "rows", "of about", "rows/s", "seconds left", "begun"), cells)]
+        names = _COPY_COLUMNS if console.width >= _WIDE else _FEW_COPY_COLUMNS
+        parts += ["", table(names, ([cells[name] for name in names] for cells in map(_copy_cells, open_copies)))]
+    if lists_chunks and (chunks := list(_chunks(found, open_copies))):
+        parts += ["", table(("plan", "table", "keys up to", "state", "rows", "size"), chunks)]
     for row in found["stopped"]:
         parts.append(Text(f"\nstopped: {row['table']} at {row['position']}\n  {row['reason']}", style="red"))
     for warning in found["warnings"]:
@@ -156,6 +171,41 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool) -> Rende
     if targets:
         parts += ["", Text(_summary(found, targets))]
     return Group(*parts)
+
+
+def _copy_cells(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "table": row["table"],
+        "copied": row["state"],
+        "rows": row["rows"],
+        "of about": row["estimate"],
+        "rows/s": row["rows_per_s"],
+        "size": copied_text(row["bytes"], row["estimated_bytes"]),
+        "size/s": bytes_text(row["bytes_per_s"]) if row["bytes_per_s"] else None,
+        "seconds left": row["left_s"],
+        "begun": row["begun"],
+    }
+
+
+def _chunks(found: dict[str, Any], copies: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    """The chunks that are read now, and those that the last plan gave that read some of each table."""
+    reading = found["copies_reading"]
+    for each in () if reading is None else reading["chunks"]:
+        yield [
+            reading["plan"],
+            each["table"],
+            _key(each["upto"]),
+            each["state"],
+            each["rows"],
+            bytes_text(each["bytes"]),
+        ]
+    for row in copies:
+        for each in row["chunks"]:
+            yield [row["read"], row["table"], _key(each["upto"]), "copied", each["rows"], bytes_text(each["bytes"])]
+
+
+def _key(values: Sequence[int | str] | None) -> str:
+    return "the last" if values is None else ", ".join(map(str, values))
 
 
 def _standing(found: dict[str, Any], target: dict[str, Any]) -> str:
@@ -197,6 +247,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("copies", "paused; `historian backfill CONFIG --resume` lets them go on"))
     if found["copies_wait"]:
         facts.append(("copies", f"wait: {found['copies_wait']}"))
+    if found["copies_reading"]:
+        facts.append(("copies", _reading(found["copies_reading"])))
     limits = found["copy_limits"] or {}
     if any(row["state"] != "done" for row in found["copies"]) or not all(
         each["is_configured"] for each in limits.values()
@@ -212,6 +264,15 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if isinstance(found["targets"], dict):
         facts.append(("targets", found["targets"]["unknown"]))
     return facts
+
+
+def _reading(reading: dict[str, Any]) -> str:
+    chunks = reading["chunks"]
+    rows, size = (sum(each[what] for each in chunks) for what in ("rows", "bytes"))
+    read = sum(each["state"] == "read" for each in chunks)
+    return (
+        f"{rows} rows ({bytes_text(size)}) read for plan {reading['plan']} so far, {read} of {len(chunks)} chunks whole"
+    )
 
 
 def _limit(name: str, value: int | None, *, is_configured: bool) -> str:

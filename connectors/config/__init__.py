@@ -5,7 +5,7 @@ What a setting does does not belong here.
 
 from connectors.config.copy_limits import limits_in_force, limits_of_texts, limits_text, named_limits
 from connectors.config.filters import TableFilter
-from connectors.config.load import can_change, load_config, reread, revision
+from connectors.config.load import can_change, load_config, parse_config, reread, revision
 from connectors.config.settings import (
     BinlogFilesSource,
     CopyLimits,
@@ -17,8 +17,10 @@ from connectors.config.settings import (
     ServerSource,
     SinkConfig,
     SourceConfig,
+    SparkConfig,
 )
 from connectors.config.values import ServerIds
+from connectors.config.written import parse_value
 
 __all__ = [
     "BinlogFilesSource",
@@ -32,6 +34,7 @@ __all__ = [
     "ServerSource",
     "SinkConfig",
     "SourceConfig",
+    "SparkConfig",
     "TableFilter",
     "can_change",
     "limits_in_force",
@@ -39,6 +42,8 @@ __all__ = [
     "limits_text",
     "load_config",
     "named_limits",
+    "parse_config",
+    "parse_value",
     "reread",
     "revision",
 ]

@@ -14,9 +14,9 @@ from connectors.config.document import Document
 from connectors.config.problems import problems_of
 from connectors.config.references import fill, has_references
 from connectors.config.settings import PipelineConfig, ServerSource
-from connectors.config.written import read_document, unusable
+from connectors.config.written import WrittenDocument, parse_document, read_document, unusable
 
-__all__ = ["can_change", "load_config", "reread", "revision"]
+__all__ = ["can_change", "load_config", "parse_config", "reread", "revision"]
 
 
 def load_config(path: str | Path, *, environment: Mapping[str, str] | None = None) -> PipelineConfig:
@@ -30,7 +30,26 @@ def load_config(path: str | Path, *, environment: Mapping[str, str] | None = Non
         ConfigError: with every problem, each as ``reason @ $.source.port (got 'x'), line 5, column 3``; no secret is in it.
     """
     file = Path(path).expanduser().resolve()
-    raw = read_document(file)
+    return _checked(read_document(file), file, environment)
+
+
+def parse_config(
+    document: str | Mapping[str, object], *, file: str | Path, environment: Mapping[str, str] | None = None
+) -> PipelineConfig:
+    """As :func:`load_config`, of a configuration that stands in no file: YAML, or the mapping that it would be.
+
+    Args:
+        document: the configuration; references in it are filled in as in a file.
+        file: what errors call it; relative paths are relative to its directory.
+        environment: see :func:`load_config`.
+    """
+    place = Path(file).expanduser().resolve()
+    if isinstance(document, str):
+        return _checked(parse_document(document, place), place, environment)
+    return _checked(WrittenDocument(dict(document), {}), place, environment)
+
+
+def _checked(raw: WrittenDocument, file: Path, environment: Mapping[str, str] | None) -> PipelineConfig:
     filled = fill(raw.value, os.environ if environment is None else environment, file.parent)
     try:
         document = Document.model_validate(filled.value, context={"base": file.parent})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
 from connectors.config import settings, values
 from connectors.config.model import Model, parsed, schema_types
+from connectors.config.webhooks import is_webhook
 
 __all__ = ["ChannelDocument", "NotifyDocument"]
 
@@ -38,7 +38,7 @@ class ChannelDocument(Model):
     def _is_one(self) -> ChannelDocument:
         if sum((self.webhook is not None, bool(self.command), self.log)) != 1:
             raise ValueError("expected one of webhook, command and log")
-        if self.webhook is not None and not _is_webhook(self.webhook.get_secret_value()):
+        if self.webhook is not None and not is_webhook(self.webhook.get_secret_value()):
             raise ValueError(
                 "expected a webhook of http:// or https://, without blanks, and with a port that is a number"
             )
@@ -57,15 +57,6 @@ class ChannelDocument(Model):
             command=tuple(self.command),
             events=settings.NOTIFY_EVENTS if self.events is None else tuple(self.events),
         )
-
-
-def _is_webhook(text: str) -> bool:
-    try:
-        address = urlsplit(text)
-        known = address.hostname and (address.port is None or address.port > 0)
-    except ValueError:
-        return False
-    return bool(known) and address.scheme in ("http", "https") and text.isascii() and not any(map(str.isspace, text))
 
 
 class NotifyDocument(Model):

@@ -57,6 +57,8 @@ _SECTIONS = (
     _Section("`types.columns.PATTERN`", "TypeOptionsDocument"),
     _Section("`run`", "RunDocument"),
     _Section("`run.http`", "HttpDocument"),
+    _Section("`run.spark`", "SparkDocument"),
+    _Section("`run.openlineage`", "OpenLineageDocument"),
     _Section("`notify`", "NotifyDocument"),
     _Section("`notify.to[]`", "ChannelDocument"),
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from typing import Annotated, Any, cast
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from connectors.config import settings, values
 from connectors.config.model import Bytes, Model, parsed, schema_types
+from connectors.config.webhooks import is_webhook
 
-__all__ = ["HttpDocument", "RunDocument"]
+__all__ = ["HttpDocument", "OpenLineageDocument", "RunDocument", "SparkDocument"]
 
 
 def _trigger(text: str | int) -> float | str:
@@ -68,6 +70,82 @@ class HttpDocument(Model):
         )
 
 
+def _setting(value: object) -> str:
+    """A setting's value as Spark has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise ValueError("expected a text, a number, true or false")
+
+
+_Setting = Annotated[str, BeforeValidator(_setting), schema_types("string", "number", "boolean")]
+
+
+class SparkDocument(Model):
+    """The Spark session that a run makes."""
+
+    master: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where Spark runs, such as `spark://host:7077` or `local[4]`. By default where `spark-submit` or "
+        "`spark-defaults.conf` says, else `local[*]`. Under `spark-submit` its own master holds.",
+    )
+    conf: dict[Annotated[str, Field(pattern=r"^spark\.")], _Setting] = Field(
+        default={},
+        description="Settings of Spark, such as `spark.executor.memory: 4g`. They win over ours and over "
+        "`spark-defaults.conf`; what `spark-submit` was given wins over them.",
+    )
+
+    @model_validator(mode="after")
+    def _says_master_once(self) -> SparkDocument:
+        if "spark.master" in self.conf:
+            raise ValueError("expected the master in master, not in conf")
+        return self
+
+    def plain(self) -> settings.SparkConfig:
+        """The plain value."""
+        return settings.SparkConfig(master=self.master, conf=tuple(sorted(self.conf.items())))
+
+
+class OpenLineageDocument(Model):
+    """Where events of OpenLineage go."""
+
+    url: SecretStr = Field(
+        description="A server of lineage, such as `http://marquez:5000`. Without a path events go to `/api/v1/lineage` there."
+    )
+    api_key: SecretStr = Field(
+        default=SecretStr(""), description="Sent as `Authorization: Bearer`. By default nothing is."
+    )
+    namespace: str = Field(
+        default="historian", min_length=1, description="Of the job. Its name is that of the connector."
+    )
+    source: str = Field(
+        default="",
+        description="Namespace of the captured tables, as others who tell of them call it. By default `mysql://HOST:PORT`.",
+    )
+
+    @model_validator(mode="after")
+    def _has_address(self) -> OpenLineageDocument:
+        if not is_webhook(self.url.get_secret_value()):
+            raise ValueError("expected a url of http:// or https://, without blanks, and with a port that is a number")
+        return self
+
+    def plain(self) -> settings.OpenLineageConfig:
+        """The plain value."""
+        url = self.url.get_secret_value()
+        address = urlsplit(url)
+        if address.path in ("", "/") and not address.query:
+            url = f"{url.rstrip('/')}/api/v1/lineage"
+        return settings.OpenLineageConfig(
+            url=url, api_key=self.api_key.get_secret_value(), namespace=self.namespace, source=self.source
+        )
+
+
+def _located(value: object) -> object:
+    return {"url": value} if isinstance(value, str) else value
+
+
 def _listening(value: object) -> object:
     return {"listen": value} if isinstance(value, (str, int)) and not isinstance(value, bool) else value
 
@@ -95,6 +173,11 @@ class RunDocument(Model):
         default=None,
         description="Where the run's metrics and health are served, such as `127.0.0.1:9464`, or a mapping. By default nowhere.",
     )
+    spark: SparkDocument = Field(default=SparkDocument(), description="The Spark session that the run makes.")
+    openlineage: Annotated[OpenLineageDocument | None, BeforeValidator(_located)] = Field(
+        default=None,
+        description="Where events of OpenLineage go: a URL, or a mapping. By default nowhere.",
+    )
     checkpoint: str | None = Field(default=None, description="Of earlier releases. Accepted and not used.")
 
     @model_validator(mode="after")
@@ -113,4 +196,6 @@ class RunDocument(Model):
             batch_bytes=self.batch_bytes or self.max_batch_bytes,
             retry_s=self.retry,
             http=None if self.http is None else self.http.plain(),
+            spark=self.spark.plain(),
+            openlineage=None if self.openlineage is None else self.openlineage.plain(),
         )

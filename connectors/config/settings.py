@@ -21,6 +21,7 @@ __all__ = [
     "HistoryConfig",
     "HttpConfig",
     "NotifyConfig",
+    "OpenLineageConfig",
     "PauseAbove",
     "PipelineConfig",
     "RowServer",
@@ -28,6 +29,7 @@ __all__ = [
     "ServerSource",
     "SinkConfig",
     "SourceConfig",
+    "SparkConfig",
 ]
 
 
@@ -201,6 +203,36 @@ class HttpConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparkConfig:
+    """The Spark session of a run that makes its own.
+
+    Attributes:
+        master: where it runs; None: as Spark itself is told, else on all cores of this machine.
+        conf: names and values of settings of Spark, which win over ours.
+    """
+
+    master: str | None = None
+    conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLineageConfig:
+    """Where events of OpenLineage go.
+
+    Attributes:
+        url: that events are posted to; it may hold a secret.
+        api_key: sent as a bearer's token; "": none.
+        namespace: of the job, whose name is the connector's.
+        source: namespace of the captured tables; "": by the source's address.
+    """
+
+    url: str = field(repr=False)
+    api_key: str = field(default="", repr=False)
+    namespace: str = "historian"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """How a run goes.
 
@@ -212,6 +244,8 @@ class RunConfig:
         retry_s: how long attempts may fail with what may pass before the run ends; ``inf``: for ever. None: for ever, but a
             run that ends by itself ends with the first.
         http: the endpoint for metrics and health; None: there is none.
+        spark: the session that a run makes where it is given none.
+        openlineage: where events of lineage go; None: nowhere.
     """
 
     once: bool = False
@@ -220,6 +254,8 @@ class RunConfig:
     batch_bytes: int = 256_000_000
     retry_s: float | None = None
     http: HttpConfig | None = None
+    spark: SparkConfig = SparkConfig()
+    openlineage: OpenLineageConfig | None = None
 
 
 NOTIFY_EVENTS = (

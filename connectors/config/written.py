@@ -13,7 +13,10 @@ import yaml
 from connectors.config.references import JsonPath
 from historian.errors import ConfigError
 
-__all__ = ["WrittenDocument", "read_document", "unusable"]
+__all__ = ["WrittenDocument", "parse_document", "parse_value", "read_document", "unusable"]
+
+_NOT_AS_TAGGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+"""What PyYAML raises for !!int, !!bool and the like before a text that is none."""
 
 _ENTRIES = 100_000
 """More are made of a short text by aliases alone."""
@@ -58,6 +61,11 @@ def read_document(file: Path) -> WrittenDocument:
         raise ConfigError("the configuration cannot be read", problems=problems, where=str(file)) from None
     except UnicodeDecodeError as error:
         raise unusable(file, (f"not UTF-8: byte {error.start}",)) from None
+    return parse_document(text, file)
+
+
+def parse_document(text: str, file: Path) -> WrittenDocument:
+    """The document in *text*; *file*: what errors call it. Raises as :func:`read_document`."""
     try:
         node, document = _parsed(text)
     except yaml.MarkedYAMLError as error:
@@ -66,8 +74,7 @@ def read_document(file: Path) -> WrittenDocument:
         raise unusable(file, (f"not YAML: {error.problem}{place}",)) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise unusable(file, (f"not YAML: {error}",)) from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        # As PyYAML makes !!int, !!bool and the like of a text that is none.
+    except _NOT_AS_TAGGED:
         raise unusable(file, ("not YAML: a value is not what its tag says",)) from None
     if not isinstance(document, dict):
         raise unusable(file, ("expected a mapping with name and source @ $",))
@@ -77,6 +84,14 @@ def read_document(file: Path) -> WrittenDocument:
         if len(path) > _DEPTH or len(places) > _ENTRIES:
             raise unusable(file, (f"expected at most {_ENTRIES} keys and items, {_DEPTH} deep, aliases unfolded @ $",))
     return WrittenDocument(document, places)
+
+
+def parse_value(text: str) -> Any:
+    """What *text* stands for behind a key of a document. Text that is no YAML stands for itself."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 a safe loader
+    except (yaml.YAMLError, RecursionError, *_NOT_AS_TAGGED):
+        return text
 
 
 def _parsed(text: str) -> tuple[yaml.Node | None, Any]:

@@ -33,7 +33,7 @@ class RunNumbers:
     Attributes:
         plans: that all sinks hold, of this process; ``plan``: the last one's number, 0: none.
         lag_s, lag_bytes: how old the sinks are, and how much log waits.
-        log_bytes, copied_rows: that plans have read.
+        log_bytes, copied_rows, copied_bytes: that plans have read.
         rows: changelog rows by table.
         is_open: the run holds its lease; ``is_retrying``: its last attempt failed.
     """
@@ -44,6 +44,7 @@ class RunNumbers:
     lag_bytes: int = 0
     log_bytes: int = 0
     copied_rows: int = 0
+    copied_bytes: int = 0
     rows: Mapping[str, int] = field(default_factory=dict)
     is_open: bool = False
     is_retrying: bool = False
@@ -104,6 +105,7 @@ class Metrics(Observer):
         self._log_bytes = counter("log_bytes", "Log that plans read.")
         self._rows = counter("rows", "Changelog rows.", "table", "operation")
         self._copied = counter("copied_rows", "Rows that were read from the source's tables.", "table")
+        self._copied_bytes = counter("copied_bytes", "Bytes of those rows in memory, as Arrow.", "table")
         self._nulled = counter("nulled_values", "Values that became NULL since they cannot be represented.")
         self._dead_letters = counter("dead_letters", "Values that are kept in historian_dead_letters.")
         self._schema_changes = counter("schema_changes", "Schema versions of captured tables.", "table")
@@ -130,6 +132,7 @@ class Metrics(Observer):
             lag_bytes=_value(self._lag_bytes),
             log_bytes=_value(self._log_bytes),
             copied_rows=_value(self._copied),
+            copied_bytes=_value(self._copied_bytes),
             rows=rows,
             is_open=bool(_value(self._is_open)),
             is_retrying=bool(_value(self._is_retrying)),
@@ -183,6 +186,7 @@ class Metrics(Observer):
             name = names.get(table.table_id, "")
             if table.copy is not None and table.copy.rows:
                 self._copied.labels(self._label(name)).inc(table.copy.rows)
+                self._copied_bytes.labels(self._label(name)).inc(table.copy.size_bytes or 0)
             changes = sum(version.place is not None for version in table.versions)
             if changes:
                 self._schema_changes.labels(self._label(name)).inc(changes)

@@ -24,10 +24,11 @@ class TableState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyPicture:
-    """How far a table's rows are copied or compared, as :func:`connectors.monitoring.state.copies_state` tells.
+    """How far a table's rows are copied or compared, as :func:`connectors.monitoring.copies.copies_state` tells.
 
     Attributes:
         rows: so far; ``estimate``: in the end, about; None: not known.
+        size_bytes, estimated_bytes: the same of their bytes in memory; None: not known.
         left_s: in about how many seconds; None: not known.
     """
 
@@ -35,6 +36,9 @@ class CopyPicture:
     estimate: int | None = None
     rows_per_s: int = 0
     left_s: int | None = None
+    size_bytes: int | None = None
+    estimated_bytes: int | None = None
+    bytes_per_s: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ class RunPicture:
         stage: what it is about: "starts", "runs", "tries again", "has ended".
         plan: the last one that all sinks hold, 0: none; ``position``: up to where.
         lag_s, lag_bytes: how old the sinks are, and how much log waits.
-        log_bytes_per_s, copied_rows_per_s: that come in, of late; ``rows_per_s``: changelog rows that go out.
+        log_bytes_per_s, copied_rows_per_s, copied_bytes_per_s: that come in, of late; ``rows_per_s``: changelog rows that go out.
         rows: changelog rows in this process.
         tables: the captured ones, in no order.
         changes: the last ones, the newest first.
@@ -96,6 +100,7 @@ class RunPicture:
     lag_bytes: int = 0
     log_bytes_per_s: float = 0.0
     copied_rows_per_s: float = 0.0
+    copied_bytes_per_s: float = 0.0
     rows_per_s: float = 0.0
     rows: int = 0
     tables: tuple[TablePicture, ...] = ()

@@ -77,22 +77,27 @@ class KeptLog:
             return
 
 
-def log_warnings(kept_s: float | None, lag_s: float, copies: Iterable[tuple[str, int | None]]) -> Iterator[str]:
+def log_warnings(
+    kept_s: float | None, lag_s: float, copies: Iterable[tuple[str, int | None]], all_s: int | None = None
+) -> Iterator[str]:
     """What to worry about long before log is purged that is needed, as sentences.
 
     Args:
         kept_s: for how long the source keeps its log; None: nothing is purged.
         lag_s: how old the log is that was not read yet.
         copies: tables, and in about how many seconds their copies end.
+        all_s: in about how many all of them end, those among them that wait for their turn; None: not known.
     """
     if kept_s is None:
         return
     left_s = max(0.0, kept_s - lag_s)
     if left_s < kept_s * _PART:
         yield f"the log that was not read yet is kept for only {_text(left_s)} more, of {_text(kept_s)}"
-    for table, needs_s in copies:
-        if needs_s is not None and needs_s > left_s * _PART:
-            yield f"{table} needs about {_text(needs_s)} more to be copied; the log from here on is kept for {_text(left_s)}"
+    long = [(table, needs_s) for table, needs_s in copies if needs_s is not None and needs_s > left_s * _PART]
+    for table, needs_s in long:
+        yield f"{table} needs about {_text(needs_s)} more to be copied; the log from here on is kept for {_text(left_s)}"
+    if not long and all_s is not None and all_s > left_s * _PART:
+        yield f"all copies together need about {_text(all_s)} more; the log from here on is kept for {_text(left_s)}"
 
 
 def _text(seconds: float) -> str:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.config import ServerSource, limits_in_force, named_limits
+from connectors.monitoring.copies import copies_left_s, copies_reading, copies_state, copies_wait, time_text
 from connectors.monitoring.retention import log_kept_s, log_warnings
 from connectors.monitoring.targets import noted_targets
 from historian.errors import HistorianError, ValueUnrepresentable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from historian.store import Store
     from sinks.contract.base import TargetStatus
 
-__all__ = ["connector_state", "copies_state", "copies_wait", "or_reason", "target_rows", "time_text"]
+__all__ = ["connector_state", "or_reason", "target_rows"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "copies": [],
         "copies_paused": False,
         "copies_wait": None,
+        "copies_reading": None,
         "copy_limits": None,
         "stopped": [],
         "nulled": [],
@@ -65,6 +66,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
             "copies": copies_state(store, history),
             "copies_paused": store.copy_orders().paused,
             "copies_wait": copies_wait(store),
+            "copies_reading": copies_reading(store, config.name),
             "copy_limits": _copy_limits(config, store),
             "stopped": [asdict(each) | {"table": str(each.table)} for each in stopped_tables(store)],
             "nulled": _nulled(store, history),
@@ -83,7 +85,8 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
     if noted is not None:
         found["targets"] = target_rows(config, noted, found["lag"])
     if "unknown" not in found["lag"]:
-        found |= _retention(config, found, 0 if plan is None else plan.system_time_us)
+        all_s = None if store is None else copies_left_s(store)
+        found |= _retention(config, found, 0 if plan is None else plan.system_time_us, all_s)
     return found
 
 
@@ -114,11 +117,6 @@ def _position(position: LogPosition) -> dict[str, str]:
     return {"gtids": position.gtids, "at": str(position.at)}
 
 
-def time_text(time_us: int) -> str:
-    """UTC microseconds as ISO 8601, in seconds."""
-    return datetime.fromtimestamp(time_us / 1e6, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 def or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
     """An answer from a part that may be out of reach, else why there is none: status is for bad days too."""
     try:
@@ -143,8 +141,8 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     return lag
 
 
-def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int) -> dict[str, Any]:
-    """For how long the source keeps its log, and how long that is for the log behind the last plan, made at *made_us*."""
+def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int, all_s: int | None) -> dict[str, Any]:
+    """For how long the source keeps its log, and how long that is for the log behind the last plan, made at *made_us*; *all_s*: copies take."""
     kept_s = or_reason(lambda: log_kept_s(config))
     if kept_s is None or isinstance(kept_s, dict):
         return {"log_kept_s": kept_s}
@@ -154,48 +152,8 @@ def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int) -> d
     return {
         "log_kept_s": round(kept_s),
         "log_left_s": round(max(0.0, kept_s - lag_s)),
-        "warnings": list(log_warnings(kept_s, lag_s, copies)),
+        "warnings": list(log_warnings(kept_s, lag_s, copies, all_s)),
     }
-
-
-def copies_state(store: Store, history: History, *, with_whole: bool = True) -> list[dict[str, Any]]:
-    """Tables whose rows are being copied from the source, or were, or are compared with it, and how many came so far.
-
-    Args:
-        with_whole: tables that are copied whole are among them.
-    """
-    found = []
-    stopped, orders = store.quarantines(), store.copy_orders()
-    for table_id, progress in sorted(store.copies().items()):
-        if progress.is_done and not with_whole:
-            continue
-        versions = history.versions_of(table_id)
-        table = str(versions[-1].name) if versions else f"table {table_id}"
-        under_way = "repairing" if progress.repairs else "copying"
-        state = "done" if progress.is_done else "waiting" if progress.upto is None else under_way
-        if state != "done" and (table_id in stopped or table_id in orders.cancelled):
-            state = "stopped" if table_id in stopped else "ends with the next plan"
-        found.append(
-            {
-                "table": table,
-                "state": state,
-                "rows": progress.rows,
-                "estimate": progress.estimate or None,
-                "rows_per_s": round(progress.rows_per_s),
-                "left_s": progress.left_s,
-                "begun": time_text(progress.begun_us),
-                "upto": progress.upto,
-                "repairs": progress.repairs,
-            }
-        )
-    return found
-
-
-def copies_wait(store: Store) -> str | None:
-    """Why a run copies no rows for now; None: it does, or none are left."""
-    progress = store.copies().values()
-    is_done = bool(progress) and all(each.is_done for each in progress)
-    return None if is_done else store.copies_wait() or None
 
 
 def _copy_limits(config: PipelineConfig, store: Store) -> dict[str, dict[str, Any]] | None:

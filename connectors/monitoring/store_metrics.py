@@ -11,6 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from connectors.config import PipelineConfig
+from connectors.monitoring.copies import copies_left_s, copies_reading
 from connectors.monitoring.metrics import OTHER_TABLES
 from connectors.monitoring.retention import KeptLog
 from connectors.tracking.recorded import recorded_store, stopped_tables
@@ -97,6 +98,9 @@ class StoreMetrics(Collector):
         rows = GaugeMetricFamily("historian_copy_rows", "Rows that a copy under way has so far.", labels=["table"])
         of = GaugeMetricFamily("historian_copy_estimated_rows", "Rows that it has in the end, about.", labels=["table"])
         speed = GaugeMetricFamily("historian_copy_rows_per_second", "How fast it is so far.", labels=["table"])
+        size = GaugeMetricFamily("historian_copy_bytes", "Bytes of those rows in memory.", labels=["table"])
+        of_size = GaugeMetricFamily("historian_copy_estimated_bytes", "Bytes in the end, about.", labels=["table"])
+        bytes_per_s = GaugeMetricFamily("historian_copy_bytes_per_second", "How fast they come.", labels=["table"])
         left = GaugeMetricFamily("historian_copy_left_seconds", "In how long it ends, about.", labels=["table"])
         for table_id, copy in sorted(going.items())[: self._tables]:
             versions = history.versions_of(table_id)
@@ -106,9 +110,35 @@ class StoreMetrics(Collector):
                 of.add_metric([name], copy.estimate)
             if copy.rows_per_s:
                 speed.add_metric([name], copy.rows_per_s)
+            if copy.size_bytes is not None:
+                size.add_metric([name], copy.size_bytes)
+            if copy.estimated_bytes is not None:
+                of_size.add_metric([name], copy.estimated_bytes)
+            if copy.bytes_per_s:
+                bytes_per_s.add_metric([name], copy.bytes_per_s)
             if copy.left_s is not None:
                 left.add_metric([name], copy.left_s)
-        return count, rows, of, speed, left
+        together = GaugeMetricFamily(
+            "historian_copies_left_seconds", "In how long all copies end, at the rate of all, about."
+        )
+        all_s = copies_left_s(store)
+        if all_s is not None:
+            together.add_metric([], all_s)
+        return count, together, rows, of, speed, left, size, of_size, bytes_per_s, *self._chunks(store)
+
+    def _chunks(self, store: Store) -> Iterable[Metric]:
+        """Of what SELECTs read just now; a chunk's label is its number among those of the plan, and so bounded by the connections."""
+        rows = GaugeMetricFamily(
+            "historian_copy_chunk_rows", "Rows that a SELECT under way gave so far.", labels=["table", "chunk"]
+        )
+        size = GaugeMetricFamily(
+            "historian_copy_chunk_bytes", "Bytes of those rows in memory.", labels=["table", "chunk"]
+        )
+        reading = copies_reading(store, self._config.name)
+        for number, chunk in enumerate(() if reading is None else reading["chunks"][: self._tables]):
+            rows.add_metric([chunk["table"], str(number)], chunk["rows"])
+            size.add_metric([chunk["table"], str(number)], chunk["bytes"])
+        return rows, size
 
 
 def _versions(store: Store) -> Metric:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from connectors.monitoring.copies import copies_left_s, copies_state, copies_wait
 from connectors.monitoring.picture import SchemaChange
-from connectors.monitoring.state import copies_state, copies_wait
+from connectors.monitoring.targets import noted_targets
 from connectors.tracking.recorded import recorded_store, stopped_tables
 from historian.errors import HistorianError
 from historian.history.explain import explained
@@ -19,6 +20,7 @@ from historian.positions import LogPosition
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
     from historian.store import Store
+    from sinks.contract.base import TargetStatus
 
 __all__ = ["Stored", "StoredTables", "place_text"]
 
@@ -32,7 +34,8 @@ class Stored:
     Attributes:
         position: the last plan's end, as of the first look: a run tells of those that follow.
         tables: names of captured tables by id.
-        copies: as :func:`connectors.monitoring.state.copies_state`, of tables that are not copied whole.
+        copies: as :func:`connectors.monitoring.copies.copies_state`, of tables that are not copied whole; ``left_s``: in about how many seconds
+            all of them end; None: not known.
         stopped: why captured tables are, by name.
         changes: the last statements on captured tables, the newest first.
         notes: what keeps the run or its copies waiting, as sentences.
@@ -41,6 +44,7 @@ class Stored:
     position: str = ""
     tables: Mapping[int, str] = field(default_factory=dict)
     copies: tuple[dict[str, Any], ...] = ()
+    left_s: int | None = None
     stopped: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[SchemaChange, ...] = ()
     notes: tuple[str, ...] = ()
@@ -77,10 +81,15 @@ class StoredTables:
             position=self._position,
             tables=self._tables,
             copies=tuple(copies_state(store, self._history, with_whole=False)),
+            left_s=copies_left_s(store),
             stopped={str(each.table): each.reason for each in stopped_tables(store) if self._captures(each.table)},
             changes=self._changes,
             notes=tuple(_notes(store)),
         )
+
+    def configured(self, config: PipelineConfig) -> None:
+        """From the next look on tables are those that *config*, of the same connector and store, takes in."""
+        self._config, self._generation = config, ""
 
     def close(self) -> None:
         """Closes the store."""
@@ -115,6 +124,19 @@ class StoredTables:
     def changes_behind(self, number: int) -> list[SchemaChange]:
         """Statements on captured tables behind that entry of the history, the oldest first, as of the last look."""
         return list(self._changes_behind(max(number, self._history.first_number - 1)))[::-1]
+
+    @property
+    def history(self) -> History:
+        """The history, as of the last look."""
+        return self._history
+
+    def noted_targets(self) -> list[TargetStatus]:
+        """Where targets stand, as the run noted it; none where it has not.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return (noted_targets(self._store) if self._store is not None else None) or []
 
     @property
     def last_number(self) -> int:

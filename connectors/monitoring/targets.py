@@ -26,7 +26,7 @@ STREAM = ""
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 5.0
-_FIELDS = ("table", "target", "kind", "plan", "writer", "stopped", "ended")
+_FIELDS = ("table", "target", "kind", "plan", "writer", "stopped", "ended", "path")
 
 
 class TargetNotes:
@@ -76,7 +76,7 @@ def noted_targets(store: Store) -> list[TargetStatus] | None:
     last, made = store.progress(STREAM), {0: ("", 0)}
     found = []
     for row in json.loads(text):
-        fields = dict(zip(_FIELDS, row, strict=True))
+        fields = dict(zip(_FIELDS, row, strict=False))  # earlier releases noted no path
         number = last if fields["plan"] is None else fields["plan"]
         if number not in made:
             plan = store.plan(number)

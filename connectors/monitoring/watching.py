@@ -65,6 +65,11 @@ class Watch(Observers):
         source = f"{config.source.flavor} {config.source.place}"
         self.picture = RunPicture(taken_us=_now_us(), connector=config.name, source=source, sinks=kinds)
 
+    def configured(self, config: PipelineConfig) -> None:
+        """As of :class:`Observer`: tables are those that *config* takes in."""
+        super().configured(config)
+        self._config = config
+
     def start(self) -> None:
         """Begins to look."""
         self._thread.start()
@@ -81,9 +86,13 @@ class Watch(Observers):
 
     def _watch(self) -> None:
         with closing(StoredTables(self._config)) as tables:
-            pause_s, read_s = _EVERY_S, -math.inf
+            pause_s, read_s, config = _EVERY_S, -math.inf, self._config
             while not self._stops.wait(pause_s):
                 begun_s = time.monotonic()
+                if config is not self._config:
+                    config = self._config
+                    tables.configured(config)
+                    read_s = -math.inf
                 before, self._numbers = self._numbers, self.metrics.numbers(self._numbers)
                 if self._numbers.plans != before.plans or begun_s - read_s > _IDLE_S:
                     read_s = begun_s
@@ -183,12 +192,13 @@ def run_picture(
         lag_bytes=numbers.lag_bytes,
         log_bytes_per_s=rates.of(lambda found: found.log_bytes),
         copied_rows_per_s=rates.of(lambda found: found.copied_rows),
+        copied_bytes_per_s=rates.of(lambda found: found.copied_bytes),
         rows_per_s=rates.of(lambda found: sum(found.rows.values())),
         rows=sum(numbers.rows.values()),
         tables=tables,
         changes=stored.changes,
         notes=stored.notes,
-        warnings=tuple(log_warnings(kept_s, numbers.lag_s, copies)),
+        warnings=tuple(log_warnings(kept_s, numbers.lag_s, copies, stored.left_s)),
     )
 
 
@@ -222,7 +232,13 @@ def _state(
 
 def _copy(copy: Mapping[str, Any]) -> CopyPicture:
     return CopyPicture(
-        rows=copy["rows"], estimate=copy["estimate"], rows_per_s=copy["rows_per_s"], left_s=copy["left_s"]
+        rows=copy["rows"],
+        estimate=copy["estimate"],
+        rows_per_s=copy["rows_per_s"],
+        left_s=copy["left_s"],
+        size_bytes=copy["bytes"],
+        estimated_bytes=copy["estimated_bytes"],
+        bytes_per_s=copy["bytes_per_s"],
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from connectors.monitoring.picture import RunPicture, SchemaChange, TableState
 
-__all__ = ["Message", "Told", "messages", "run_ended"]
+__all__ = ["STOPPED", "Message", "Told", "messages", "run_ended"]
+
+STOPPED = "table_stopped:"
+"""How the incident of a table begins that is stopped."""
 
 _SEVERITIES = {
     "schema_change": "info",
@@ -61,14 +65,21 @@ class Told:
     Attributes:
         entry: number of the last schema change; -1: nothing was told yet.
         open: incident to the text with which it began, and when, UTC microseconds.
+        run: id of a run whose begin was told as lineage, and whose end was not; "": there is none.
     """
 
     entry: int = -1
     open: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    run: str = ""
 
 
 def messages(
-    told: Told, picture: RunPicture, changes: Sequence[SchemaChange], dead_letters: int, max_lag_s: float
+    told: Told,
+    picture: RunPicture,
+    changes: Sequence[SchemaChange],
+    dead_letters: int,
+    max_lag_s: float,
+    effects: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> tuple[list[Message], Told]:
     """What is to be told now, and what has been told then.
 
@@ -76,8 +87,9 @@ def messages(
         changes: behind ``told.entry``, the oldest first.
         dead_letters: how many came since the last look.
         max_lag_s: from which lag on that is told.
+        effects: what targets do with each change, by its number (:class:`connectors.notifications.effects.TargetEffects`).
     """
-    found = [_of_change(picture, change) for change in changes]
+    found = [_of_change(picture, change, effects.get(change.number, ())) for change in changes]
     now = {
         incident: told.open.get(incident, (text, picture.taken_us))
         for incident, text in _open(told, picture, max_lag_s)
@@ -96,7 +108,7 @@ def messages(
     if dead_letters:
         text = f"{dead_letters} values were kept aside as dead letters, up to plan {picture.plan}"
         found.append(_message(picture, "dead_letters:", f"{picture.taken_us}", text))
-    return found, Told(entry=max([told.entry, *(change.number for change in changes)]), open=now)
+    return found, replace(told, entry=max([told.entry, *(change.number for change in changes)]), open=now)
 
 
 def run_ended(told: Told, picture: RunPicture, reason: str) -> tuple[Message, Told]:
@@ -110,7 +122,7 @@ def _open(told: Told, picture: RunPicture, max_lag_s: float) -> Iterator[tuple[s
     """What is the case now and has an end: its incident and a sentence."""
     for table in picture.tables:
         if table.state == TableState.STOPPED:
-            yield f"table_stopped:{table.name}", f"{table.name} stopped: {table.reason}"
+            yield f"{STOPPED}{table.name}", f"{table.name} stopped: {table.reason}"
         if table.state == TableState.REPAIRING:
             yield f"repair:{table.name}", f"{table.name} is compared with the source, and gets what differs"
     if picture.lag_s > max_lag_s * (_GONE_PART if "lag:" in told.open else 1.0):
@@ -128,14 +140,16 @@ def _is_known(incident: str, picture: RunPicture) -> bool:
     return picture.stage in ("runs", "has ended") and picture.plan > 0
 
 
-def _of_change(picture: RunPicture, change: SchemaChange) -> Message:
+def _of_change(picture: RunPicture, change: SchemaChange, effects: Sequence[Mapping[str, Any]]) -> Message:
     text = f"{', '.join(change.tables)}: {change.statement}"[:_MOST_CHARACTERS]
     message = _message(picture, "schema_change:", f"{change.number}", text)
     did = {
         "changes": [asdict(each) for each in change.changes[:_MOST_CHANGES]],
         "tables": change.tables[:_MOST_CHANGES],
+        "targets": [dict(each) for each in effects[:_MOST_CHANGES]],
     }
-    return replace(message, table=change.tables[0], time_us=change.time_us, details=did)
+    severity = "warning" if any(each["stopped"] is not None for each in effects) else message.severity
+    return replace(message, table=change.tables[0], time_us=change.time_us, details=did, severity=severity)
 
 
 def _message(picture: RunPicture, incident: str, mark: str, text: str) -> Message:

@@ -1,4 +1,4 @@
-"""Tells what happens to a run while it goes on, from threads of its own: the run waits for none of it."""
+"""Tells what happens to a run while it goes on, and its lineage, from threads of its own: the run waits for none of it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectors.monitoring.observer import Observer, Observers, WrittenPlan
 from connectors.monitoring.stored import StoredTables
 from connectors.monitoring.watching import Watch, watched
-from connectors.notifications.channels import ChannelFailed, MessageRefused, channel_name, send
-from connectors.notifications.messages import Told, messages, run_ended
+from connectors.notifications.channels import Channel, ChannelFailed, MessageRefused, lineage_channel, notify_channel
+from connectors.notifications.effects import TargetEffects
+from connectors.notifications.lineage import LineageTeller
+from connectors.notifications.messages import STOPPED, Told, messages, run_ended
 from connectors.notifications.outbox import Outbox
 from connectors.tracking.recorded import recorded_store
 from historian.errors import HistorianError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
-    from connectors.config.settings import ChannelConfig, NotifyConfig
+    from connectors.monitoring.picture import SchemaChange
 
 __all__ = ["notified"]
 
@@ -35,11 +37,15 @@ _PAUSES = 20.0
 
 
 @contextmanager
-def notified(config: PipelineConfig, notify: NotifyConfig) -> Iterator[Observer]:
-    """What is to be told of a run, whose observer this is, is told inside the ``with``."""
+def notified(config: PipelineConfig) -> Iterator[Observer]:
+    """What is to be told of a run, whose observer this is, is told inside the ``with``.
+
+    Raises:
+        ConfigError: the package is missing that events of lineage need.
+    """
     written = _Written()
     with watched(config) as watch:
-        notifier = _Notifier(config, notify, watch, written)
+        notifier = _Notifier(config, watch, written)
         notifier.start()
         try:
             yield Observers(watch, written)
@@ -56,18 +62,20 @@ class _Written(Observer):
 
     Attributes:
         letters: values that were kept aside.
-        first_version: of the history at the end of the first plan; None: none was written yet.
+        first_version: of the history at the end of the first plan; ``last_version``: of the last one; None: none was written yet.
     """
 
     def __init__(self) -> None:
         self.letters = 0
         self.first_version: int | None = None
+        self.last_version: int | None = None
 
     def written(self, written: WrittenPlan) -> None:
         """As of :class:`Observer`."""
         self.letters += written.dead_letters
         if self.first_version is None:
             self.first_version = written.plan.version
+        self.last_version = written.plan.version
 
 
 class _Notifier:
@@ -77,11 +85,19 @@ class _Notifier:
         reason: the error with which the run ends; "": it ends without one.
     """
 
-    def __init__(self, config: PipelineConfig, notify: NotifyConfig, watch: Watch, written: _Written) -> None:
+    def __init__(self, config: PipelineConfig, watch: Watch, written: _Written) -> None:
         self.reason = ""
         self._config = config
-        self._channels = {channel_name(each): each for each in notify.channels}
-        self._max_lag_s = notify.max_lag_s
+        notify, openlineage = config.notify, config.run.openlineage
+        channels = [] if notify is None else [notify_channel(each) for each in notify.channels]
+        self._lineage: LineageTeller | None = None
+        if openlineage is not None:
+            channels.append(lineage_channel(openlineage))
+            self._lineage = LineageTeller(config, openlineage)
+        self._channels = {each.name: each for each in channels}
+        self._effects = TargetEffects(config)
+        self._tells_changes = any("schema_change" in each.events for each in channels)
+        self._max_lag_s = math.inf if notify is None else notify.max_lag_s
         self._watch = watch
         self._written = written
         self._told_letters = 0
@@ -110,7 +126,7 @@ class _Notifier:
                 if outbox is None and self._watch.was_open:
                     outbox = self._opened(stack)
                     if outbox is not None:
-                        senders = [_Sender(outbox, name, channel) for name, channel in self._channels.items()]
+                        senders = [_Sender(outbox, channel) for channel in self._channels.values()]
                 if outbox is not None:
                     self._tell(outbox, tables, is_last=is_last)
                 for sender in senders:
@@ -146,10 +162,18 @@ class _Notifier:
             first = self._written.first_version
             told = Told(entry=tables.last_number if first is None else first)
         new = letters - self._told_letters
-        found, told = messages(told, picture, tables.changes_behind(told.entry), new, self._max_lag_s)
+        changes = tables.changes_behind(told.entry)
+        effects = self._effects_of(changes, tables, told) if self._tells_changes else {}
+        found, told = messages(told, picture, changes, new, self._max_lag_s, effects)
         if is_last and self.reason:
             ended, told = run_ended(told, picture, self.reason)
             found.append(ended)
+        if self._lineage is not None:
+            more, told = self._lineage.tell(told, tables, picture, self._written.last_version)
+            found += more
+            if is_last:
+                more, told = self._lineage.end(told, picture, self.reason)
+                found += more
         outbox.add(
             {name: [one for one in found if one.event in channel.events] for name, channel in self._channels.items()},
             told,
@@ -157,13 +181,27 @@ class _Notifier:
         self._told_letters = letters
         _save(outbox)
 
+    def _effects_of(
+        self, changes: Sequence[SchemaChange], tables: StoredTables, told: Told
+    ) -> dict[int, list[dict[str, Any]]]:
+        """What targets do with each of the changes, by their numbers."""
+        if not changes:
+            return {}
+        # What is found with the same look may have stopped behind them.
+        stopped = {name: text for each, (text, _) in told.open.items() if (name := each.removeprefix(STOPPED)) != each}
+        try:
+            targets = tables.noted_targets()
+        except HistorianError:
+            targets = []
+        return {each.number: self._effects.of(tables.history, each.number, targets, stopped) for each in changes}
+
     def _tell_end(self) -> None:
         """Tells of a run that ended before it held its lease: once, and kept nowhere."""
         ended, _ = run_ended(Told(), self._watch.picture, self.reason)
         for channel in self._channels.values() if self.reason else ():
             if ended.event in channel.events:
                 try:
-                    send(channel, ended)
+                    channel.send(ended)
                 except ChannelFailed as error:
                     _log.warning("%s", error)
 
@@ -178,9 +216,9 @@ def _save(outbox: Outbox) -> None:
 class _Sender:
     """Gives the messages of one channel to it, one after the other, again and again until it takes them."""
 
-    def __init__(self, outbox: Outbox, name: str, channel: ChannelConfig) -> None:
+    def __init__(self, outbox: Outbox, channel: Channel) -> None:
         self._outbox = outbox
-        self._name = name
+        self._name = name = channel.name
         self._channel = channel
         self._wakes = threading.Event()
         self._ends = threading.Event()
@@ -219,7 +257,7 @@ class _Sender:
         while (message := self._outbox.first(self._name)) is not None and not self._ends.is_set():
             is_refused = False
             try:
-                send(self._channel, message)
+                self._channel.send(message)
             except MessageRefused as error:
                 is_refused = True
                 _log.warning("%s", error)

@@ -39,7 +39,11 @@ class Outbox:
         held = json.loads(store.notifications() or "{}")
         known = held.get("channels", {})
         told = held.get("told", {})
-        self.told = Told(entry=told.get("entry", -1), open={k: (v[0], v[1]) for k, v in told.get("open", {}).items()})
+        self.told = Told(
+            entry=told.get("entry", -1),
+            open={k: (v[0], v[1]) for k, v in told.get("open", {}).items()},
+            run=told.get("run", ""),
+        )
         self._channels = {name: _Channel(**known[name]) if name in known else _Channel([]) for name in channels}
 
     def add(self, found: Mapping[str, Collection[Message]], told: Told) -> None:
@@ -95,5 +99,5 @@ class Outbox:
             name: {"pending": c.pending, "error": c.error, "since_us": c.since_us, "given_up": c.given_up}
             for name, c in self._channels.items()
         }
-        told = {"entry": self.told.entry, "open": self.told.open}
+        told = {"entry": self.told.entry, "open": self.told.open, "run": self.told.run}
         return json.dumps({"told": told, "channels": channels})

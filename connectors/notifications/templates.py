@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from connectors.notifications.effects import effect_text
 from connectors.notifications.messages import Message
 
 __all__ = ["TEMPLATES"]
@@ -24,7 +25,8 @@ def _plain(message: Message, _key: str) -> dict[str, Any]:
 
 def _slack(message: Message, _key: str) -> dict[str, Any]:
     # Slack reads these three as its own markup, wherever they stand.
-    text = message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    lines = [message.text, *(f"\u2022 {text}" for text in _effects(message))]
+    text = "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     mark = ":white_check_mark:" if message.is_over else _MARKS[message.severity]
     return {"text": f"{mark} *{message.connector}* {text}"[:_SLACK_CHARACTERS]}
 
@@ -35,7 +37,7 @@ def _pagerduty(message: Message, key: str) -> dict[str, Any]:
         "event_action": "resolve" if message.is_over else "trigger",
         "dedup_key": message.incident,
         "payload": {
-            "summary": f"{message.connector}: {message.text}"[:_SUMMARY_CHARACTERS],
+            "summary": "; ".join((f"{message.connector}: {message.text}", *_effects(message)))[:_SUMMARY_CHARACTERS],
             "source": message.connector,
             "severity": message.severity,
             "timestamp": _time(message),
@@ -44,6 +46,11 @@ def _pagerduty(message: Message, key: str) -> dict[str, Any]:
             "custom_details": dict(message.details),
         },
     }
+
+
+def _effects(message: Message) -> list[str]:
+    """What targets do with what is told, a line each."""
+    return [effect_text(each) for each in message.details.get("targets", ())]
 
 
 def _time(message: Message) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from connectors.page.lake import RecordedTable
+from connectors.page.lake import LakeFacts, RecordedTable
 from historian.names import TableName
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from historian.history.history import History
     from historian.store import Store
 
-__all__ = ["HistoryFacts", "Lake", "overview"]
+__all__ = ["HistoryFacts", "overview"]
 
 _TARGET_FACTS = ("target", "kind", "plan", "position", "made", "behind", "writer", "stopped", "ended")
 _COPY_STATES = {
@@ -50,21 +50,13 @@ class HistoryFacts:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lake:
-    """What the lake tells without Spark: sizes by target, and what is recorded of tables by name."""
-
-    sizes: Mapping[str, Mapping[str, int | None]]
-    tables: Mapping[str, RecordedTable]
-
-
 def overview(
     config: PipelineConfig,
     store: Store | None,
     history: HistoryFacts | None,
     state: Mapping[str, Any],
     tables: Sequence[tuple[int, Mapping[str, Any]]],
-    lake: Lake,
+    lake: LakeFacts,
 ) -> dict[str, Any]:
     """All of the page but timelines and repairs.
 
@@ -75,9 +67,9 @@ def overview(
     """
     last = state["last_plan"]
     targets = _targets(store, state, lake)
-    standing = _Standing(state, targets)
+    standing = _Standing(state, targets, {table_id for table_id, _ in tables})
     rows = [
-        {"id": table_id, **facts, **standing.of(facts), **_decided(lake.tables.get(facts["name"]))}
+        {"id": table_id, **facts, **standing.of(table_id, facts), **_decided(lake.tables.get(table_id))}
         for table_id, facts in tables
     ]
     return {
@@ -106,17 +98,26 @@ def overview(
 class _Standing:
     """How each table stands, by its name, which is its last one."""
 
-    def __init__(self, state: Mapping[str, Any], targets: Mapping[str, list[dict[str, Any]]]) -> None:
+    def __init__(
+        self, state: Mapping[str, Any], targets: Mapping[str, list[dict[str, Any]]], table_ids: Collection[int]
+    ) -> None:
+        whose = {target["table_id"] for rows in targets.values() for target in rows}
+        self._of_none = whose - {*table_ids}  # not known, or as of a table that others are shards of
         self._stopped = {row["table"]: row["reason"] for row in state["stopped"]}
         self._copies = {row["table"]: row for row in state["copies"]}
         self._targets = targets
         self._newest = max((target["plan"] for rows in targets.values() for target in rows), default=0)
 
-    def of(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def of(self, table_id: int, facts: Mapping[str, Any]) -> dict[str, Any]:
         name = facts["name"]
-        # Targets of a former table of the name have ended.
+        # Of several tables that had the name the lake knows whose each target is; else those of former ones have ended.
         is_gone = facts["schema"] == "gone"
-        mine = [target for target in self._targets.get(name, []) if is_gone or not target["ended"]]
+        mine = [
+            target
+            for target in self._targets.get(name, [])
+            if (is_gone or not target["ended"])
+            and (target["table_id"] == table_id or target["table_id"] in self._of_none)
+        ]
         state, reason = self._state(facts, mine)
         behind = [target["behind"] for target in mine if target["behind"] is not None and not target["ended"]]
         known = [target["bytes"] for target in mine if target["bytes"] is not None]
@@ -154,7 +155,7 @@ def _decided(recorded: RecordedTable | None) -> dict[str, Any]:
     }
 
 
-def _targets(store: Store | None, state: Mapping[str, Any], lake: Lake) -> dict[str, list[dict[str, Any]]]:
+def _targets(store: Store | None, state: Mapping[str, Any], lake: LakeFacts) -> dict[str, list[dict[str, Any]]]:
     """Targets by table.
 
     ``holds``: the last entry of the history that what a target holds was written under; None: not known any more. Of a stopped one
@@ -163,10 +164,11 @@ def _targets(store: Store | None, state: Mapping[str, Any], lake: Lake) -> dict[
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     plans = _Plans(store)
     for row in state["targets"] if isinstance(state["targets"], list) else ():
-        size = lake.sizes.get(row["target"], {})
+        size = lake.size(row)
         facts = {name: row[name] for name in _TARGET_FACTS}
         facts |= {name: size.get(name) for name in ("version", "files", "bytes", "rows")}
-        recorded = lake.tables.get(row["table"])
+        recorded = lake.table(row)
+        facts["table_id"] = None if recorded is None else recorded.table_id
         # What a stopped target is said to hold is that nothing of later plans comes to it.
         stopped_in = recorded.stopped_in if recorded is not None and row["stopped"] else 0
         holds = plans.version(plans.previous(stopped_in) if stopped_in else row["plan"])

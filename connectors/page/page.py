@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.page.authors import Authors
 from connectors.page.html import written_page
-from connectors.page.lake import RecordedTable, left_out, recorded_tables, repairs, sizes
-from connectors.page.overview import HistoryFacts, Lake, overview
+from connectors.page.lake import LakeReader
+from connectors.page.overview import HistoryFacts, overview
 from connectors.page.timelines import timeline
-from historian.errors import HistorianError
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -42,6 +41,7 @@ class Page:
     def __init__(self, config: PipelineConfig, *, live: bool = False) -> None:
         self._config = config
         self._live = live
+        self._lakes = LakeReader(config)
         self._lock = threading.Lock()
         self._generation: object = None
         self._whole: HistoryFacts | None = None
@@ -61,28 +61,11 @@ class Page:
             known = [] if store is None else self._tables(store)
             blobs = [blob for _, _, blob in known]
             targets = state["targets"] if isinstance(state["targets"], list) else []
-            measured = sizes(self._config, (target["target"] for target in targets if target["target"]))
-            recorded, found, unread = self._recorded()
-            lake = Lake(sizes=measured, tables=recorded)
+            lake = self._lakes.look(targets)
             data = overview(self._config, store, self._whole, state, [(i, facts) for i, facts, _ in known], lake)
-        data |= {"live": self._live, "repairs": found, "unread": unread}
+        found = [{**row, "system_time": row["system_time"].isoformat(timespec="seconds")} for row in lake.repairs]
+        data |= {"live": self._live, "repairs": found, "unread": lake.unread}
         return written_page(data, blobs)
-
-    def _recorded(self) -> tuple[Mapping[str, RecordedTable], list[dict[str, Any]], str]:
-        """What the lake has recorded of tables and of repairs, and why that cannot be read: a page is for bad days too."""
-        try:
-            tables, found = recorded_tables(self._config), repairs(self._config)
-        except HistorianError as error:
-            return {}, [], str(error)
-        away = ", ".join(left_out(self._config))
-        unread = (
-            f"sizes, repairs and decisions are read on disks of this machine alone, and not of {away}" if away else ""
-        )
-        return (
-            tables,
-            [row | {"system_time": row["system_time"].isoformat(timespec="seconds")} for row in found],
-            unread,
-        )
 
     def _tables(self, store: Store) -> list[tuple[int, dict[str, Any], str]]:
         """Captured tables: id, facts for the list, and the squeezed timeline."""

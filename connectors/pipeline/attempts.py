@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from connectors.config import PipelineConfig
 from connectors.monitoring.observer import Observer, Observers, on_written
 from connectors.pipeline.failures import error_behind
+from connectors.pipeline.leasing import RunLease
 from connectors.pipeline.pipeline import Pipeline
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.retry import Failure, retried
@@ -21,7 +22,7 @@ from connectors.readers.binlog.transport.connection import NotLetIn
 from connectors.spark.ending import answers
 from historian.errors import HistorianError, SinkError, StoreNotLetIn
 from historian.plans.plans import Plan
-from historian.store import Store
+from historian.store import Lease, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,10 +35,18 @@ _log = logging.getLogger(__name__)
 class Attempts:
     """Attempts of one run with one configuration, each with a pipeline of its own. What is done stands in the store and in the sinks."""
 
-    def __init__(self, config: PipelineConfig, observer: Observer, reloads: Reloads, stopping: threading.Event) -> None:
+    def __init__(
+        self,
+        config: PipelineConfig,
+        observer: Observer,
+        reloads: Reloads,
+        lease: RunLease,
+        stopping: threading.Event,
+    ) -> None:
         self._config = config
         self._observer = Observers(on_written(self._note_written), observer)
         self._reloads = reloads
+        self._lease = lease
         self._stopping = stopping
         self._has_failed = False
         self._plans = 0
@@ -74,7 +83,7 @@ class Attempts:
         if self._reloads.has_fresh():
             return self._stopped
         try:
-            with Pipeline.opened(self._config, spark, self._observer) as pipeline:
+            with Pipeline.opened(self._config, spark, self._observer, self._leased) as pipeline:
                 self._reloads.let_in()
                 self._reloads.listening(pipeline.store)
                 if self._has_failed:
@@ -86,6 +95,13 @@ class Attempts:
             raise error_behind(failure) from failure
         except (NotLetIn, StoreNotLetIn) as refusal:
             raise self._reloads.not_let_in(refusal) from refusal
+
+    def _leased(self, store: Store) -> AbstractContextManager[Lease]:
+        return self._lease.held(self._config, store, self._is_followed)
+
+    def _is_followed(self) -> bool:
+        """Whether another pipeline of the run is to come at once."""
+        return not self._stopping.is_set() and self._reloads.changes(self._config)
 
     def failed(self, failure: Failure) -> None:
         """Takes note of an attempt that failed and is made again."""

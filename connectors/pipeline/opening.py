@@ -63,7 +63,10 @@ def make_sinks(config: PipelineConfig, spark: SparkSession) -> tuple[Sink, ...]:
 def _session(config: PipelineConfig, name: str) -> SparkSession:
     from connectors.spark.jvm_s3 import jars_for
     from connectors.spark.quiet import quiet_start
-    from sinks.session import spark_session
+    from sinks.session import runs_here, spark_session
 
-    with quiet_start():
-        return spark_session(name=f"historian {name}", jars=jars_for(config.sink_paths))
+    spark, settings = config.run.spark, dict(config.run.spark.conf)
+    with quiet_start(loopback=runs_here(spark.master)):
+        return spark_session(
+            name=f"historian {name}", jars=jars_for(config.sink_paths), master=spark.master, settings=settings
+        )

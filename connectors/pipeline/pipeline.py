@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -36,6 +36,7 @@ from connectors.pipeline.selecting import OnExecutors
 from connectors.pipeline.source_rows import SourceRows
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.sink_kinds import compares_ranges, tells_rows
+from connectors.spark.executors import check_executors
 from connectors.tracking.copier import copies_rows
 from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
@@ -86,11 +87,21 @@ class Pipeline:
 
     @classmethod
     @contextmanager
-    def opened(cls, config: PipelineConfig, spark: SparkSession, observer: Observer) -> Iterator[Pipeline]:
-        """A pipeline that holds the connector's lease and its targets."""
+    def opened(
+        cls,
+        config: PipelineConfig,
+        spark: SparkSession,
+        observer: Observer,
+        leased: Callable[[Store], AbstractContextManager[Lease]] | None = None,
+    ) -> Iterator[Pipeline]:
+        """A pipeline that holds the connector's lease, as *leased* gives it of the store, and its targets."""
+        if not is_local(spark):
+            check_executors(spark)
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
-        with closing(store), store.lease(config.name) as lease:
+        with closing(store), store.lease(config.name) if leased is None else leased(store) as lease:
+            if not is_local(spark):  # Behind the lease: where another run has it, that one may have all executors too.
+                check_executors(spark)
             opened = [held for sink in sinks if (held := sink.open(connector)) is not None]
             check_made_here(store, max(opened, default=0))
             # Sinks that keep nothing go on where the last run ended.

@@ -154,6 +154,10 @@ class Reloads:
         self._was_let_in, self._is_refused = True, False
         return True
 
+    def changes(self, config: PipelineConfig) -> bool:
+        """Whether *config*, which an attempt had, gives way to another one, or may do so yet."""
+        return self.config is not config or self._former is not None
+
     def is_held(self) -> None:
         """The present configuration has written a plan, or found that there is none to write: there is no way back."""
         self._former = None
@@ -192,6 +196,8 @@ def _check_same(found: PipelineConfig, held: PipelineConfig) -> None:
         problems.append(f"expected {held.name}: another name is another connector @ $.name (got {found.name!r})")
     if _place(found) != _place(held):
         problems.append("expected the store that the run has: end the run, and start it again @ $.history.store")
+    if found.run.spark != held.run.spark:
+        problems.append("expected Spark as it was started: end the run, and start it again @ $.run.spark")
     if set(jars_for(found.sink_paths)) - set(jars_for(held.sink_paths)):
         problems.append("expected sinks that Spark can write to as it was started: start the run again @ $.sinks")
     if problems:

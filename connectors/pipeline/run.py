@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from connectors.check import require
 from connectors.config import PipelineConfig
 from connectors.monitoring.observer import Observer
 from connectors.pipeline.attempts import Attempts
+from connectors.pipeline.leasing import RunLease
 from connectors.pipeline.opening import own_session
 from connectors.pipeline.reloading import Reloads
 from connectors.pipeline.signals import hangups, signals
@@ -32,6 +33,7 @@ def run(
     until: str | None = None,
     observer: Observer | None = None,
     spark: SparkSession | None = None,
+    stopping: threading.Event | None = None,
 ) -> Mapping[str, str]:
     """Replicates the log into the configured sinks until stopped, or with *once* or *until* up to a position.
 
@@ -46,6 +48,7 @@ def run(
         until: stop at this position.
         observer: is told what the run does. With ``run.http`` an endpoint's own is told too.
         spark: session to run in; by default one of its own, stopped at the end.
+        stopping: set to end it as SIGTERM does, from any thread.
 
     Returns:
         The tables that sinks have stopped, in this run or before, and why.
@@ -54,18 +57,19 @@ def run(
         LeaseHeld: another run of this connector is alive.
         HistorianError: what stopped the run.
     """
-    stopping = threading.Event()
+    stopping = threading.Event() if stopping is None else stopping
     reloads = Reloads(config)
     stopped: Mapping[str, str] = {}
     is_checked = False
     with signals(stopping.set), ExitStack() as stack:
+        lease = stack.enter_context(closing(RunLease()))
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
             # Inside too: who watches is not told that the run ends where it goes back.
             with reloads.way_back(stopping), watching(config, observer) as told, reloads.way_back(stopping):
                 told.configured(config)
-                attempts = Attempts(config, told, reloads, stopping)
+                attempts = Attempts(config, told, reloads, lease, stopping)
                 if not is_checked:  # One that takes another's place was looked at before.
                     require(config)
                     is_checked = True

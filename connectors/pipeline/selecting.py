@@ -63,7 +63,7 @@ class OnExecutors:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         tasks = self.spark.range(0, len(dealt), 1, len(dealt))
-        found = tasks.mapInArrow(partial(_selected, selects, dealt), from_arrow_schema(_FOUND)).persist()
+        found = tasks.mapInArrow(partial(_selected, selects.elsewhere(), dealt), from_arrow_schema(_FOUND)).persist()
         try:
             found.count()  # Rows are taken from one task after the other, and all of them are to work at once.
             failures: list[Failures] = []

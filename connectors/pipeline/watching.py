@@ -23,8 +23,8 @@ def watching(config: PipelineConfig, observer: Observer | None) -> Iterator[Obse
             from connectors.monitoring.endpoint import served
 
             observers.append(stack.enter_context(served(config)))
-        if config.notify is not None:
+        if config.notify is not None or config.run.openlineage is not None:
             from connectors.notifications.notifier import notified
 
-            observers.append(stack.enter_context(notified(config, config.notify)))
+            observers.append(stack.enter_context(notified(config)))
         yield Observers(*observers)

@@ -99,7 +99,7 @@ def _effects(config: PipelineConfig, spark: SparkSession, recorded: _Recorded, r
     """Of a connector that has begun."""
     store, plan = recorded.store, recorded.plan
     former = NotedConfig.parse(store.configuration())
-    noted = NotedConfig.of(config)
+    noted = NotedConfig.of(config, None if former is None else former.salt)
     captured = [name for name in sorted(recorded.catalog.tables) if config.source.tables(name)]
     found: dict[TableName, list[TableEffect]] = defaultdict(list)
     for name in captured:

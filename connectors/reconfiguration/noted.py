@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +29,22 @@ class NotedConfig:
         mark: two configurations of the same mark say the same, but for how the server lets us in.
         settings: all but the sinks, as JSON has it; fields that are never printed are left out.
         sinks: with a mark in the place of each secret.
+        salt: of these marks, which differ from one to the next; "": an earlier release noted it, whose marks have none.
     """
 
     path: str
     mark: str
     settings: Mapping[str, Any]
     sinks: tuple[SinkConfig, ...]
+    salt: str = ""
 
     @classmethod
-    def of(cls, config: PipelineConfig) -> NotedConfig:
-        """What *config* says."""
-        settings = {f.name: _plain(getattr(config, f.name)) for f in fields(config) if f.name not in _BESIDE}
-        sinks = [{"type": sink.type, "settings": _plain(sink.settings)} for sink in config.sinks]
-        return cls._of({"path": str(config.path), "settings": settings, "sinks": sinks})
+    def of(cls, config: PipelineConfig, salt: str | None = None) -> NotedConfig:
+        """What *config* says; with the *salt* of what it is compared with, else with one of its own."""
+        salt = secrets.token_hex(16) if salt is None else salt
+        settings = {f.name: _plain(getattr(config, f.name), salt) for f in fields(config) if f.name not in _BESIDE}
+        sinks = [{"type": sink.type, "settings": _plain(sink.settings, salt)} for sink in config.sinks]
+        return cls._of({"path": str(config.path), "settings": settings, "sinks": sinks, "salt": salt})
 
     @classmethod
     def parse(cls, text: str) -> NotedConfig | None:
@@ -54,12 +59,14 @@ class NotedConfig:
             mark=hashlib.sha256(said.encode()).hexdigest()[:16],
             settings=json.loads(said)[0],
             sinks=tuple(SinkConfig(type=each["type"], settings=_frozen(each["settings"])) for each in noted["sinks"]),
+            salt=noted.get("salt", ""),
         )
 
     def text(self) -> str:
         """As a store keeps it: JSON, without secrets."""
-        sinks = [{"type": sink.type, "settings": _plain(sink.settings)} for sink in self.sinks]
-        return json.dumps({"path": self.path, "settings": self.settings, "sinks": sinks}, sort_keys=True)
+        sinks = [{"type": sink.type, "settings": _plain(sink.settings, self.salt)} for sink in self.sinks]
+        noted = {"path": self.path, "settings": self.settings, "sinks": sinks, "salt": self.salt}
+        return json.dumps(noted, sort_keys=True)
 
     def differences(self, former: NotedConfig) -> list[str]:
         """Settings that say something else than in *former*, but for sinks and the tables that are taken in."""
@@ -72,17 +79,28 @@ class NotedConfig:
         ]
 
 
-def _plain(value: Any) -> Any:
+@lru_cache(maxsize=256)
+def _mark(secret: str, salt: str) -> str:
+    """What tells a secret from another one, and not which it is.
+
+    Each guess costs much time and memory. One in 65,536 guesses has the mark, so who tries many words is left with many that fit.
+    """
+    if not salt:
+        return f"secret {hashlib.sha256(b'noted' + secret.encode()).hexdigest()[:8]}"
+    return f"secret {hashlib.scrypt(secret.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1, dklen=2).hex()}"
+
+
+def _plain(value: Any, salt: str) -> Any:
     if isinstance(value, Secret):
-        return f"secret {hashlib.sha256(b'noted' + value.text.encode()).hexdigest()[:8]}"
+        return _mark(value.text, salt)
     if isinstance(value, TableFilter):
         return value.text()
     if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.repr}
+        return {f.name: _plain(getattr(value, f.name), salt) for f in fields(value) if f.repr}
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(each, salt) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_plain(each, salt) for each in value]
     return str(value) if isinstance(value, Path) else value
 
 

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from connectors.reconfiguration.noted import NotedConfig
 from historian import codec
 from historian.store import Owner
 
@@ -26,7 +25,6 @@ class Reload:
         at_us: when, UTC microseconds.
         outcome: "listens": the process began to listen to SIGHUP; what became of a wish else.
         path: of the file that is read.
-        mark: of the configuration, as of :class:`connectors.reconfiguration.noted.NotedConfig`.
         owner: the process.
         problems: of what was refused.
     """
@@ -34,19 +32,16 @@ class Reload:
     at_us: int
     outcome: str
     path: str
-    mark: str
     owner: Owner
     problems: tuple[str, ...] = ()
 
     @classmethod
     def now(cls, outcome: Outcome, config: PipelineConfig, owner: Owner, problems: tuple[str, ...] = ()) -> Reload:
         """The note of this moment."""
-        noted = NotedConfig.of(config)
         return cls(
             at_us=time.time_ns() // 1000,
             outcome=outcome,
-            path=noted.path,
-            mark=noted.mark,
+            path=str(config.path),
             owner=owner,
             problems=problems,
         )

@@ -126,6 +126,8 @@ def read_range(
         is_done=keys.upto is None,
         rows=read.rows,
         repairs="verify",
+        size_bytes=read.size_bytes,
+        pieces=read.pieces,
     )
     return replace(plan, tables=(replace(table, copy=copy),))
 
@@ -164,6 +166,7 @@ def _read(
         return None
     upto, key = pieces[-1].range.upto, pieces[0].key_ids
     copy = TableCopy(key=key, upto=upto, is_done=upto is None, rows=read.rows, repairs=reason)
+    copy = replace(copy, size_bytes=read.size_bytes, pieces=read.pieces)
     if not copy.is_done and version.snapshot is not None:
         estimate = estimated_rows(address, (version.snapshot.name,)).get(version.snapshot.name, 0)
         copy = replace(copy, estimate=estimate)

@@ -1,17 +1,21 @@
-"""Spark starts without its usual messages, about which a user can do nothing."""
+"""Spark soon there, and without the messages about which a user can do nothing: at its start, and around errors of the data source."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["SHOWS_EVERYTHING", "quiet_start"]
+from connectors.spark.java_options import java_options
+from historian.errors import HistorianError
+
+__all__ = ["SHOWS_EVERYTHING", "plain_errors", "quiet_start"]
 
 SHOWS_EVERYTHING: ContextVar[bool] = ContextVar("shows_everything", default=False)
 """Whether all of Spark's messages are shown."""
@@ -24,10 +28,13 @@ _NOISE = re.compile(rb"WARNING: Using incubator modules: ")
 
 
 @contextmanager
-def quiet_start() -> Iterator[None]:
+def quiet_start(*, loopback: bool = True) -> Iterator[None]:
     """A Spark session that is made inside says only errors. One that runs already stays as it is.
 
     A user's own ``log4j2.properties`` in ``SPARK_CONF_DIR`` wins over ours, and so does ``SPARK_LOCAL_IP``.
+
+    Args:
+        loopback: whether nobody on another machine has to reach it.
     """
     from pyspark import SparkContext
 
@@ -36,10 +43,14 @@ def quiet_start() -> Iterator[None]:
         return
     logging.getLogger().addFilter(_is_news)
     before = os.environ.get(_OPTIONS)
+    # Java takes the last word, so what the user says wins.
+    options = f"{java_options(before or '')} {before or ''}".strip()
     if not (Path(os.environ.get("SPARK_CONF_DIR", "")) / "log4j2.properties").is_file():
-        os.environ[_OPTIONS] = f'{before or ""} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'.strip()
+        options = f'{options} "-Dlog4j2.configurationFile={_LOG4J.as_uri()}"'
+    os.environ[_OPTIONS] = options
     # Spark warns where the machine's name means the loopback interface; a local session listens there alone.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if loopback:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
         with _without_noise():
             yield
@@ -75,3 +86,18 @@ def _copy(reading: int, real: int) -> None:
         for line in lines:
             if not _NOISE.match(line):
                 stderr.write(line)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """An error of ours that is raised inside reaches Spark's driver as its own sentences, without a traceback.
+
+    Spark asks the environment of the Python process that failed, which ends with the error. Any other error is told whole.
+    """
+    try:
+        yield
+    except HistorianError:
+        main = getattr(sys.modules.get("__main__"), "__spec__", None)
+        if main is not None and main.name.startswith("pyspark."):
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise

@@ -9,14 +9,14 @@ from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, r
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
-from connectors.tracking.tracker import Tracker
-from historian.store import Store
 
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
     from connectors.readers.base import Reader
     from connectors.tracking.capture import Capture
+    from connectors.tracking.tracker import Tracker
     from historian.schema.snapshots import Catalog
+    from historian.store import Store
 
 __all__ = ["make_reader", "make_tracker", "server_address"]
 
@@ -54,6 +54,10 @@ def make_tracker(
         start: position to begin at instead of the configured one, where the store holds no history yet.
         range_bytes: see :class:`Tracker`.
     """
+    # An executor makes readers alone, and starts sooner without the store's libraries.
+    from connectors.tracking.tracker import Tracker
+    from historian.store import Store
+
     source = config.source
     store = Store.open(config.history.store) if store is None else store
     settings: dict[str, Any] = {} if range_bytes is None else {"range_bytes": range_bytes}

@@ -12,7 +12,7 @@ from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TE
 from historian.values.arrow_types import MAX_DECIMAL_DIGITS, arrow_type
 from historian.values.texts import initial_scalar
 
-__all__ = ["project"]
+__all__ = ["are_comparable", "carried", "project"]
 
 _SYSTEM = [field.name for field in CHUNK_COLUMNS]
 
@@ -39,13 +39,8 @@ def project(rows: pa.RecordBatch, written: Snapshot, target: Snapshot) -> pa.Rec
     arrays = [rows.column(name) for name in system]
     fields = [rows.schema.field(name) for name in system]
     for column in target.columns:
-        kind, name = arrow_type(column.type), physical_name(column.id)
-        held = written.column_by_id(column.id)
-        if held is None:
-            arrays.append(pa.repeat(initial_scalar(column), rows.num_rows))
-        else:
-            arrays.append(_carry(rows.column(name), held, column, kind, f"{target.name}.{column.name}"))
-        fields.append(pa.field(name, kind))
+        arrays.append(carried(rows, written, column, where=f"{target.name}.{column.name}"))
+        fields.append(pa.field(physical_name(column.id), arrow_type(column.type)))
     positions = {column.id: at for at, column in enumerate(written.columns)}
     places = [positions.get(column.id) for column in target.columns]
     for name, bitmaps in carry_missing(rows, places, len(written.columns)).items():
@@ -54,10 +49,22 @@ def project(rows: pa.RecordBatch, written: Snapshot, target: Snapshot) -> pa.Rec
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def carried(rows: pa.RecordBatch, written: Snapshot, column: Column, *, where: str) -> pa.Array:
+    """One column of :func:`project`: *column* of the target, in rows that were written under *written*.
+
+    Raises:
+        ValueUnrepresentable: as :func:`project`; *where* names the column.
+    """
+    held = written.column_by_id(column.id)
+    if held is None:
+        return pa.repeat(initial_scalar(column), rows.num_rows)
+    return _carry(rows.column(physical_name(column.id)), held, column, arrow_type(column.type), where)
+
+
 def _carry(values: pa.Array, held: Column, column: Column, kind: pa.DataType, where: str) -> pa.Array:
     if held.type == column.type and values.type == kind:
         return values
-    if not _comparable(held.type, column.type):
+    if not are_comparable(held.type, column.type):
         raise ValueUnrepresentable(
             "values of one type cannot be read as another", where=where, expected=column.type, found=held.type
         )
@@ -88,8 +95,8 @@ def _changed(values: pa.Array, cast: pa.Array) -> pa.Array:
     return values.filter(pc.not_equal(_cast(cast, values.type), values))
 
 
-def _comparable(held: ColumnType, wanted: ColumnType) -> bool:
-    """Whether values of both types mean the same where their Arrow values are equal."""
+def are_comparable(held: ColumnType, wanted: ColumnType) -> bool:
+    """Whether values of both types mean the same where their Arrow values are equal, so that :func:`project` tries to carry them."""
     if any(
         is_kind(arrow_type(held)) != is_kind(arrow_type(wanted))
         for is_kind in (pa.types.is_string, pa.types.is_boolean)

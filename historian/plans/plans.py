@@ -15,6 +15,7 @@ from historian.schema.edits import Edit
 from historian.schema.snapshots import Snapshot
 
 __all__ = [
+    "CopiedPiece",
     "LogRange",
     "Plan",
     "PlannedTable",
@@ -130,6 +131,20 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedPiece:
+    """A range of keys of a copied table that one SELECT gave; it begins where the piece before it ends.
+
+    Attributes:
+        upto: rows with keys up to here; None: all that are left.
+        rows, size_bytes: that the SELECT gave. What changed behind the plan's end is brought back in the whole table's alone.
+    """
+
+    upto: Key | None
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableCopy:
     """What a plan copies of a table, as of the plan's end, behind what plans before it copied.
 
@@ -138,14 +153,15 @@ class TableCopy:
         behind: rows with keys up to here were copied before the plan; None: none were.
         upto: those up to here are copied with the plan, or before it; None: none are yet.
         is_done: all rows are copied with the plan.
-        rows: how many are copied with the plan.
+        rows: how many are copied with the plan; ``size_bytes``: of them in memory, as Arrow; None: an older release did not say it.
+        pieces: that they were read in, in the order of keys; (): not said.
         repairs: why targets are compared with what is copied, as of the plan's end, and given what differs. "": they hold none of it. A
             repair of a whole table, or of rows that :attr:`only` tells, is one plan, and none of that plan's log goes on. One by ranges of keys is
             a plan for each.
         estimate: how many rows the table holds, about, as its server says where the copy begins; 0: not said.
         clears: the first segment behind a statement that takes all rows: from that segment on nothing is left to copy; None: no such one.
         only: of a repair, the rows that are compared: those that one of these tells. All others stand in targets as they stand in the
-            source. (): all rows in the range of keys.
+            source. (): all rows in the range of keys. Amid a first copy, which goes on behind that, they are those with keys up to :attr:`upto`.
     """
 
     key: tuple[int, ...] = ()
@@ -157,6 +173,8 @@ class TableCopy:
     estimate: int = 0
     clears: int | None = None
     only: tuple[RowValues, ...] = ()
+    size_bytes: int | None = None
+    pieces: tuple[CopiedPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +202,7 @@ class PlannedTable:
     def repairs(self) -> str:
         """Why targets are compared with rows of :attr:`copied` as of the plan's end; "": they are not. A repair by ranges has plans in between."""
         copy = self.copy
-        reads = copy is not None and copy.clears is None and (copy.is_done or copy.upto != copy.behind)
+        reads = copy is not None and copy.clears is None and (copy.is_done or copy.upto != copy.behind or copy.only)
         return copy.repairs if copy is not None and reads else ""
 
     @property

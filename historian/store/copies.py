@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from historian import codec
 from historian.plans.key_ranges import Key
-from historian.plans.plans import Plan
+from historian.plans.plans import CopiedPiece, Plan, TableCopy
 from historian.store.tables import copied_rows, copies, progress
 
 __all__ = ["CopyProgress", "begin_repair_anew", "copied_chunk", "copy_progress", "left_s", "record_copies"]
@@ -30,6 +30,10 @@ class CopyProgress:
         rows: copied so far.
         begun_us: when its first plan was made, UTC microseconds; ``since_us``: the first one that copied rows; ``noted_us``: its last.
         noted_rows: copied before its last plan.
+        size_bytes: of the rows that are copied, in memory, as Arrow; ``noted_bytes``: of ``noted_rows``. None: not known, since a plan of a
+            release that did not say it is among those that copied them.
+        pieces: of a table that is not whole, those of the last plan that read some; ``read``: that plan's number, 0: none.
+        behind: up to where the rows were copied before that one.
         estimate: how many rows the table held where the copy began, about; 0: not known.
         repairs: why targets are compared with what is copied; "": they are not, or are no more.
     """
@@ -45,12 +49,30 @@ class CopyProgress:
     noted_rows: int = 0
     estimate: int = 0
     repairs: str = ""
+    size_bytes: int | None = None
+    noted_bytes: int | None = None
+    pieces: tuple[CopiedPiece, ...] = ()
+    read: int = 0
+    behind: Key | None = None
 
     @property
     def rows_per_s(self) -> float:
         """How fast rows came so far; 0: not known yet."""
         passed_us = self.noted_us - self.since_us
         return self.noted_rows * 1e6 / passed_us if passed_us > 0 else 0.0
+
+    @property
+    def bytes_per_s(self) -> float:
+        """How fast their bytes came so far; 0: not known."""
+        passed_us = self.noted_us - self.since_us
+        return (self.noted_bytes or 0) * 1e6 / passed_us if passed_us > 0 else 0.0
+
+    @property
+    def estimated_bytes(self) -> int | None:
+        """About how many bytes all rows have, if the others are as wide as those that were copied; None: not known."""
+        if not (self.estimate and self.rows and self.size_bytes):
+            return None
+        return round(self.size_bytes / self.rows * self.estimate)
 
     @property
     def left_s(self) -> int | None:
@@ -85,11 +107,12 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
         held = _held(connection, table.table_id)
         copy = table.copy
         # Targets that begin anew begin with none of the rows that were copied before.
-        before = CopyProgress(plan=plan.number, begun_us=plan.system_time_us)
-        begins = not copy.is_done and (copy.upto is None or (bool(copy.repairs) and copy.behind is None))
+        before = CopyProgress(plan=plan.number, begun_us=plan.system_time_us, size_bytes=0)
+        compares_all = bool(copy.repairs) and copy.behind is None and copy.clears is None and not copy.only
+        begins = compares_all or (not copy.is_done and copy.upto is None)
         before = before if held is None or begins else held
         now = replace(
-            before,
+            _with_pieces(before, copy, plan.number),
             plan=plan.number,
             key=copy.key,
             upto=copy.upto,
@@ -98,8 +121,11 @@ def record_copies(connection: Connection, plan: Plan, chunks: Iterable[bytes]) -
             since_us=before.since_us or (plan.system_time_us if copy.rows else 0),
             noted_us=plan.system_time_us,
             noted_rows=before.rows,
+            size_bytes=_sum(before.size_bytes, copy),
+            noted_bytes=before.size_bytes,
             estimate=copy.estimate or before.estimate,
-            repairs="" if copy.is_done else copy.repairs,
+            # A first copy goes on as one behind a comparison of some rows.
+            repairs="" if copy.is_done else before.repairs if copy.only else copy.repairs,
         )
         text = codec.dump(CopyProgress, now)
         if held is None:
@@ -112,7 +138,28 @@ def begin_repair_anew(connection: Connection, table_id: int) -> None:
     """Forgets how far a table was repaired, which stops meanwhile: its rows up to there may be others by the time it goes on."""
     held = _held(connection, table_id)
     if held is not None and held.repairs:
-        _set(connection, table_id, codec.dump(CopyProgress, replace(held, key=(), upto=None, rows=0, noted_rows=0)))
+        _set(connection, table_id, codec.dump(CopyProgress, _anew(held)))
+
+
+def _anew(held: CopyProgress) -> CopyProgress:
+    none = replace(held, key=(), upto=None, rows=0, noted_rows=0, size_bytes=0, noted_bytes=0)
+    return replace(none, pieces=(), read=0, behind=None)
+
+
+def _with_pieces(before: CopyProgress, copy: TableCopy, number: int) -> CopyProgress:
+    """*before* with the pieces of a plan that reads some; of a table that is whole none are kept, since there are many."""
+    if copy.is_done:
+        return replace(before, pieces=(), read=0, behind=None)
+    if not copy.pieces:
+        return before
+    return replace(before, pieces=copy.pieces, read=number, behind=copy.behind)
+
+
+def _sum(before: int | None, copy: TableCopy) -> int | None:
+    """The bytes of the rows copied before and with *copy*; None where either's are not known."""
+    if not copy.rows or copy.only:
+        return before
+    return None if before is None or copy.size_bytes is None else before + copy.size_bytes
 
 
 def copy_progress(connection: Connection) -> dict[int, CopyProgress]:

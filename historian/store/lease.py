@@ -70,14 +70,20 @@ class Owner:
 
 
 class Lease:
-    """A held lease. Renewed in the background; :meth:`check` tells when it was lost all the same."""
+    """A held lease. Renewed in the background; :meth:`check` tells when it was lost all the same.
 
-    def __init__(self, transactions: Transactions, name: str, owner: Owner, seconds: float) -> None:
+    *follows*: a held one whose place it takes, so that nobody else can come in between.
+    """
+
+    def __init__(
+        self, transactions: Transactions, name: str, owner: Owner, seconds: float, follows: Lease | None = None
+    ) -> None:
         self._transactions = transactions
         self._name = name
         self._owner = owner
         self._seconds = seconds
         self._token = uuid.uuid4().hex
+        self._follows = "" if follows is None else follows._token  # noqa: SLF001 of another one of this class
         self._expires_s = 0.0
 
     def acquire(self) -> None:
@@ -120,7 +126,8 @@ class Lease:
             connection.execute(insert(leases).values(name=self._name, **values))
         else:
             holder = codec.load(Owner, row.owner)
-            if row.expires_s > now_s and row.token not in _ended and not holder.is_gone():
+            is_left = row.token in _ended or row.token == self._follows
+            if row.expires_s > now_s and not is_left and not holder.is_gone():
                 raise _held(self._name, holder, row.expires_s - now_s)
             theirs = update(leases).where(leases.c.name == self._name, leases.c.token == row.token)
             if connection.execute(theirs.values(**values)).rowcount != 1:

@@ -30,6 +30,14 @@ class Notes:
         """What :meth:`note_copies_wait` keeps."""
         return self._noted("copies_wait")
 
+    def note_copies_reading(self, text: str) -> None:
+        """Keeps what SELECTs have given so far of the rows that the next plan copies; "": none is under way."""
+        self._note("copies_reading", text)
+
+    def copies_reading(self) -> str:
+        """What :meth:`note_copies_reading` keeps, of a run that may have ended meanwhile."""
+        return self._noted("copies_reading")
+
     def note_targets(self, text: str) -> None:
         """Keeps where the targets stand, as a run has told it."""
         self._note("targets", text)

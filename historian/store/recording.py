@@ -15,12 +15,12 @@ from historian.names import TableName
 from historian.plans.plans import Plan, PlannedTable, Quarantine
 from historian.plans.type_options import planned_type_options
 from historian.positions import LogPosition
-from historian.store.contents import loosened, pack, references, squeezed
+from historian.store.contents import loosened, pack, references, squeezed, unpack
 from historian.store.copies import begin_repair_anew, record_copies
 from historian.store.copy_orders import carry_out
 from historian.store.facts import fact, set_fact
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
-from historian.store.timelines import put_snapshots
+from historian.store.timelines import held_snapshots, put_snapshots
 
 __all__ = [
     "append_plan",
@@ -65,9 +65,9 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
     """
     body, parts = pack(plan)
     held = connection.execute(select(plans.c.body).where(plans.c.number == plan.number)).scalar()
-    if held is not None and loosened(held) == body:
-        return
     if held is not None:
+        if loosened(held) == body or _unpacked(connection, loosened(held)) == plan:
+            return
         raise StoreError(
             "a plan of that number is there already, with other content",
             where=f"plan {plan.number}",
@@ -91,6 +91,11 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
             forget_quarantine(connection, table.table_id, _last_name(table))
         if table.quarantine is not None:
             record_quarantine(connection, table.table_id, _last_name(table), table.quarantine)
+
+
+def _unpacked(connection: Connection, body: str) -> Plan:
+    """The plan, whose text lacks what an older release did not know of."""
+    return unpack(body, held_snapshots(connection, references(body)))
 
 
 def _record_type_options(connection: Connection, found: Mapping[str, str]) -> None:

@@ -89,15 +89,18 @@ class Store(Notes):
         """The identity of this very store; one made anew or rebuilt has another. Plan numbers hold in one store."""
         return self._transactions.read(lambda connection: fact(connection, "generation")) or ""
 
-    def lease(self, name: str, *, seconds: float = LEASE_S) -> AbstractContextManager[Lease]:
+    def lease(
+        self, name: str, *, seconds: float = LEASE_S, follows: Lease | None = None
+    ) -> AbstractContextManager[Lease]:
         """Holds the lease of the connector *name* inside a ``with``, renewed in the background.
 
-        An owner that is known to be dead is replaced at once, any other when its lease has expired.
+        An owner that is known to be dead is replaced at once, any other when its lease has expired. *follows* is a lease of this process, which
+        is replaced without a moment in which nobody holds it.
 
         Raises:
             LeaseHeld: by whom, and for how long at most.
         """
-        lease = Lease(self._transactions, name, Owner.here(), seconds)
+        lease = Lease(self._transactions, name, Owner.here(), seconds, follows)
         return held_lease(lease, seconds / 3, lambda error: _log.warning("the lease was not renewed: %s", error))
 
     def holder(self, name: str) -> Owner | None:

@@ -47,7 +47,7 @@ facts = Table(
     Column("name", name_type, primary_key=True),
     Column("body", body_type, nullable=False),
 )
-"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders, copies_wait, targets, notifications."""
+"""Single values: schema_format, generation, connector, start, resolved, horizon, log, retry, copy_orders, copies_wait, copies_reading, targets, notifications."""
 
 entries = Table(
     "historian_entries",

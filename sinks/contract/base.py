@@ -28,7 +28,8 @@ class TargetStatus:
 
     ``made_us``: when that plan was made, UTC; 0 where it holds none. ``writer``: who writes its rows, and why, where that was
     not chosen; "" where there is no choice. ``ended``: why it is written no more where nothing is wrong: its table was dropped.
-    ``target`` is "" where the table has none of that kind, for a reason that ``stopped`` says.
+    ``target`` is "" where the table has none of that kind, for a reason that ``stopped`` says. ``path``: the target's directory, absolute or a
+    URL; "" where there is none.
     """
 
     table: str
@@ -40,6 +41,7 @@ class TargetStatus:
     made_us: int = 0
     writer: str = ""
     ended: str | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,8 +47,8 @@ class HeldPlan:
         """Table to why it was stopped."""
         return {location.name: location.stopped for location in self.locations if location.stopped}
 
-    def status(self) -> tuple[TargetStatus, ...]:
-        """Of each changelog."""
+    def status(self, root: str) -> tuple[TargetStatus, ...]:
+        """Of each changelog, whose directory is in *root*."""
         over = ended({location.table_id: location for location in self.locations})
         return tuple(
             TargetStatus(
@@ -60,6 +60,7 @@ class HeldPlan:
                 made_us=self.plan.system_time_us,
                 stopped=location.why_stopped,
                 ended=over.get(location.changelog),
+                path=f"{root}/{location.changelog}",
             )
             for location in self.locations
         )

@@ -71,7 +71,7 @@ def located(path: str) -> tuple[pafs.FileSystem, str]:
         found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(path)
         return found
     bucket, _, key = path.partition("://")[2].partition("/")
-    return _s3(os.environ.get(_VARIABLE, "{}"), bucket), f"{bucket}/{key}".rstrip("/")
+    return _s3(json.dumps(_known(bucket), sort_keys=True)), f"{bucket}/{key}".rstrip("/")
 
 
 @contextmanager
@@ -108,9 +108,18 @@ def _setting(hadoop: Any, bucket: str, name: str) -> str:
     return own or str(hadoop.getTrimmed(f"{_PREFIX}{name}", ""))
 
 
+def _known(bucket: str) -> dict[str, str]:
+    """A bucket's settings of Spark. Without Spark the endpoint comes from the variables from which Spark takes it, and which Arrow does not know."""
+    found: dict[str, str] | None = json.loads(os.environ.get(_VARIABLE, "{}")).get(bucket)
+    if found is not None:
+        return found
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return {"endpoint": endpoint} if endpoint else {}
+
+
 @lru_cache(maxsize=16)
-def _s3(settings: str, bucket: str) -> pafs.S3FileSystem:
-    return pafs.S3FileSystem(**_arguments(json.loads(settings).get(bucket, {})))
+def _s3(settings: str) -> pafs.S3FileSystem:
+    return pafs.S3FileSystem(**_arguments(json.loads(settings)))
 
 
 def _arguments(values: Mapping[str, str]) -> dict[str, Any]:

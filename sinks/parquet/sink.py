@@ -111,7 +111,7 @@ class ParquetSink(Sink):
     def status(self) -> Sequence[TargetStatus]:
         """See :class:`sinks.contract.base.Sink`."""
         held = self._held or self._last()
-        return () if held is None else held.status()
+        return () if held is None else held.status(self._root)
 
     def _last(self) -> HeldPlan | None:
         numbers = self._ledger.numbers()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,18 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import Connection, create_engine, make_url, select, update
 
 from databases.servers import Server
 from databases.stores import DDL, END, START, STOP, T, a_plan
 from historian.errors import EditConflict, HistoryMoved, LeaseHeld, PositionExpired, StoreError
 from historian.history.timeline import Gap, TimelineEntry
-from historian.plans.plans import Plan, Quarantine, TableCopy
+from historian.plans.plans import CopiedPiece, Plan, Quarantine, TableCopy
+from historian.plans.row_values import RowValues
 from historian.schema.edits import AddColumn, DropTable, RenameTable, TruncateTable
 from historian.schema.snapshots import Column
 from historian.store import CopyOrders, Store
+from historian.store.contents import loosened, squeezed
 from historian.store.engine import Transactions, _with_driver
 from historian.store.facts import set_fact
+from historian.store.tables import metadata
 from models.timelines import BIGINT, INT, A, B, capture, create, position, statement, table
 
 if TYPE_CHECKING:
@@ -176,6 +180,93 @@ def test_copied_rows_stay_until_their_plan_is_written(store: Store) -> None:
     store.note_progress("", 1)
     store.append_plan(a_plan(3))
     assert ([], [b"rows", b"\x02"]) == (list(store.copied_chunks(1)), list(store.copied_chunks(2)))
+
+
+def _copying(number: int, copy: TableCopy) -> Plan:
+    plan = a_plan(number)
+    return replace(plan, tables=(replace(plan.tables[0], quarantine=None, copy=copy),))
+
+
+def test_bytes_of_copied_rows_count_once_a_plan(store: Store) -> None:
+    pieces = (CopiedPiece(upto=("4",), rows=4, size_bytes=40), CopiedPiece(upto=("7",), rows=3, size_bytes=31))
+    first = _copying(1, TableCopy(key=(1,), upto=("7",), rows=7, estimate=20, size_bytes=70, pieces=pieces))
+    for _ in range(2):
+        store.append_plan(first)
+    begun = store.copies()[1]
+    assert (7, 70, 0, 200) == (begun.rows, begun.size_bytes, begun.noted_bytes, begun.estimated_bytes)
+    assert (pieces, 1, None) == (begun.pieces, begun.read, begun.behind)
+
+    # A plan in which its rows wait tells nothing of pieces.
+    store.append_plan(_copying(2, TableCopy(key=(1,), behind=("7",), upto=("7",))))
+    some = (CopiedPiece(upto=("9",), rows=2, size_bytes=22),)
+    third = TableCopy(key=(1,), behind=("7",), upto=("9",), rows=2, size_bytes=22, pieces=some)
+    assert (70, 70, pieces, 1) == (
+        (held := store.copies()[1]).size_bytes,
+        held.noted_bytes,
+        held.pieces,
+        held.read,
+    )
+    store.append_plan(_copying(3, third))
+    assert (92, some, 3, ("7",)) == ((held := store.copies()[1]).size_bytes, held.pieces, held.read, held.behind)
+    last = TableCopy(key=(1,), behind=("9",), is_done=True, rows=1, size_bytes=11, pieces=some)
+    store.append_plan(_copying(4, last))
+    assert (10, 103, ()) == ((held := store.copies()[1]).rows, held.size_bytes, held.pieces)
+
+
+def test_rows_of_a_repair_in_one_plan_are_not_those_of_the_copy_before_too(store: Store) -> None:
+    store.append_plan(_copying(1, TableCopy(key=(1,), is_done=True, rows=2, size_bytes=20)))
+    store.append_plan(_copying(2, TableCopy(key=(1,), is_done=True, rows=3, size_bytes=31, repairs="a test")))
+
+    assert (3, 31, True) == ((held := store.copies()[1]).rows, held.size_bytes, held.is_done)
+
+
+def test_rows_of_a_repair_that_values_tell_are_none_of_a_copys_bytes(store: Store) -> None:
+    store.append_plan(_copying(1, TableCopy(key=(1,), is_done=True, rows=2, size_bytes=20)))
+    only = (RowValues(columns=(1,), values=((1,),)),)
+    some = TableCopy(key=(1,), is_done=True, rows=1, size_bytes=9, only=only, repairs="a test")
+    store.append_plan(_copying(2, some))
+
+    assert (2, 20) == ((held := store.copies()[1]).rows, held.size_bytes)
+
+
+@pytest.mark.parametrize("said", [7, None])
+def test_a_copy_of_which_an_older_release_copied_rows_does_not_guess_their_bytes(
+    store: Store, said: int | None
+) -> None:
+    """A later copy of the table, from its first row on, counts them all."""
+    store.append_plan(_copying(1, TableCopy(key=(1,), upto=("7",), rows=7, size_bytes=70)))
+    _as_older(store, bodies={"plans": {"size_bytes", "pieces"}, "copies": _NEW_OF_COPIES})
+
+    (plan,) = store.plans()
+    store.append_plan(plan)
+    assert (7, None, None) == ((held := store.copies()[1]).rows, held.size_bytes, held.estimated_bytes)
+    store.append_plan(_copying(2, TableCopy(key=(1,), behind=("7",), upto=("9",), rows=2, size_bytes=said)))
+    assert (9, None) == ((held := store.copies()[1]).rows, held.size_bytes)
+    store.append_plan(_copying(3, TableCopy(key=(1,), upto=("3",), rows=3, size_bytes=30, repairs="a test")))
+    assert (3, 30) == ((held := store.copies()[1]).rows, held.size_bytes)
+
+
+_NEW_OF_COPIES = {"size_bytes", "noted_bytes", "pieces", "read", "behind"}
+
+
+def _as_older(store: Store, bodies: dict[str, set[str]]) -> None:
+    """Leaves of what *store* holds what a release without those fields had stored."""
+
+    def without(value: object, names: set[str]) -> object:
+        if isinstance(value, dict):
+            return {name: without(each, names) for name, each in value.items() if name not in names}
+        return [without(each, names) for each in value] if isinstance(value, list) else value
+
+    def work(connection: Connection) -> None:
+        for name, names in bodies.items():
+            held = metadata.tables[f"historian_{name}"]
+            for number, body in connection.execute(select(next(iter(held.primary_key)), held.c.body)).all():
+                text = json.dumps(without(json.loads(loosened(body)), names), ensure_ascii=False, separators=(",", ":"))
+                assert text != loosened(body)
+                mine = next(iter(held.primary_key)) == number
+                connection.execute(update(held).where(mine).values(body=squeezed(text) if name == "plans" else text))
+
+    store._transactions.write(work)
 
 
 def test_what_is_said_of_copies_holds_until_it_is_carried_out(store: Store) -> None:

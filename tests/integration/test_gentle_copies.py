@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 from connectors.check import run_checks
 from connectors.cli import app
-from connectors.config import load_config
+from connectors.config import CopyLimits, load_config
 from connectors.monitoring.observer import Observer
 from connectors.pipeline.pipeline import Pipeline
 from connectors.pipeline.run import run
@@ -218,7 +219,13 @@ def test_a_check_warns_of_what_is_read_for_longer_than_binlogs_are_kept(
     mysql8.sql("CREATE TABLE c.words (word VARCHAR(20) PRIMARY KEY) AS SELECT v AS word FROM c.t")
     mysql8.sql("ANALYZE TABLE c.t, c.keyless, c.small, c.words")
     config = load_config(copying_config(mysql8, tmp_path))
-    assert not [result for result in run_checks(config) if result.name.startswith("time to read")]
+    results = {result.name: result.found for result in run_checks(config)}
+    assert not [name for name in results if name.startswith("time to read")]
+    assert "hours at" not in results["rows to copy"]
+    slow = replace(config, source=replace(config.source, backfill=CopyLimits(rows_per_s=1)))
+    monkeypatch.setattr("connectors.check.sizes._LONG_S", 60)
+    results = {result.name: result.found for result in run_checks(slow)}
+    assert results["rows to copy"].startswith("about 180, 0.1 hours at 1 a second; binlogs are kept for ")
     monkeypatch.setattr("connectors.check.sizes.ROWS_PER_S", 1e-6)
 
     found = {r.name: (r.status, r.mend) for r in run_checks(config) if r.name.startswith("time to read")}

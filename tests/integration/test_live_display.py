@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from connectors.cli import app
 from connectors.cli.terminal.outcome import ExitCode
+from connectors.cli.terminal.sizes import bytes_text, copied_text
 from databases.servers import Server
 from monitoring.screens import on_a_screen
 
@@ -113,7 +114,7 @@ def _check_wide(shown: list[str], status: dict[str, Any], numbers: str) -> None:
         r"screen\.stops    stopped    1 rows(, .*/s)?",
         r"  a column's values are rewritten by the server \(screen\.stops\.v: ALTER TABLE .*",
         ".*…",
-        rf"screen\.copied   copying +\d+% [█░]+  {re.escape(numbers)}",
+        rf"screen\.copied   copying +\d+% [█░]+  {numbers}",
         r"screen\.late     deferred   mirror follows in 0:(09:\d\d|10:00), 2 rows(, .*/s)?",
         r"screen\.streams  streaming  3 rows(, .*/s)?",
     )
@@ -147,7 +148,12 @@ def test_the_screen_shows_what_status_says(mysql9: Server, tmp_path: Path) -> No
     )
     assert "kept by the source for 0:10:00; what is behind the last plan for 0:10:00 more" in seen.status_text
     assert f"warning: {status['warnings'][0]}" in seen.status_text
-    numbers = f"{copy['rows']:,} of about {copy['estimate']:,} rows, {copy['rows_per_s']:,} rows/s, {left} left"
+    size = copied_text(copy["bytes"], copy["estimated_bytes"])
+    assert size in seen.status_text
+    # Bytes stand there where the terminal has room for them.
+    sizes = f"(, {re.escape(size)}, {re.escape(bytes_text(copy['bytes_per_s']))}/s)?"
+    rows = f"{copy['rows']:,} of about {copy['estimate']:,} rows, {copy['rows_per_s']:,} rows/s"
+    numbers = f"{re.escape(rows)}{sizes}, {left} left"
     _check_wide(seen.wide, status, numbers)
     assert max(map(len, seen.narrow)) <= 60
     assert any(re.fullmatch(rf"screen\.copied   copying +\d+% [█░]+  {left} left", line) for line in seen.narrow)

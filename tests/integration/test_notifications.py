@@ -77,6 +77,61 @@ def test_all_channels_are_told_in_order_what_happened(
         assert "secret-path" not in caplog.text
 
 
+def test_a_statement_is_told_with_what_each_target_does_with_it(
+    source: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    with receiving() as receiver:
+        path = _config(
+            source,
+            tmp_path,
+            f"webhook: '{receiver.url}', events: [schema_change]",
+            f"webhook: '{receiver.url}', template: slack, events: [schema_change]",
+            f"webhook: '{receiver.url}', template: pagerduty, routing_key: k, events: [schema_change]",
+        )
+        lake = 'history: "{database}_{table}_history", tables: {"c.u": {evolution: {add_column: ignore}}}'
+        path.write_text(path.read_text().replace("evolution: {change", f"{lake}, evolution: {{change"))
+        source.sql("CREATE TABLE c.u (id INT PRIMARY KEY)")
+        run(load_config(path), once=True, spark=spark)
+        statements = (
+            "ALTER TABLE c.t ADD COLUMN w INT",
+            "ALTER TABLE c.u ADD COLUMN x INT",
+            "ALTER TABLE c.u MODIFY x BIGINT",
+            STOPS[0],
+            "CREATE TABLE c.n (id INT PRIMARY KEY)",
+        )
+        for statement in statements:
+            source.sql(statement)
+        source.sql("INSERT INTO c.t VALUES (7, 's', 1)")
+        run(load_config(path), once=True, spark=spark)
+
+    plain = [m for m in receiver.taken if "event" in m]
+    assert [m["details"]["tables"][0] for m in plain] == ["c.t", "c.u", "c.u", "c.t", "c.n"]
+    told = [
+        [
+            (each["kind"], each["target"], "; ".join(each["effects"]), each["stopped"])
+            for each in m["details"]["targets"]
+        ]
+        for m in plain
+    ]
+    assert told[0] == [
+        ("changelog", "c_t_changes", "w integer is added", None),
+        ("mirror", "c_t", "w integer is added, NULL in the rows that are there", None),
+        ("history", "c_t_history", "w integer is added, NULL in the rows that are open", None),
+    ]
+    assert {("", None)} == {(effects, stopped) for _, _, effects, stopped in (*told[1], *told[2])}, told[1:3]
+    assert [("table", "")] == [(kind, target) for kind, target, _, _ in told[3]]
+    assert "change_type" in told[3][0][3], "it stops, and why"
+    assert ["changelog", "mirror", "history"] == [kind for kind, *_ in told[4]]
+    assert all(effects.startswith("is made: ") for _, _, effects, _ in told[4])
+    assert ["info", "info", "info", "warning", "info"] == [m["severity"] for m in plain]
+
+    slack = next(m["text"] for m in receiver.taken if set(m) == {"text"})
+    assert slack.splitlines()[1:] == [f"\u2022 {kind} {target}: {effects}" for kind, target, effects, _ in told[0]]
+    page = next(m["payload"] for m in receiver.taken if "payload" in m)
+    assert "mirror c_t: w integer is added" in page["summary"]
+    assert 3 == len(page["custom_details"]["targets"])
+
+
 def test_what_nobody_took_is_shown_and_told_by_the_next_run(
     source: Server, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,10 @@ from connectors.pipeline.run import run
 from connectors.reconfiguration.noted import NotedConfig
 from connectors.reconfiguration.reloads import Reload
 from databases.servers import Server
+from historian.errors import LeaseHeld
 from historian.store import Store
 from replicas.first_copies import copying_config
+from workload.beside import beside as besides
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -90,7 +92,23 @@ class _Beside:
     def is_held(self) -> bool:
         """Whether what the file says is what the run notes."""
         noted = NotedConfig.parse(self._store.configuration())
-        return noted is not None and noted.mark == NotedConfig.of(load_config(self.path)).mark
+        return noted is not None and noted.mark == NotedConfig.of(load_config(self.path), noted.salt).mark
+
+
+def _beside_others(work: Callable[[_Beside], None]) -> Callable[[_Beside], None]:
+    """*work* while someone asks for the connector's lease, as commands do that begin beside the run; none gets it."""
+
+    def asking(beside: _Beside) -> None:
+        def ask(ended: threading.Event) -> None:
+            with closing(Store.open(load_config(beside.path).history.store)) as store:
+                while not ended.wait(0.02):
+                    with suppress(LeaseHeld), store.lease("c"):
+                        raise AssertionError("another one got the lease")
+
+        with besides(ask):
+            work(beside)
+
+    return asking
 
 
 def test_a_table_is_added_while_others_stream_on_and_a_broken_yaml_changes_nothing(
@@ -159,7 +177,7 @@ def test_a_table_is_added_while_others_stream_on_and_a_broken_yaml_changes_nothi
         beside.hang_up(good.replace('"c.*"', '"!c.t", "c.*"'), "accepted")
         _wait(lambda: beside.stopped() == {"c.t", "stage.b"})
 
-    with caplog.at_level(logging.WARNING), _Beside(path, work).running():
+    with caplog.at_level(logging.WARNING), _Beside(path, _beside_others(work)).running():
         stopped = run(load_config(path), spark=spark)
 
     assert {} == stopped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,10 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from databases.servers import Server
+from historian.errors import TableStopped
+from pyspark_historian.errors import readable_errors
+from replicas.driven_source import DrivenStream, read_batch
 from replicas.replica import Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 SUPPORT = Path(__file__).parent.parent / "support"
 
@@ -52,21 +57,26 @@ def replica(mysql9: Server, tmp_path: Path, database: str) -> Replica:
 
 
 EXPECTED = [
-    # op, id, name, price: of the first version, which later rows are projected to by column id
-    (0, 1, "one", "1.50"),
-    (0, 2, "zwölf", None),
-    (2, 2, "zwölf", None),
-    (3, 2, "zwölf", "2.25"),
-    (1, 1, "one", "1.50"),
-    (0, 20, "one", "1.50"),
-    (1, 2, None, "2.25"),
+    # op, id, note, price: of the last version, which earlier rows are projected to by column id
+    (0, 1, "none", "1.50"),
+    (0, 2, "none", None),
+    (2, 2, "none", None),
+    (3, 2, "none", "2.25"),
+    (1, 1, "none", "1.50"),
+    (0, 20, "none", "1.50"),
+    (1, 2, "none", "2.25"),
 ]
 
 
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
     ordered = table.to_pylist()
     ordered.sort(key=lambda row: (int(row["position"].rpartition(":")[2]), row["ordinal"]))
-    return [(row["op"], row["id"], row["name"], None if row["price"] is None else str(row["price"])) for row in ordered]
+    return [(row["op"], row["id"], row["note"], None if row["price"] is None else str(row["price"])) for row in ordered]
+
+
+def _read(rescued: pa.Scalar | str | None) -> dict[str, str] | None:
+    text = rescued.as_py() if isinstance(rescued, pa.Scalar) else rescued
+    return None if text is None else json.loads(text)
 
 
 @pytest.mark.slow
@@ -98,8 +108,112 @@ def test_an_edit_that_cannot_be_projected_ends_a_typed_read_at_its_position(
     mysql9.sql(f"TRUNCATE TABLE {database}.t")
     rows = spark.read.format("historian").option("config", str(replica.path)).option("table", f"{database}.t").load()
 
-    with pytest.raises(Exception, match=rf"TRUNCATE TABLE {database}\.t: rows went without row events"):
+    with pytest.raises(Exception, match=rf"TRUNCATE TABLE {database}\.t: rows went without row events") as raised:
         rows.collect()
+    assert str(raised.value).strip().count("\n") < 2  # neither Java nor Python's frames
+    with pytest.raises(TableStopped, match="rows went without row events") as plain, readable_errors():
+        rows.collect()
+    assert "\n" not in str(plain.value)
+
+
+@pytest.mark.slow
+def test_a_query_ends_at_an_edit_that_does_not_fit_and_its_restart_goes_on_behind_it(
+    replica: Replica, database: str, mysql9: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Over a change of type that no value survives, with rows on both sides of it in one plan."""
+    options = {
+        "config": str(replica.path),
+        "table": f"{database}.t",
+        "name": "r",
+        "store": f"sqlite:///{tmp_path}/r.db",
+    }
+
+    def run() -> StreamingQuery:
+        rows = spark.readStream.format("historian").options(**options).load()
+        rows = rows.selectExpr("op", "id", "cast(price AS string) price", "position", "ordinal")
+        query = rows.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/checkpoint")
+        started = query.trigger(availableNow=True).start(f"{tmp_path}/out")
+        with readable_errors():
+            started.awaitTermination()
+        return started
+
+    progress = [each.json for each in run().recentProgress]
+    for statement in (
+        f"INSERT INTO {database}.t VALUES ('n', 30, 3.50, NULL)",
+        f"ALTER TABLE {database}.t MODIFY price VARCHAR(20)",
+        f"INSERT INTO {database}.t VALUES ('n', 31, 'three', NULL)",
+        f"ALTER TABLE {database}.t ADD COLUMN more INT",
+        f"INSERT INTO {database}.t VALUES ('n', 32, 'four', NULL, 4)",
+    ):
+        mysql9.sql(statement)
+    with pytest.raises(TableStopped, match=r"column price is varchar\(20\), the rows' decimal\(8,2\)") as stopped:
+        run()
+    run()
+
+    assert "start the query again, with the same name and checkpoint" in str(stopped.value)
+    assert "\n" not in str(stopped.value)
+    (source,) = json.loads(progress[0])["sources"]
+    assert len(EXPECTED) == source["numInputRows"]
+    assert source["endOffset"]["log_bytes"] > 0 == source["latestOffset"]["waiting_bytes"]
+    found = pq.read_table(f"{tmp_path}/out").to_pylist()
+    found.sort(key=lambda row: (int(row["position"].rpartition(":")[2]), row["ordinal"]))
+    more = [(0, 30, "3.50"), (0, 31, "three"), (0, 32, "four")]
+    assert [(op, key, price) for op, key, _, price in EXPECTED] + more == [
+        (row["op"], row["id"], row["price"]) for row in found
+    ]
+
+
+def test_what_a_column_cannot_hold_is_rescued(replica: Replica, database: str, mysql9: Server, tmp_path: Path) -> None:
+    options = {"config": str(replica.path), "table": f"{database}.t", "on_schema_change": "rescue"}
+    stream = DrivenStream({**options, "name": "r", "store": f"sqlite:///{tmp_path}/r.db"})
+    stream.run()
+    for statement in (
+        f"ALTER TABLE {database}.t MODIFY price VARCHAR(20), ADD COLUMN more VARBINARY(4), MODIFY id SMALLINT",
+        f"INSERT INTO {database}.t VALUES ('n', 31, 'three', NULL, x'00ff'), ('n', 32, NULL, NULL, NULL)",
+        f"ALTER TABLE {database}.t MODIFY note VARCHAR(5), MODIFY id BIGINT",
+        f"INSERT INTO {database}.t VALUES ('n', 5000000000, NULL, NULL, NULL), ('n', 33, NULL, NULL, NULL)",
+    ):
+        mysql9.sql(statement)
+    stream.run()
+
+    names = ["one", "zwölf", "zwölf", "zwölf", "one", "one"]  # of the column that is dropped before the last row
+    assert [*({"name": name} for name in names), None] == [_read(text) for text in stream.batches[0]["rescued"]]
+    found = pa.concat_tables(stream.batches[1:]).select(["id", "price", "rescued"]).to_pylist()
+    assert [
+        {"id": 31, "price": None, "rescued": {"price": "three", "more": "00ff"}},
+        {"id": 32, "price": None, "rescued": None},
+        {"id": None, "price": None, "rescued": {"id": "5000000000"}},
+        {"id": 33, "price": None, "rescued": None},
+    ] == [{**row, "rescued": _read(row["rescued"])} for row in found]
+    # A batch has the schema at the end, so that what the column could not hold before is rescued.
+    batch = read_batch(options)
+    assert {"name": "one", "price": "1.50"} == _read(batch["rescued"][0])
+    with pytest.raises(TableStopped, match=r"price is decimal\(8,2\), the rows' varchar\(20\).*\"rescue\""):
+        read_batch({**options, "on_schema_change": "fail"})
+    assert len(EXPECTED) + 4 == read_batch({**options, "on_schema_change": "fail", "columns": "id,note"}).num_rows
+
+
+def test_an_added_column_does_not_fit_a_stream_unless_it_was_told_which_columns(
+    replica: Replica, database: str, mysql9: Server, tmp_path: Path
+) -> None:
+    table = {"config": str(replica.path), "table": f"{database}.t"}
+    streams = {
+        name: DrivenStream({**table, **more, "name": name, "store": f"sqlite:///{tmp_path}/{name}.db"})
+        for name, more in (("all", {}), ("some", {"columns": "op,id"}), ("pinned", {"schema_at": "earliest"}))
+    }
+    for name in ("all", "some"):
+        streams[name].run()
+    mysql9.sql(f"ALTER TABLE {database}.t ADD COLUMN more INT")
+    mysql9.sql(f"INSERT INTO {database}.t VALUES ('n', 40, NULL, NULL, 4)")
+
+    with pytest.raises(TableStopped, match="column more was added"):
+        streams["all"].run()
+    for stream in streams.values():
+        stream.run()
+    assert {name: len(EXPECTED) + 1 for name in streams} == {name: stream.rows for name, stream in streams.items()}
+    assert [4] == streams["all"].batches[-1]["more"].to_pylist()
+    assert ["op", "id"] == streams["some"].batches[-1].schema.names
+    assert "more" not in streams["pinned"].batches[-1].schema.names
 
 
 def test_options_are_checked_by_name(spark: SparkSession) -> None:

@@ -2,5 +2,5 @@
 
 Reading those rows does not belong here (:mod:`connectors.backfill.affected`).
 
-Open to other rooms: ``cascades``, ``child_keys``, ``referenced``.
+Open to other rooms: ``cascades``, ``child_keys``, ``logged``, ``referenced``.
 """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.cli.terminal.logs import bind, writes_lines
 from connectors.cli.terminal.outcome import tell
+from connectors.cli.terminal.sizes import bytes_text
 from connectors.monitoring.observer import Observer, WrittenPlan
 
 if TYPE_CHECKING:
@@ -192,14 +193,17 @@ class _Written:
 
 
 def _copied(copies: Sequence[tuple[int, TableCopy]]) -> list[str]:
-    """How many rows were copied, and how many compared; a table of several plans counts once."""
+    """How many rows were copied, and how many compared, with their bytes in memory; a table of several plans counts once."""
     told = []
     for what, mine in (
         ("copied", [each for each in copies if not each[1].repairs]),
         ("compared", [each for each in copies if each[1].repairs]),
     ):
         rows, done = sum(copy.rows for _, copy in mine), sum({i: copy.is_done for i, copy in mine}.values())
-        told += [f", {rows} rows {what}, {done} of {len({i for i, _ in mine})} tables whole"] if mine else []
+        sizes = [copy.size_bytes for _, copy in mine if copy.rows]
+        # An older release's plan does not say.
+        size = "" if not sizes or None in sizes else f" ({bytes_text(sum(filter(None, sizes)))})"
+        told += [f", {rows} rows{size} {what}, {done} of {len({i for i, _ in mine})} tables whole"] if mine else []
     return told
 
 

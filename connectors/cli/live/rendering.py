@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors.cli.terminal.plain_text import one_line
 from connectors.cli.terminal.schema_forms import change_text
+from connectors.cli.terminal.sizes import bytes_text, copied_text
 from connectors.monitoring.picture import CopyPicture, RunPicture, SchemaChange, TablePicture, TableState
 from historian.schema.diff import Difference
 
@@ -64,10 +65,13 @@ def _head(picture: RunPicture, width: int) -> Iterator[Text]:
     title.append(one_line(f"{picture.source} to {sinks}"), style="dim")
     yield title
     yield _fact("position", one_line(f"plan {picture.plan}, {picture.position}" if picture.plan else picture.position))
-    waits = f"{_bytes(picture.lag_bytes)} of log wait" if picture.lag_bytes else "no log waits"
+    waits = f"{bytes_text(picture.lag_bytes)} of log wait" if picture.lag_bytes else "no log waits"
     yield _fact("lag", f"{_duration(picture.lag_s)}, {waits}")
-    copied = f", {picture.copied_rows_per_s:,.0f} rows/s of tables" if _copies(picture) else ""
-    yield _fact("in", f"{_bytes(picture.log_bytes_per_s)}/s of log{copied}")
+    copied = ""
+    if _copies(picture):
+        size = f", {bytes_text(picture.copied_bytes_per_s)}/s" if picture.copied_bytes_per_s >= 1 else ""
+        copied = f", {picture.copied_rows_per_s:,.0f} rows/s{size} of tables"
+    yield _fact("in", f"{bytes_text(picture.log_bytes_per_s)}/s of log{copied}")
     yield _fact("out", f"{picture.rows_per_s:,.0f} rows/s, {picture.rows:,} rows so far")
     told = [("note", text, "yellow") for text in picture.notes]
     for name, text, style in (*told, *(("warning", text, "bold yellow") for text in picture.warnings)):
@@ -156,22 +160,27 @@ def _what(table: TablePicture, picture: RunPicture, room: int, *, ascii_only: bo
 
 
 def _progress(copy: CopyPicture, room: int, *, ascii_only: bool) -> str:
-    """As much as *room* cells hold, most wanted first: the part, how long it takes yet, a bar, how many rows, how fast."""
+    """As much as *room* cells hold, most wanted first: the part, how long it takes yet, a bar, how many rows, how fast, the same of bytes."""
     rate = f"{copy.rows_per_s:,} rows/s" if copy.rows_per_s else ""
+    speed = f"{bytes_text(copy.bytes_per_s)}/s" if copy.bytes_per_s else ""
+    size = ", ".join(filter(None, (copied_text(copy.size_bytes or None, copy.estimated_bytes), speed)))
     if not copy.estimate:
-        return ", ".join(filter(None, (f"{copy.rows:,} rows", rate)))
+        texts = [f"{copy.rows:,} rows"]
+        for text in filter(None, (rate, size)):
+            texts += [text] if len(", ".join((*texts, text))) <= room else []
+        return ", ".join(texts)
     part = min(copy.rows / copy.estimate, 1.0)
     left = "" if copy.left_s is None else f"{_duration(copy.left_s)} left"
     rows = f"{copy.rows:,} of about {copy.estimate:,} rows"
     percent = f"{part:4.0%}"
     texts = [percent]
     used = len(percent)
-    for text in (left, rows, rate):
+    for text in (left, rows, rate, size):
         if text and used + len(text) + 2 + _LEAST_BAR + 1 <= room:
             texts.append(text)
             used += len(text) + 2
     # In the order in which people read them.
-    shown = [text for text in (rows, rate, left) if text in texts]
+    shown = [text for text in (rows, rate, size, left) if text in texts]
     bar_cells = min(room - used - 1, _MOST_BAR)
     bar = [_bar(part, bar_cells, ascii_only=ascii_only)] if bar_cells >= _LEAST_BAR else []
     return "  ".join((" ".join((percent, *bar)), *([", ".join(shown)] if shown else [])))
@@ -233,11 +242,3 @@ def _duration(seconds: float) -> str:
 def _rate(count: float) -> str:
     """Slow tables are told apart too."""
     return f"{count:,.0f}" if count >= 10 else f"{count:.1f}"
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "KB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

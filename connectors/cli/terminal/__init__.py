@@ -3,5 +3,5 @@
 Commands do not belong here.
 
 Open to other rooms: ``arguments``, ``aside``, ``edit_text``, ``logs``, ``outcome``, ``plain_text``, ``progress``, ``recorded_history``,
-``schema_forms``, ``sessions``, ``tables``, ``work_progress``.
+``schema_forms``, ``sessions``, ``sizes``, ``tables``, ``work_progress``.
 """

@@ -17,8 +17,11 @@ import typer
 from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.logs import log
 from connectors.cli.terminal.plain_text import as_lines
+from connectors.spark.bundle import BundleError
+from connectors.spark.executors import ExecutorsDiffer
 from historian import errors
 from historian.errors import ConfigError, HistorianError
+from sinks.session import SessionUnusable
 
 __all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "say", "tell"]
 
@@ -70,6 +73,9 @@ _CODES: tuple[tuple[type[HistorianError], ExitCode], ...] = (
     (errors.TableStopped, ExitCode.FAILED),
     (errors.SourceError, ExitCode.SOURCE),
     (errors.ValueUnrepresentable, ExitCode.SOURCE),
+    (SessionUnusable, ExitCode.USAGE),
+    (ExecutorsDiffer, ExitCode.USAGE),
+    (BundleError, ExitCode.USAGE),
 )
 
 

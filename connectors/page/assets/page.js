@@ -233,7 +233,7 @@
     if (data.stopped.length) parts.push(...section("Quarantined tables", grid(["table", "at", "reason"], data.stopped.map((each) => [each.table, each.position, each.reason]), "Quarantined tables")));
     if (data.gaps.length) parts.push(...section("Gaps: log that was not read", grid(["from", "to", "reason"], data.gaps, "Gaps")));
     const copies = data.copies.filter((each) => each.state !== "done");
-    if (copies.length) parts.push(...section("Copies", grid(["table", "state", "rows", "of about", "seconds left", "begun"], copies.map((each) => [each.table, each.state, each.rows, each.estimate ?? "", each.left_s ?? "", each.begun]), "Copies")));
+    if (copies.length) parts.push(...section("Copies", grid(["table", "state", "rows", "of about", "size", "of about", "seconds left", "begun"], copies.map((each) => [each.table, each.state, each.rows, each.estimate ?? "", size(each.bytes), size(each.estimated_bytes), each.left_s ?? "", each.begun]), "Copies")));
     if (data.unread) parts.push(make("p", data.unread, "note warn"));
     if (data.repairs.length) parts.push(...section("Repairs", repairsTable(data.repairs)));
     if (data.cut) {

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Fingerprints", "row_hashes"]
 
 _BUCKETS = 1 << 20
+_PLACE_BYTES = 4
 _EVERY: NDArray[np.bool_] = np.empty(0, np.bool_)
 
 
@@ -36,18 +37,20 @@ class Fingerprints:
         self._key = tuple(key)
         self._sums = np.zeros(_BUCKETS, np.uint64)
         self._counts = np.zeros(_BUCKETS, np.int64)
+        self._sizes = np.zeros(_BUCKETS, np.int64)
 
     def add(self, rows: pa.Table) -> None:
         """Counts *rows* in. Their columns come in the same order each time."""
         keys = self._keys(rows)
         others = [name for name in rows.schema.names if name not in self._key] if self._key else []
         hashes = _hashed(rows, others, keys.copy())
-        add_to_buckets(self._sums, self._counts, keys, hashes)
+        add_to_buckets(self._sums, self._counts, self._sizes, keys, hashes, _lengths(rows))
 
     def merge(self, other: Fingerprints) -> None:
         """Counts the rows of another one in, of the same seed and key."""
         self._sums += other._sums
         self._counts += other._counts
+        self._sizes += other._sizes
 
     def differing(self, other: Fingerprints) -> NDArray[np.bool_]:
         """Which buckets are not as *other* has them."""
@@ -57,6 +60,10 @@ class Fingerprints:
     def count_in(self, buckets: NDArray[np.bool_]) -> int:
         """How many rows lie in *buckets*."""
         return int(self._counts[buckets].sum())
+
+    def bytes_in(self, buckets: NDArray[np.bool_]) -> int:
+        """How many bytes the rows in *buckets* take in Arrow."""
+        return int(self._sizes[buckets].sum())
 
     def among(self, rows: pa.Table, buckets: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which of *rows* lie in *buckets*."""
@@ -72,6 +79,21 @@ def row_hashes(rows: pa.Table, names: Sequence[str]) -> NDArray[np.uint64]:
     return _hashed(rows, names, np.zeros(rows.num_rows, np.uint64))
 
 
+def _lengths(rows: pa.Table) -> NDArray[np.int64]:
+    """How many bytes each row takes in Arrow, but for the bits that say what is NULL."""
+    found = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        if column.type in (pa.string(), pa.binary()):
+            at = 0
+            for values in column.chunks:
+                found[at : at + len(values)] += np.diff(_places(values))
+                at += len(values)
+            found += _PLACE_BYTES
+        else:
+            found += -(-column.type.bit_width // 8)
+    return found
+
+
 def _hashed(rows: pa.Table, names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """*hashes* with the values of those columns taken in."""
     for name in names:
@@ -85,12 +107,15 @@ def _hashed(rows: pa.Table, names: Sequence[str], hashes: NDArray[np.uint64]) ->
 def _take(values: pa.Array, hashes: NDArray[np.uint64]) -> None:
     valid = _EVERY if not values.null_count else np.array(values.is_valid())
     if values.type in (pa.string(), pa.binary()):
-        _, bounds, body = values.buffers()
-        places = _read(bounds, np.int32)[values.offset : values.offset + len(values) + 1]
-        mix_bytes(hashes, places, _read(body or b"", np.uint8), valid)
+        mix_bytes(hashes, _places(values), _read(values.buffers()[2] or b"", np.uint8), valid)
     else:
         for words in _words(values):
             mix_words(hashes, words, valid)
+
+
+def _places(values: pa.Array) -> NDArray[np.int32]:
+    """Where each text begins, and where the last one ends."""
+    return _read(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
 
 
 def _words(values: pa.Array) -> Sequence[NDArray[np.uint64]]:

@@ -65,10 +65,11 @@ def mix_bytes(hashes, bounds, body, valid):
 
 
 @_kernel
-def add_to_buckets(sums, counts, keys, hashes):
-    """Adds each hash to the sum that its key's hash says, and counts it there; ``len(sums)`` is a power of two."""
+def add_to_buckets(sums, counts, sizes, keys, hashes, lengths):
+    """Adds each hash to the sum that its key's hash says, and counts it and its length there; ``len(sums)`` is a power of two."""
     mask = np.uint64(len(sums) - 1)
     for i in range(len(hashes)):
         bucket = keys[i] & mask
         sums[bucket] += hashes[i]
         counts[bucket] += 1
+        sizes[bucket] += lengths[i]

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 
 from historian.errors import SinkError
 from sinks.contract.storage import located, reading
+from sinks.delta.log.columns import DeltaSchema
 
-__all__ = ["PlainTable", "plain_rows", "plain_table"]
+__all__ = ["PlainTable", "plain_rows", "plain_schema", "plain_table"]
 
 _LOG = "_delta_log"
 
@@ -31,12 +32,14 @@ class PlainTable:
     Attributes:
         size_bytes: of its files; ``rows``: in them, deleted ones of deletion vectors included; None: a file does not say.
         names: of the files, relative to the table.
+        mark: of the newest commit or checkpoint; the same as long as nothing changes.
     """
 
     version: int
     size_bytes: int
     rows: int | None
     names: tuple[str, ...]
+    mark: tuple[str, int, int] = field(default=("", 0, 0), compare=False)
 
 
 @dataclass(slots=True)
@@ -51,8 +54,11 @@ class _Files:
         self.live.pop(path, None)
 
 
-def plain_table(path: str) -> PlainTable | None:
+def plain_table(path: str, known: PlainTable | None = None) -> PlainTable | None:
     """The Delta table at *path*, which is absolute or a URL; None where there is none. Reads only.
+
+    Args:
+        known: what an earlier call gave, which is given again where nothing has changed.
 
     Raises:
         SinkError: its log cannot be read so.
@@ -62,10 +68,12 @@ def plain_table(path: str) -> PlainTable | None:
         log = f"{place}/{_LOG}"
         if system.get_file_info(log).type == pafs.FileType.NotFound:
             return None
-        names = [info.base_name for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
-        commits = {
-            int(name[:20]): name for name in names if name.endswith(".json") and name[:20].isdigit() and len(name) == 25
-        }
+        listed = [info for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
+        mark = max(((info.base_name, info.size, info.mtime_ns or 0) for info in listed), default=("", 0, 0))
+        if known is not None and known.mark == mark:
+            return known
+        names = [info.base_name for info in listed]
+        commits = _commits(names)
         files, since = _Files(), -1
         checkpoint = _checkpoint(names)
         if checkpoint is not None:
@@ -87,25 +95,59 @@ def plain_table(path: str) -> PlainTable | None:
         size_bytes=sum(size for size, _ in files.live.values()),
         rows=None if None in counts else sum(count for count in counts if count is not None),
         names=tuple(files.live),
+        mark=mark,
     )
 
 
-def plain_rows(path: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+def plain_rows(path: str, columns: Sequence[str], table: PlainTable | None = None) -> list[dict[str, Any]]:
     """Those *columns* of all rows of the table at *path*, which has no column mapping and no deletion vectors; none where there is none.
+
+    Args:
+        path: absolute, or a URL.
+        columns: those that the table does not have are left out.
+        table: as :func:`plain_table` gave it; None: it is looked at.
 
     Raises:
         SinkError: it cannot be read so.
     """
-    table = plain_table(path)
+    table = plain_table(path) if table is None else table
     if table is None:
         return []
     with reading(path), _whole(path):
         system, place = located(path)
-        read = [
-            pq.read_table(f"{place}/{unquote(name)}", columns=list(columns), filesystem=system) for name in table.names
-        ]
+        read = []
+        for name in table.names:
+            with pq.ParquetFile(f"{place}/{unquote(name)}", filesystem=system) as file:
+                read.append(file.read([column for column in columns if column in file.schema_arrow.names]))
     rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
     return rows
+
+
+def plain_schema(path: str) -> DeltaSchema | None:
+    """The columns of the Delta table at *path*, which is absolute or a URL; None where there is none. Reads the newest commits alone.
+
+    Raises:
+        SinkError: its log cannot be read so.
+    """
+    with reading(path), _whole(path):
+        system, place = located(path)
+        log = f"{place}/{_LOG}"
+        if system.get_file_info(log).type == pafs.FileType.NotFound:
+            return None
+        names = [info.base_name for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
+        since, parts = _checkpoint(names) or (-1, [])
+        for version, name in sorted(_commits(names).items(), reverse=True):
+            if version <= since:
+                break
+            with system.open_input_stream(f"{log}/{name}") as stream:
+                for action in _actions(stream.read()):
+                    if "metaData" in action:
+                        return DeltaSchema.parse(action["metaData"]["schemaString"])
+        for part in parts:
+            found = pq.read_table(f"{log}/{part}", columns=["metaData"], filesystem=system).column("metaData")
+            for metadata in found.drop_null().to_pylist():
+                return DeltaSchema.parse(metadata["schemaString"])
+    return None
 
 
 @contextmanager
@@ -120,6 +162,13 @@ def _whole(path: str) -> Iterator[None]:
             found=f"{type(error).__name__}: {error}",
             next_step="restore what is damaged, or rebuild the table with `historian replay`",
         ) from error
+
+
+def _commits(names: Sequence[str]) -> dict[int, str]:
+    """Version to the name of its commit."""
+    return {
+        int(name[:20]): name for name in names if name.endswith(".json") and name[:20].isdigit() and len(name) == 25
+    }
 
 
 def _checkpoint(names: Sequence[str]) -> tuple[int, list[str]] | None:

@@ -67,15 +67,22 @@ def rows_in(files: Iterable[DataFile]) -> Iterator[pa.Table]:
 def _by_key(held: DataFrame, rows: DataFrame, key: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
+    names = rows.columns
+    floats = _floats(rows)
+
+    def exact(side: str, name: str) -> Column:
+        value = F.col(f"{side}.{name}")
+        return value.cast("string") if name in floats else value
+
     for frame in (held, rows):
         twice = frame.groupBy(*key).count().where("count > 1").head()
         if twice is not None:
             raise two_rows(dict(zip(key, twice, strict=False)))
-    names = rows.columns
     before = held.select(F.struct(*names).alias("b")).alias("before")
     after = rows.select(F.struct(*names).alias("a")).alias("after")
     same = reduce(and_, (F.col(f"b.{name}").eqNullSafe(F.col(f"a.{name}")) for name in key))
     both = before.join(after, same, "full_outer")
+    alike = reduce(and_, (exact("b", name).eqNullSafe(exact("a", name)) for name in names))
 
     def row(op: Op, side: str) -> Column:
         return F.struct(F.lit(int(op)).alias(OP.name), *(F.col(f"{side}.{name}").alias(name) for name in names))
@@ -84,7 +91,7 @@ def _by_key(held: DataFrame, rows: DataFrame, key: Sequence[str]) -> DataFrame:
     told = (
         F.when(gone, F.array(row(Op.RETRACT, "b")))
         .when(new, F.array(row(Op.APPEND, "a")))
-        .when(~F.col("a").eqNullSafe(F.col("b")), F.array(row(Op.CORRECT_FROM, "b"), row(Op.CORRECT_TO, "a")))
+        .when(~alike, F.array(row(Op.CORRECT_FROM, "b"), row(Op.CORRECT_TO, "a")))
     )
     return both.select(F.explode(told).alias("told")).select("told.*")
 
@@ -92,13 +99,16 @@ def _by_key(held: DataFrame, rows: DataFrame, key: Sequence[str]) -> DataFrame:
 def _as_bags(held: DataFrame, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812 Spark's own custom
 
-    names, kinds = rows.columns, dict(rows.dtypes)
+    names, kinds, floats = rows.columns, dict(rows.dtypes), _floats(rows)
     signed = held.withColumn(_COUNT, F.lit(-1)).unionByName(rows.withColumn(_COUNT, F.lit(1)))
-    # As text a float keeps the sign of its zero, which a grouping would lose.
-    floats = [name for name in names if kinds[name] in ("float", "double")]
     signed = signed.withColumns({name: F.col(name).cast("string") for name in floats})
     bag = signed.groupBy(*names).agg(F.sum(_COUNT).alias(_COUNT)).where(f"`{_COUNT}` != 0")
     bag = bag.withColumns({name: F.col(name).cast(kinds[name]) for name in floats})
     op = F.when(F.col(_COUNT) < 0, int(Op.RETRACT)).otherwise(int(Op.APPEND))
     repeated = F.explode(F.sequence(F.lit(1), F.abs(_COUNT).cast("int")))
     return bag.withColumn(OP.name, op).withColumn(_COUNT, repeated).select(OP.name, *names)
+
+
+def _floats(rows: DataFrame) -> frozenset[str]:
+    """Columns that are compared as text: so a float keeps the sign of its zero, which Spark's own comparisons lose."""
+    return frozenset(name for name, kind in rows.dtypes if kind in ("float", "double"))

@@ -47,7 +47,7 @@ def _by_key(held: pa.Table, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         raise two_rows(_twice(held, known.numbers, key))
     mine = np.flatnonzero(found >= 0)
     theirs = places[found[mine]]
-    masks = differing(held.take(pa.array(mine)), rows.take(pa.array(theirs)), held.schema.names)
+    masks = differing(_as_bits(held.take(pa.array(mine))), _as_bits(rows.take(pa.array(theirs))), held.schema.names)
     other = np.any(list(masks.values()), axis=0) if masks else np.zeros(len(mine), bool)
     is_new = np.ones(rows.num_rows, bool)
     is_new[theirs] = False
@@ -60,6 +60,17 @@ def _by_key(held: pa.Table, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         ],
         key,
     )
+
+
+def _as_bits(rows: pa.Table) -> pa.Table:
+    """*rows* with the bits of floats in their place, so that a zero of another sign differs."""
+    columns = [
+        pa.chunked_array([values.view(f"int{column.type.bit_width}") for values in column.chunks])
+        if pa.types.is_floating(column.type)
+        else column
+        for column in rows.columns
+    ]
+    return pa.table(columns, names=rows.schema.names)
 
 
 def _as_bags(held: pa.Table, rows: pa.Table) -> pa.Table:

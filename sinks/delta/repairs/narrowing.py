@@ -14,8 +14,9 @@ from sinks.contract.chunks import Chunks
 
 __all__ = ["may_differ"]
 
-_FEW_ROWS = 1 << 18
-"""Rows that can differ are worked on where the sink runs up to this number, of each side."""
+_FEW_ROWS, _FEW_BYTES = 1 << 18, 1 << 28
+"""Rows that can differ are worked on where the sink runs up to this number and size, of each side. They are taken and sorted there, so
+they stand in memory several times."""
 
 _Typed = Callable[[Chunk], pa.Table | None]
 
@@ -50,8 +51,9 @@ def may_differ(
             wanted.merge(part)
         there = counting.result()
     buckets = wanted.differing(there)
-    if max(there.count_in(buckets), wanted.count_in(buckets)) > _FEW_ROWS:
-        return None
+    for side in (there, wanted):
+        if side.count_in(buckets) > _FEW_ROWS or side.bytes_in(buckets) > _FEW_BYTES:
+            return None
 
     def among(chunks: Iterator[Chunk]) -> Iterable[pa.Table]:
         empty = Fingerprints(seed, key)

@@ -158,7 +158,8 @@ def _literal(column: Column, value: object) -> str:
     if kind in INTEGER_TYPES or kind == "year":
         return str(int(text))
     if kind == "decimal":
-        return f"CAST('{text}' AS DECIMAL(38, {max(0, len(text.partition('.')[2]))}))"
+        # Of the column's own type: Spark brings two types to one that can have fewer digits behind the point than the column.
+        return f"CAST('{text}' AS {delta_type(column)})"
     if kind == "time":
         return str(time_us(text))
     if kind in ("binary", "varbinary"):

@@ -275,6 +275,7 @@ class DeltaSink:
                 writer=wanted if view is None else writer_of(view, location.kind(directory), wanted),
                 stopped=location.former_why if directory in previous else location.why_stopped,
                 ended=over.get(directory),
+                path=state.path(directory),
             )
         for location in locations:
             why = location.stopped or location.former_why

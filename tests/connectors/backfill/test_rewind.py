@@ -105,6 +105,35 @@ def test_of_each_part_only_its_own_keys_are_held(monkeypatch: pytest.MonkeyPatch
     assert max(held) < 600
 
 
+def test_rows_that_differ_in_a_number_alone_are_of_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def balance(*given: Any) -> Any:
+        found = real(*given)
+        held.append(sum(map(len, found)))
+        return found
+
+    real = rewind._balance
+    monkeypatch.setattr(rewind, "_balance", balance)
+    rows: list[tuple[Op, _Row]] = [(Op.APPEND, (1, "a", at / 8)) for at in range(4000)]
+
+    found = rewound_bag(lambda: _batches(rows, 500), _batches(rows, 300), parts=8)
+
+    assert Counter() == _rows(found)
+    assert 8 == len(held)
+    assert max(held) < 600
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_numbers_that_are_equal_are_of_one_part_whatever_their_bits(zero: float) -> None:
+    before: list[tuple[Op, _Row]] = [(Op.APPEND, (at, "a", zero)) for at in range(50)]
+    log: list[tuple[Op, _Row]] = [(Op.RETRACT, (at, "a", -zero)) for at in range(50)]
+    late: list[tuple[Op, _Row]] = [(Op.APPEND, (at, "a", -zero)) for at in range(50)]
+
+    assert Counter(row for _, row in before) == _rows(rewound_bag(list, _batches(log, 7), parts=7))
+    assert Counter() == _rows(rewound_bag(lambda: _batches(before, 9), _batches(late, 7), parts=7))
+
+
 def test_of_rows_that_come_and_go_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue: what is inserted is deleted soon."""
     balances: list[Any] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,23 @@ from connectors.monitoring.observer import WrittenPlan
 from connectors.monitoring.picture import CopyPicture, RunPicture, TablePicture, TableState
 from connectors.monitoring.retention import KeptLog, log_warnings
 from connectors.monitoring.stored import Stored, StoredTables
-from connectors.monitoring.watching import Rates, run_picture
+from connectors.monitoring.watching import Rates, run_picture, watched
 from historian.changelog.operations import Op
 from historian.errors import SourceError
 from historian.names import TableName
 from historian.plans.plans import LogRange, Plan, PlannedTable, PlannedVersion, TableCopy
 from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
+from historian.store import Store
+from models.timelines import A, capture, create, position
+from workload.waiting import wait_until
 
 BEFORE = RunPicture(taken_us=5, connector="shop", source="mysql here", sinks=("delta",))
 
 
 def _copy(table: str, state: str, **more: object) -> dict[str, object]:
-    return {"table": table, "state": state, "rows": 5, "estimate": 100, "rows_per_s": 2, "left_s": 48, **more}
+    size = {"bytes": 50, "estimated_bytes": 1000, "bytes_per_s": 20}
+    return {"table": table, "state": state, "rows": 5, "estimate": 100, "rows_per_s": 2, "left_s": 48, **size, **more}
 
 
 def _written(number: int, *tables: PlannedTable, **more: object) -> WrittenPlan:
@@ -72,12 +77,16 @@ def test_each_table_has_the_state_that_needs_a_person_most() -> None:
     )
     last = _written(7, stopped={"s.sinks_stop": "its values"}, due_us={2: 9, 3: 9})
     rates = Rates(0.0)
-    numbers = RunNumbers(plan=7, plans=3, rows={"s.streams": 60}, copied_rows=30, log_bytes=600, is_open=True)
+    numbers = RunNumbers(
+        plan=7, plans=3, rows={"s.streams": 60}, copied_rows=30, copied_bytes=300, log_bytes=600, is_open=True
+    )
     rates.note(10.0, numbers)
 
     picture = run_picture(BEFORE, numbers, stored, last, rates, 80.0)
 
-    copy = CopyPicture(rows=5, estimate=100, rows_per_s=2, left_s=48)
+    copy = CopyPicture(
+        rows=5, estimate=100, rows_per_s=2, left_s=48, size_bytes=50, estimated_bytes=1000, bytes_per_s=20
+    )
     assert {
         TablePicture(name="s.streams", rows=60, rows_per_s=6.0),
         TablePicture(name="s.deferred", state=TableState.DEFERRED, due_us=9),
@@ -88,12 +97,13 @@ def test_each_table_has_the_state_that_needs_a_person_most() -> None:
         TablePicture(name="s.begins", state=TableState.WAITING, copy=copy),
         TablePicture(name="s.never_known", state=TableState.STOPPED, reason="not understood"),
     } == set(picture.tables)
-    assert ("runs", 7, "b.1:700", 6.0, 3.0, 60.0) == (
+    assert ("runs", 7, "b.1:700", 6.0, 3.0, 30.0, 60.0) == (
         picture.stage,
         picture.plan,
         picture.position,
         picture.rows_per_s,
         picture.copied_rows_per_s,
+        picture.copied_bytes_per_s,
         picture.log_bytes_per_s,
     )
     assert 3 == len(picture.warnings)  # what is stopped ends at no time
@@ -117,7 +127,7 @@ def test_numbers_are_those_of_the_registry() -> None:
     metrics = Metrics("shop", "here", ("delta",), tables=10, clock_s=lambda: 30.0)
     snapshot = Snapshot(table_id=1, name=TableName("s", "t"), columns=(), charset="", collation="")
     version = PlannedVersion(version=1, place=None, edits=(), snapshot=snapshot, segment=1)
-    table = PlannedTable(table_id=1, versions=(version,), copy=TableCopy(rows=4))
+    table = PlannedTable(table_id=1, versions=(version,), copy=TableCopy(rows=4, size_bytes=36))
     metrics.opened()
     metrics.written(
         _written(2, table, rows={(1, Op.APPEND): 4, (1, Op.RETRACT): 1}, due_us={1: 5}, event_time_us=20_000_000)
@@ -127,7 +137,15 @@ def test_numbers_are_those_of_the_registry() -> None:
     samples = {s.name: s.value for family in metrics.registry.collect() for s in family.samples}
     assert (
         RunNumbers(
-            plans=1, plan=2, lag_s=10.0, lag_bytes=77, log_bytes=100, copied_rows=4, rows={"s.t": 5}, is_open=True
+            plans=1,
+            plan=2,
+            lag_s=10.0,
+            lag_bytes=77,
+            log_bytes=100,
+            copied_rows=4,
+            copied_bytes=36,
+            rows={"s.t": 5},
+            is_open=True,
         )
         == metrics.numbers()
     )
@@ -156,6 +174,17 @@ def test_a_warning_says_both_times() -> None:
         "the log that was not read yet is kept for only 1:00:00 more, of 4:00:00",
         "s.t needs about 9:00:00 more to be copied; the log from here on is kept for 1:00:00",
     ] == list(log_warnings(14_400, 10_800, [("s.t", 32_400)]))
+
+
+def test_copies_that_are_short_each_and_long_together_are_told_before_their_turn_comes() -> None:
+    """A table that waits has no rate of its own."""
+    together = ["all copies together need about 2:30:00 more; the log from here on is kept for 4:00:00"]
+    waits = [("s.t", 60), ("s.waits", None)]
+
+    assert together == list(log_warnings(14_400, 0, waits, 9_000))
+    assert [] == list(log_warnings(14_400, 0, waits, 7_000))
+    assert [] == list(log_warnings(14_400, 0, waits, None))
+    assert 1 == len(list(log_warnings(14_400, 0, [("s.t", 9_000)], 9_100)))
 
 
 def test_nobody_waits_for_a_server_that_is_asked_how_long_it_keeps_its_log() -> None:
@@ -198,3 +227,18 @@ def test_a_connector_that_never_ran_has_nothing_to_tell(tmp_path: Path) -> None:
     assert Stored() == tables.read()
     assert not (tmp_path / "store.db").exists()
     tables.close()
+
+
+def test_tables_are_those_of_the_configuration_that_the_run_has_by_now(tmp_path: Path) -> None:
+    text = "{{name: c, source: {{type: binlog-files, directory: ., tables: ['{}']}}, history: {{store: 'sqlite:///s.db'}}}}"
+    path = tmp_path / "c.yaml"
+    path.write_text(text.format("shop.t"))
+    config = load_config(path)
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(create(1, "t", "a"), create(2, "u", "a", first=2))], position(f"{A}:1"))
+
+    with watched(config) as watch:
+        wait_until(lambda: [table.name for table in watch.picture.tables] == ["shop.t"], 60)
+        path.write_text(text.format("shop.u"))
+        watch.configured(load_config(path))
+        wait_until(lambda: [table.name for table in watch.picture.tables] == ["shop.u"], 60)

@@ -14,7 +14,7 @@ import pytest
 from connectors.config.settings import ChannelConfig
 from connectors.monitoring.picture import RunPicture
 from connectors.notifications import notifier
-from connectors.notifications.channels import ChannelFailed, MessageRefused, channel_name, send
+from connectors.notifications.channels import Channel, ChannelFailed, MessageRefused, channel_name, notify_channel
 from connectors.notifications.messages import Message, Told, run_ended
 from connectors.notifications.outbox import Outbox
 from historian.store import Store
@@ -56,7 +56,7 @@ def test_a_webhook_that_does_not_take_a_message_says_so_without_its_address(
     answer: bytes, kind: type[Exception]
 ) -> None:
     with _answering(answer) as url, pytest.raises(ChannelFailed) as raised:
-        send(ChannelConfig(webhook=url), MESSAGE)
+        notify_channel(ChannelConfig(webhook=url)).send(MESSAGE)
     assert (type(raised.value), "secret-path" in str(raised.value)) == (kind, False)
 
 
@@ -74,7 +74,7 @@ def test_a_command_that_fails_says_so_without_its_arguments(
     monkeypatch.setattr("connectors.notifications.channels._COMMAND_TIMEOUT_S", 0.2)
     channel = ChannelConfig(command=command)
     with pytest.raises(ChannelFailed, match=found) as raised:
-        send(channel, MESSAGE)
+        notify_channel(channel).send(MESSAGE)
     assert "secret" not in f"{raised.value}{channel!r}"
 
 
@@ -98,20 +98,19 @@ def test_a_sender_goes_on_behind_errors_and_gives_up_what_is_refused(
     outcomes: list[Exception | None] = [UnicodeError("new"), ChannelFailed("busy"), MessageRefused("large"), None]
     taken: list[str] = []
 
-    def given(_channel: ChannelConfig, message: Message) -> None:
+    def given(message: Message) -> None:
         outcome = outcomes.pop(0)
         if outcome is not None:
             raise outcome
         taken.append(message.key)
 
-    monkeypatch.setattr(notifier, "send", given)
     monkeypatch.setattr(notifier, "_FIRST_PAUSE_S", 0.01)
     with closing(Store.open(f"sqlite:///{tmp_path}/store.db")) as store:
         outbox = Outbox(store, ["one"])
         outbox.add({"one": [replace(MESSAGE, key="first"), replace(MESSAGE, key="second")]}, Told(entry=3))
         outbox.save()
         assert "first" in store.notifications()
-        sender = notifier._Sender(outbox, "one", ChannelConfig())
+        sender = notifier._Sender(outbox, Channel(name="one", events=(), send=given))
         sender.wake()
         sender.stop(notifier.time.monotonic() + 30)
         outbox.save()

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -33,7 +34,7 @@ from historian.history.explain import explained
 from historian.history.history import History
 from historian.history.timeline import Gap
 from historian.names import TableName
-from historian.schema.edits import RenameColumn
+from historian.schema.edits import DropTable, RenameColumn
 from historian.store import Store
 from models.timelines import A, capture, create, position, random_log, statement, table
 from models.timelines import snapshot as snapshot_of
@@ -199,15 +200,98 @@ def test_a_page_before_the_first_run_says_so(tmp_path: Path) -> None:
     assert ([], [], None, 0) == (data["tables"], timelines, data["plan"], data["entries"])
 
 
-@pytest.mark.parametrize("sink", ["path: s3a://bucket/lake", "catalog: spark_catalog.lake"])
-def test_a_lake_that_only_spark_reaches_is_not_asked(tmp_path: Path, sink: str) -> None:
+def test_a_lake_that_cannot_be_read_or_found_is_named(tmp_path: Path) -> None:
     path = _config(tmp_path)
-    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
+    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', "catalog: spark_catalog.lake"))
     config = load_config(path)
 
     data, _ = _read(Page(config).html(None, connector_state(config, None)))
 
-    assert data["unread"].endswith(f"and not of {sink.partition(': ')[2]}")
+    assert data["unread"] == "where the lake of catalog spark_catalog.lake is was not noted yet; the next run does"
+
+
+@pytest.mark.parametrize("sink", ["path: s3a://page-lake/lake", "catalog: spark_catalog.lake"])
+def test_a_lake_in_s3_and_one_of_a_catalog_tell_what_one_on_a_disk_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sink: str
+) -> None:
+    from moto.server import ThreadedMotoServer
+
+    path = _config(tmp_path)
+    path.write_text(path.read_text().replace(f'path: "{tmp_path}/lake"', sink))
+    config = load_config(path)
+    _write_table(tmp_path / "lake" / "shop_t", {"id": 1})
+    _write_table(tmp_path / "lake" / "historian_tables", _recorded(1, "ignore"))
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        monkeypatch.delenv("HISTORIAN_S3A", raising=False)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        files = pafs.S3FileSystem(
+            access_key="key", secret_key="secret", endpoint_override=endpoint, allow_bucket_creation=True
+        )
+        files.create_dir("page-lake")
+        pafs.copy_files(str(tmp_path / "lake"), "page-lake/lake", destination_filesystem=files)
+        with closing(Store.open(config.history.store)) as store:
+            store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
+            state = connector_state(config, store) | {"targets": [_target("shop.t", "s3a://page-lake/lake/shop_t")]}
+            data, _ = _read(Page(config).html(store, state))
+    finally:
+        server.stop()
+
+    (row,) = data["tables"]
+    assert ("", [[1, 2, "add_column", "ignore"]]) == (data["unread"], row["decisions"])
+    assert [(0, 1, 1)] == [(each["version"], each["files"], each["rows"]) for each in row["targets"]]
+
+
+def test_a_dropped_table_keeps_its_own_targets_and_decisions_beside_one_of_its_name(tmp_path: Path) -> None:
+    path = _config(tmp_path)
+    config = load_config(path)
+    lake = tmp_path / "lake"
+    _write_table(
+        lake / "historian_tables",
+        _recorded(1, "keep") | {"dropped": 2, "changelog": "shop_t"},
+        _recorded(2, "ignore") | {"changelog": "shop_t__t2"},
+    )
+    targets = [
+        _target("shop.t", f"{lake}/shop_t", ended="dropped in plan 2"),
+        _target("shop.t", f"{lake}/shop_t__t2"),
+    ]
+    with closing(Store.open(config.history.store)) as store:
+        store.record([capture(create(1, "t", "a"))], position(f"{A}:1"))
+        dropped = statement(2, f"{A}:2", DropTable(table=table("t"), table_id=1))
+        store.record([dropped, statement(3, f"{A}:3", create(2, "t", "a", first=2))], position(f"{A}:1-3"))
+        state = connector_state(config, store) | {"targets": targets}
+        data, _ = _read(Page(config).html(store, state))
+
+    assert {
+        1: (["shop_t"], [[1, 2, "add_column", "keep"]]),
+        2: (["shop_t__t2"], [[1, 2, "add_column", "ignore"]]),
+    } == {row["id"]: ([target["target"] for target in row["targets"]], row["decisions"]) for row in data["tables"]}
+
+
+def _recorded(table_id: int, action: str) -> dict[str, Any]:
+    """A row of `historian_tables`."""
+    names = ("changelog", "mirror", "history", "former_mirror", "former_history")
+    evolved = f'{{"upto":1,"made":[[1,2,"add_column","{action}"]]}}'
+    row = {"table_id": table_id, "name": "shop.t", "dropped": 0, "stopped_in": 0, "evolved": evolved}
+    return row | dict.fromkeys(names, "")
+
+
+def _target(table: str, path: str, ended: str | None = None) -> dict[str, Any]:
+    """A row of a connector's state."""
+    facts = {
+        "kind": "changelog",
+        "plan": 1,
+        "position": "",
+        "made": None,
+        "behind": None,
+        "writer": "",
+        "stopped": None,
+    }
+    return facts | {"table": table, "target": path.rpartition("/")[2], "path": path, "ended": ended}
 
 
 def test_a_page_that_cannot_be_made_or_written_says_why(tmp_path: Path) -> None:
@@ -252,9 +336,9 @@ def test_repairs_gaps_and_decisions_are_told(tmp_path: Path) -> None:
     assert ("", []) == (data["unread"], broken["tables"][0]["decisions"])
 
 
-def _write_table(path: Path, row: dict[str, Any]) -> None:
-    """A Delta table of one row."""
+def _write_table(path: Path, *rows: dict[str, Any]) -> None:
+    """A Delta table of some rows."""
     (path / "_delta_log").mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist([row]), path / "a.parquet")
-    add = {"path": "a.parquet", "size": (path / "a.parquet").stat().st_size, "stats": '{"numRecords": 1}'}
+    pq.write_table(pa.Table.from_pylist(list(rows)), path / "a.parquet")
+    add = {"path": "a.parquet", "size": (path / "a.parquet").stat().st_size, "stats": f'{{"numRecords": {len(rows)}}}'}
     (path / "_delta_log" / f"{0:020}.json").write_text(json.dumps({"add": add}))

@@ -31,6 +31,25 @@ def test_the_rest_is_not_guessed_without_a_rate_or_an_estimate() -> None:
     assert done.left_s is None
 
 
+def test_bytes_to_come_are_those_of_rows_as_wide_as_those_that_came() -> None:
+    progress = CopyProgress(
+        plan=4,
+        rows=400,
+        since_us=_MINUTE_US,
+        noted_us=2 * _MINUTE_US,
+        noted_rows=300,
+        estimate=1000,
+        size_bytes=8000,
+        noted_bytes=6000,
+    )
+
+    assert (100, 20_000) == (progress.bytes_per_s, progress.estimated_bytes)
+    unknown = replace(progress, size_bytes=None, noted_bytes=None)
+    assert (0, None) == (unknown.bytes_per_s, unknown.estimated_bytes)
+    assert replace(progress, estimate=0).estimated_bytes is None
+    assert replace(progress, rows=0, size_bytes=0).estimated_bytes is None
+
+
 def test_tables_that_wait_are_copied_at_the_rate_of_those_before() -> None:
     done = CopyProgress(plan=3, rows=600, since_us=0, noted_us=_MINUTE_US, noted_rows=600, estimate=600, is_done=True)
     copying = CopyProgress(plan=4, rows=0, since_us=_MINUTE_US, noted_us=_MINUTE_US, estimate=900)

@@ -49,6 +49,22 @@ def lease(transactions: Transactions, owner: Owner = HERE, seconds: float = 60) 
     return Lease(transactions, "shop", owner, seconds)
 
 
+def test_a_lease_gives_way_to_the_one_that_follows_it_and_to_no_other(transactions: Transactions, clock: Clock) -> None:
+    first = lease(transactions)
+    first.acquire()
+    second = Lease(transactions, "shop", HERE, 60, follows=first)
+    second.acquire()
+
+    first.release()
+    second.renew()
+    with pytest.raises(LeaseHeld):
+        lease(transactions).acquire()
+    with pytest.raises(LeaseHeld):
+        first.renew()
+    with pytest.raises(LeaseHeld):
+        Lease(transactions, "shop", HERE, 60, follows=first).acquire()
+
+
 def test_a_live_owner_keeps_others_out_and_is_named(transactions: Transactions, clock: Clock) -> None:
     lease(transactions, HERE).acquire()
 

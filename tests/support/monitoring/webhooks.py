@@ -13,10 +13,11 @@ __all__ = ["Receiver", "receiving"]
 
 
 class Receiver:
-    """An endpoint of webhooks that refuses the first requests."""
+    """An endpoint of webhooks that refuses the first requests; ``places``: path and authorization of each that it took."""
 
     def __init__(self, refusals: int = 0, status: int = 503) -> None:
         self.taken: list[dict[str, Any]] = []
+        self.places: list[tuple[str, str]] = []
         self.refused = 0
         receiver = self
 
@@ -29,6 +30,7 @@ class Receiver:
                     self.send_header("Location", "/elsewhere")
                 else:
                     receiver.taken.append(body)
+                    receiver.places.append((self.path, self.headers.get("Authorization", "")))
                     self.send_response(200)
                 self.end_headers()
 

@@ -47,7 +47,7 @@ def lines(tmp_path: Path, clock: _Clock) -> Callable[..., RunLines]:
 
 def _written(number: int, *tables: int, copies: int = 0, is_done: bool = False) -> WrittenPlan:
     at = LogPosition(flavor="mysql", gtids="", file="b.1", offset=number * 100)
-    copy = TableCopy(key=(1,), rows=copies, is_done=is_done) if copies else None
+    copy = TableCopy(key=(1,), rows=copies, is_done=is_done, size_bytes=100 * copies) if copies else None
     planned = []
     for table_id in tables:
         snapshot = Snapshot(
@@ -119,7 +119,7 @@ def test_a_table_that_several_plans_copy_counts_once(
     told.closed()
 
     assert (
-        "plan 3: 20 rows of 2 plans, 1 tables, 42 rows copied, 1 of 1 tables whole, in 0.6 s, up to b.1:300"
+        "plan 3: 20 rows of 2 plans, 1 tables, 42 rows (4.2 KB) copied, 1 of 1 tables whole, in 0.6 s, up to b.1:300"
         == (_told(capsys)[1])
     )
 

@@ -16,7 +16,15 @@ from connectors.monitoring.picture import CopyPicture, RunPicture, SchemaChange,
 from historian.schema.diff import Difference
 
 NOW_US = 1_796_000_000_000_000  # 2026-11-30 00:53:20 UTC
-COPYING = CopyPicture(rows=450_000, estimate=1_000_000, rows_per_s=20_000, left_s=28)
+COPYING = CopyPicture(
+    rows=450_000,
+    estimate=1_000_000,
+    rows_per_s=20_000,
+    left_s=28,
+    size_bytes=90_000_000,
+    estimated_bytes=200_000_000,
+    bytes_per_s=4_000_000,
+)
 TABLES = (
     TablePicture(name="shop.quiet"),
     TablePicture(name="shop.users", rows=12_345, rows_per_s=120.4),
@@ -24,7 +32,9 @@ TABLES = (
     TablePicture(name="shop.items", state=TableState.COPYING, copy=COPYING),
     TablePicture(name="shop.next", state=TableState.WAITING, copy=CopyPicture(rows=0, estimate=5_000)),
     TablePicture(name="shop.orders", state=TableState.STOPPED, reason="a statement is not understood"),
-    TablePicture(name="shop.mended", state=TableState.REPAIRING, copy=CopyPicture(rows=90, rows_per_s=3)),
+    TablePicture(
+        name="shop.mended", state=TableState.REPAIRING, copy=CopyPicture(rows=90, rows_per_s=3, size_bytes=900)
+    ),
 )
 CHANGES = (
     SchemaChange(
@@ -50,6 +60,7 @@ PICTURE = RunPicture(
     lag_bytes=1_200_000,
     log_bytes_per_s=2_500.0,
     copied_rows_per_s=20_000.0,
+    copied_bytes_per_s=4_000_000.0,
     rows_per_s=21_000.5,
     rows=1_234_567,
     tables=TABLES,
@@ -66,13 +77,13 @@ def test_all_that_a_run_is_about_on_80_columns() -> None:
         "shop  runs  mysql db.internal:3306 to delta",
         "position plan 12, binlog.000003:157, 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-57",
         "lag      0:00:02, 1.2 MB of log wait",
-        "in       2.5 KB/s of log, 20,000 rows/s of tables",
+        "in       2.5 KB/s of log, 20,000 rows/s, 4.0 MB/s of tables",
         "out      21,000 rows/s, 1,234,567 rows so far",
         "",
         "shop.orders  stopped    0 rows",
         "  a statement is not understood",
         "shop.items   copying     45% █████████░░░░░░░░░░░░░  20,000 rows/s, 0:00:28 left",
-        "shop.mended  repairing  90 rows, 3 rows/s",
+        "shop.mended  repairing  90 rows, 3 rows/s, 900 B",
         "shop.next    waiting      0% ░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of about 5,000 rows",
         "shop.log     deferred   mirror follows in 0:03:12, 7 rows",
         "shop.users   streaming  12,345 rows, 120/s",
@@ -90,7 +101,7 @@ def _line_of(table: str, width: int) -> str:
 
 def test_a_narrow_terminal_has_less_of_a_copy_and_a_wide_one_all() -> None:
     assert "shop.items   copying     45% ███████░░░░░░░░░░  0:00:28 left" == _line_of("shop.items", 60)
-    wide = "█████████████░░░░░░░░░░░░░░░░░  450,000 of about 1,000,000 rows, 20,000 rows/s, 0:00:28 left"
+    wide = "█████████████░░░░░░░░░░░░░░░░░  450,000 of about 1,000,000 rows, 20,000 rows/s, 90.0 MB of about 200.0 MB, 4.0 MB/s, 0:00:28 left"
     assert f"shop.items   copying     45% {wide}" == _line_of("shop.items", 200)
 
 

@@ -77,6 +77,23 @@ def test_a_file_whose_deleted_rows_are_marked_anew_is_there_once(tmp_path: Path)
     assert PlainTable(version=1, size_bytes=5, rows=None, names=("a",)) == plain_table(str(tmp_path / "t"))
 
 
+def test_a_table_is_read_anew_only_where_its_log_has_changed(tmp_path: Path) -> None:
+    log = tmp_path / "t" / "_delta_log"
+    _commit(log, 0, {"add": {"path": "a", "size": 5, "stats": None}})
+    first = plain_table(str(tmp_path / "t"))
+    assert first is not None
+    assert plain_table(str(tmp_path / "t"), first) is first
+
+    _commit(log, 1, {"add": {"path": "b", "size": 6, "stats": None}})
+    second = plain_table(str(tmp_path / "t"), first)
+    assert second is not None
+    assert (1, 11) == (second.version, second.size_bytes)
+    shutil.rmtree(tmp_path / "t")
+    _commit(log, 1, {"add": {"path": "c", "size": 70, "stats": None}})
+    _commit(log, 0, {"add": {"path": "d", "size": 7, "stats": None}})
+    assert ("d", "c") == getattr(plain_table(str(tmp_path / "t"), second), "names", None)
+
+
 @pytest.mark.parametrize(
     "body", [b'{"add": {', b'{"add": {"path": "a"}}', b'{"add": {"path": "a", "size": 1, "stats": "{"}}', b"\xff"]
 )

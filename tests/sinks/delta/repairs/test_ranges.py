@@ -57,7 +57,10 @@ _ORDERED: dict[str, tuple[list[ColumnType], list[tuple[Key, tuple[Any, ...]]]]] 
     "unsigned": ([_UNSIGNED], [((number,), (Decimal(number),)) for number in (0, 2**63 - 1, 2**63, 2**64 - 1)]),
     "decimal": (
         [_DECIMAL],
-        [((text,), (_decimal(text),)) for text in ("-99999999999999999999999.0001", "-1", "0.0001", "2.5", "10")],
+        [
+            ((text,), (_decimal(text),))
+            for text in ("-99999999999999999999999.0001", "-1", "0.0001", "1.50", "1.5049", "2.5", "10")
+        ],
     ),
     "date": (
         [ColumnType(name="date")],

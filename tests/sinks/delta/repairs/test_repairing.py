@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from historian.schema.snapshots import ColumnType
 from lakes.crashes import Crashes
 from lakes.held_rows import HeldLake
 from lakes.repaired import RandomRepairs, check_repaired
-from lakes.sink_lab import INT, Lab
+from lakes.sink_lab import INT, Lab, text
 from sinks.delta import faults
-from sinks.delta.repairs import narrowing
+from sinks.delta.repairs import narrowing, repairing
 from sinks.delta.rewrite import few_rows, held_rows
 from sinks.delta.targets import mirror
 
@@ -64,6 +65,54 @@ def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> No
     counts = {"rows_changed": 4, "appended": 1, "retracted": 2, "corrected": 1}
     first = {"plan": 2, "table_id": 1, "table": "shop.t", "reason": "a test", "rows_read": 4, **counts}
     assert records == [first, first | {"plan": 3, "reason": "another"} | dict.fromkeys(counts, 0)]
+
+
+@pytest.mark.parametrize("by_spark", [False, True], ids=["here", "by Spark"])
+@pytest.mark.parametrize("key", ["id", "d", ""])
+def test_zeros_of_another_sign_differ(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, by_spark: bool
+) -> None:
+    """Servers hold both, and their logs tell one from the other. As keys they are one."""
+    if by_spark:
+        _by_spark(monkeypatch)
+    lab = Lab()
+    lake = HeldLake(spark, tmp_path / "lake", lab, keyless="rows")
+    double = ColumnType(name="double")
+    lab.create("shop.t", {"id": INT, "d": double, "e": double}, key=(key,) if key else ())
+    lab.insert("shop.t", {"id": 1, "d": 0.0, "e": 5.0}, {"id": 2, "d": 1.0, "e": None})
+    lake.cut()
+    lab.unlogged("shop.t", {"id": 1, "d": -0.0, "e": 5.0}, {"id": 2, "d": 1.0, "e": None})
+    lake.write(lab.cut({"shop.t": "a test"}))
+
+    told = [(row["op"], row["id"], repr(row["d"]), row["e"]) for row in lake.raw_log("shop_t_changes")[2:]]
+    before, after = (2, 3) if key else (1, 0)
+    assert sorted(told) == sorted([(before, 1, "0.0", 5.0), (after, 1, "-0.0", 5.0)])
+    if key:
+        assert [before, after] == [op for op, *_ in told]
+
+
+def test_few_rows_are_few_bytes_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide rows go to Spark where they would not fit in memory, however few they are."""
+    monkeypatch.setattr(narrowing, "_FEW_BYTES", 10_000)
+    compared: list[str] = []
+    compare = repairing.differing_files
+
+    def differing_files(*given: Any) -> Any:
+        compared.append("by Spark")
+        return compare(*given)
+
+    monkeypatch.setattr(repairing, "differing_files", differing_files)
+    lab = Lab()
+    lake = HeldLake(spark, tmp_path / "lake", lab)
+    lab.create("shop.t", {"id": INT, "a": text(5_000)})
+    lab.insert("shop.t", *({"id": number, "a": "x" * 4_000} for number in range(6)))
+    lake.cut()
+    for count, wanted in ((2, []), (3, ["by Spark"])):
+        rows = [row | {"a": "y" * (3_900 + count)} if row["id"] < count else row for row in lab.rows("shop.t")]
+        lab.unlogged("shop.t", *rows)
+        lake.write(lab.cut({"shop.t": "a test"}))
+        check_repaired(lake, "shop.t")
+        assert compared == wanted
 
 
 def _cases() -> Iterator[Any]:

@@ -1,0 +1,176 @@
+"""A connector on a standalone Spark cluster: the same command, by ``spark-submit`` or with a master in its configuration."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from connectors.cli.terminal.outcome import ExitCode
+from connectors.spark.bundle import make_bundle
+from databases.servers import Server
+from replicas.spark_cluster import Cluster, bare_python, begun_stages, executor_pids, finished_tasks, spark_cluster
+from workload.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+ROWS = 700
+WIDE = 20_000
+"""Characters of a value: executors decode plans of more than 8 MB of log."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def source(mysql9: Server) -> Server:
+    """Two files of log, which are two tasks to decode: rows come, change and go."""
+    server = mysql9
+    server.clear()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (id INT PRIMARY KEY, n INT, v MEDIUMTEXT)")
+    with server.connect() as connection, connection.cursor() as cursor:
+        for first in range(0, ROWS, 50):
+            cursor.execute(
+                f"INSERT INTO d.t WITH RECURSIVE s (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM s WHERE i < {first + 49})"
+                f" SELECT i, i % 7, REPEAT(CHAR(97 + i % 26), {WIDE}) FROM s"
+            )
+            if first == ROWS // 2:
+                cursor.execute("FLUSH BINARY LOGS")
+        cursor.execute("UPDATE d.t SET n = -n, v = 'x' WHERE id % 5 = 0")
+        cursor.execute("DELETE FROM d.t WHERE id % 11 = 0")
+    return server
+
+
+def _config(server: Server, directory: Path, *, run: str = "{}") -> Path:
+    directory.mkdir(exist_ok=True)
+    path = directory / "d.yaml"
+    path.write_text(
+        f"name: d\nsource: {{type: {server.flavor}, host: {server.host}, port: {server.port}, user: {server.user}, "
+        f"password: '{server.password}', tables: ['d.*'], start: earliest}}\n"
+        f"history: {{store: 'sqlite:///{directory}/store.db'}}\n"
+        f"sinks: [{{type: delta, path: {directory}/lake}}]\nrun: {run}\n"
+    )
+    return path
+
+
+def _held(spark: SparkSession, directory: Path) -> list[tuple[object, ...]]:
+    table = spark.read.format("delta").load(f"{directory}/lake/d_t")
+    return sorted(tuple(row) for row in table.selectExpr("id", "n", "sha2(v, 256)").collect())
+
+
+def _source(server: Server) -> list[tuple[object, ...]]:
+    return sorted(server.sql("SELECT id, n, SHA2(v, 256) FROM d.t"))
+
+
+def test_spark_submit_runs_a_connector_whose_rows_executors_decode_and_write(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config = _config(source, tmp_path)
+
+    done = _run(cluster.command("run", str(config), "--once"))
+
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+    tasks = finished_tasks(cluster.events)
+    assert {"0", "1"} == set(tasks), tasks
+
+
+def test_executors_without_our_packages_have_them_from_a_bundle_with_kernels_or_are_refused(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config = _config(source, tmp_path)
+    python = bare_python(tmp_path / "bare")
+
+    refused = _run(cluster.command("run", str(config), "--once", python=python))
+
+    assert (ExitCode.USAGE, []) == (refused.returncode, list(tmp_path.glob("lake/*"))), refused.stdout[-3000:]
+    assert "No module named 'connectors'" in refused.stdout
+    assert "historian bundle" in refused.stdout
+
+    made = make_bundle(tmp_path / "historian.zip")
+    archive = {"spark.archives": f"{made.path}#historian"}
+    before = cluster.logs_of_executors()
+    done = _run(cluster.command("run", str(config), "--once", conf=archive, python=python))
+
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+    said = {path: text for path, text in cluster.logs_of_executors().items() if path not in before}
+    assert len(said) >= 2
+    assert [] == [text[-2000:] for text in said.values() if "compil" in text]
+
+
+def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_none(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config, directory = _config(source, tmp_path), tmp_path / "events"
+    directory.mkdir()
+    command = cluster.command("run", str(config), "--once", conf={"spark.eventLog.dir": directory.as_uri()})
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: running.poll() is not None or begun_stages(directory), 300)
+        [victim, *_] = executor_pids(cluster.workers[0].pid)
+        os.kill(victim, signal.SIGKILL)
+        said, _ = running.communicate(timeout=300)
+
+    assert running.returncode == 0, said[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+    changes = spark.read.format("delta").load(f"{tmp_path}/lake/d_t_changes")
+    updated, gone = len(range(0, ROWS, 5)), len(range(0, ROWS, 11))
+    assert {0: ROWS, 1: gone, 2: updated, 3: updated} == dict(changes.groupBy("op").count().collect())
+    assert changes.count() == changes.select("offset").distinct().count()
+    _check_no_orphan_behind_vacuum(spark, tmp_path / "lake" / "d_t_changes")
+
+
+def _check_no_orphan_behind_vacuum(spark: SparkSession, table: Path) -> None:
+    """What lost tasks have left goes with VACUUM, and what the table holds stays."""
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    (table / "left-by-a-lost-task.parquet").write_bytes(b"")
+    os.utime(table / "left-by-a-lost-task.parquet", (0, 0))
+
+    session.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
+
+    held = {Path(unquote(urlsplit(name).path)) for name in session.read.format("delta").load(str(table)).inputFiles()}
+    assert held == {path for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+@pytest.mark.soak
+def test_of_two_drivers_one_has_the_lease_and_behind_its_death_the_other_goes_on(
+    source: Server, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    config = _config(source, tmp_path)
+    first = subprocess.Popen(
+        [*DIES_WITH_US, *cluster.command("run", str(config))],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with first:
+        try:
+            wait_until(lambda: first.poll() is not None or list(tmp_path.glob("lake/d_t/*.parquet")), 300)
+            second = _run(cluster.command("run", str(config), "--once"))
+        finally:
+            os.killpg(first.pid, signal.SIGKILL)
+    third = _run(cluster.command("run", str(config), "--once"))
+
+    assert second.returncode == ExitCode.STORE, second.stdout[-3000:]
+    assert third.returncode == 0, third.stdout[-3000:]
+    assert _source(source) == _held(spark, tmp_path)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """What ``spark-submit`` runs says all on standard output."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
