@@ -44,12 +44,24 @@ def _base(info: ValidationInfo) -> Path:
 def _path(value: object, info: ValidationInfo) -> Path:
     if not isinstance(value, str) or not value:
         raise ValueError("expected a path")
-    return (_base(info) / Path(value).expanduser()).resolve()
+    try:
+        return (_base(info) / Path(value).expanduser()).resolve()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(_no_path(error)) from None
+
+
+def _no_path(error: OSError | RuntimeError) -> str:
+    """A home of nobody, links in a circle, a name that is too long."""
+    return f"no path: {getattr(error, 'strerror', None) or error}"
 
 
 def _existing(value: object, info: ValidationInfo) -> Path:
     path = _path(value, info)
-    if not path.exists():
+    try:
+        exists = path.exists()
+    except OSError as error:
+        raise ValueError(_no_path(error)) from None
+    if not exists:
         raise ValueError(f"no such file or directory, seen from {_base(info)}")
     return path
 

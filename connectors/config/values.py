@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import math
 import re
 from dataclasses import dataclass
 
@@ -72,7 +73,10 @@ def parse_bytes(text: str | int) -> int:
         factor = _BYTES.get(match[2].lower()) if match else None
         if match is None or factor is None:
             raise ValueError(f"expected a size such as 256 MB (units: {', '.join(_BYTES)})")
-        size_bytes = round(float(match[1]) * factor)
+        size = float(match[1]) * factor
+        if math.isinf(size):
+            raise ValueError("expected a size that is a number")
+        size_bytes = round(size)
     if size_bytes < 1:
         raise ValueError("expected a size above zero")
     return size_bytes
@@ -89,7 +93,10 @@ def parse_duration_s(text: str) -> float:
     factor = _SECONDS.get(unit) or _SECONDS.get(unit.removesuffix("s"))
     if match is None or factor is None:
         raise ValueError("expected a duration such as 2 seconds (units: ms, seconds, minutes, hours)")
-    return float(match[1]) * factor
+    duration_s = float(match[1]) * factor
+    if math.isinf(duration_s):
+        raise ValueError("expected a duration that is a number")
+    return duration_s
 
 
 def parse_address(text: str | int) -> tuple[str, int]:

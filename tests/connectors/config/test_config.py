@@ -821,3 +821,28 @@ def test_what_lets_a_run_in_is_read_again_and_nothing_else(tmp_path: Path) -> No
     assert reread(fresh) is fresh
     path.write_text("name: c\nsource: {type: mysql, host: h, user: u, password: 'a$${b'}\n")
     assert not can_change(load_config(path))
+
+
+@pytest.mark.parametrize(
+    "key, value, problem",
+    [
+        ("run: {max_batch_bytes: %s GB}", "9" * 400, "expected a size that is a number"),
+        ("run: {trigger: %s hours}", "9" * 400, "expected a duration that is a number"),
+        (
+            "sinks: [{type: delta, path: %s}]",
+            "~nobody-of-that-name/lake",
+            "no path: Could not determine home directory.",
+        ),
+        ("source: {schema: %s}", "x" * 5000, "no path: File name too long"),
+    ],
+)
+def test_what_no_number_or_path_can_be_is_refused(tmp_path: Path, key: str, value: str, problem: str) -> None:
+    path = tmp_path / "shop.yaml"
+    source = "" if key.startswith("source") else "source: {type: mysql, host: h, user: u}\n"
+    written = key % value
+    path.write_text(f"name: shop\n{source}{written.replace('{schema', '{type: mysql, host: h, user: u, schema')}\n")
+
+    with pytest.raises(ConfigError) as error:
+        load_config(path)
+
+    assert [problem] == [each.partition(" @ ")[0] for each in error.value.problems]
