@@ -37,8 +37,10 @@ _SESSIONS = """SELECT id FROM information_schema.processlist
 _COMMITS = "SHOW GLOBAL STATUS LIKE 'Com_xa_commit'"
 _SEES_ALL = """SELECT COUNT(*) FROM information_schema.user_privileges
     WHERE privilege_type = 'PROCESS' AND grantee = CONCAT("'", REPLACE(CURRENT_USER(), '@', "'@'"), "'")"""
-_MAY_COMMIT_XA = """SELECT id, query_id FROM information_schema.processlist WHERE command NOT IN ('Sleep', 'Daemon', 'Binlog Dump')
+_MAY_COMMIT_XA = """SELECT id, query_id FROM information_schema.processlist WHERE command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Slave_IO')
+    AND COALESCE(state, '') NOT LIKE '%has read all relay log%' AND COALESCE(state, '') NOT LIKE 'Waiting for work from%'
     AND (info IS NULL OR info LIKE '%XA%' OR info LIKE '%CALL%' OR info LIKE '%EXECUTE%') AND id <> CONNECTION_ID()"""
+"""The threads of a source that is a replica itself stand in the list all the time; by these words they have nothing to apply."""
 
 
 class Committing:

@@ -95,8 +95,6 @@ class Pipeline:
         leased: Callable[[Store], AbstractContextManager[Lease]] | None = None,
     ) -> Iterator[Pipeline]:
         """A pipeline that holds the connector's lease, as *leased* gives it of the store, and its targets."""
-        if not is_local(spark):
-            check_executors(spark)
         sinks = make_sinks(config, spark)
         store, connector = open_store(config, sinks)
         with closing(store), store.lease(config.name) if leased is None else leased(store) as lease:

@@ -348,7 +348,7 @@ def test_a_server_without_a_binlog_is_refused(fresh_server: Callable[..., Server
 
     found = _results(tmp_path, server)
 
-    assert (list(found), found["log_bin"].status) == (["server", "log_bin"], "failed")
+    assert (list(found), found["log_bin"].status) == (["server", "version", "log_bin"], "failed")
 
 
 def test_a_log_with_a_filter_is_refused(fresh_server: Callable[..., Server], tmp_path: Path) -> None:
