@@ -104,7 +104,10 @@ def _cascades(server: ServerView, *, copies: bool) -> Iterator[CheckResult]:
         if str(child) in accepted:
             yield ok(f"cascades into {child}", f"{text}, accepted in source.accept_cascades")
         elif copies:
-            what = f"{text}: the rows concerned, or all of its rows, are read again with each plan in which the parent's rows change"
+            what = (
+                f"{text}: the rows concerned, or all of its rows, are read again with each plan in which the parent's rows change;"
+                " all of them at once, and without limits, where values do not tell which"
+            )
             yield warning(f"cascades into {child}", what, _expected(server), _mend(child, str(row["name"])))
         else:
             yield failed(f"cascades into {child}", text, _expected(server), _mend(child, str(row["name"])))
