@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import math
 import re
 from dataclasses import dataclass
 
