@@ -64,7 +64,7 @@ def test_long_commands_show_how_far_they_are(replicated: Path, tmp_path: Path) -
     assert "reading the log" not in left
     assert "c.t: the next run reads from " in left
 
-    changelog, out = tmp_path / "lake" / "c_t_changelog", tmp_path / "out"
+    changelog, out = tmp_path / "lake" / "c_t_changes", tmp_path / "out"
     told, left = _shown("changelog", "convert", changelog, "--to", "upsert", "--out", out)
     assert f"writing {out}"[:30] in told
     assert "writing" not in left
