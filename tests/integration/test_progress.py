@@ -24,6 +24,8 @@ HISTORIAN = [
     "from connectors.cli import main; main()",
 ]
 ROWS = 3000
+LONGEST_S = 240
+"""Of a command that starts Spark, on a machine that has much to do."""
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def replicated(mysql8: Server, spark: SparkSession, tmp_path: Path) -> Path:
 def _shown(*words: str | Path) -> tuple[str, str]:
     """What the terminal was told, and what stands there at the end."""
     with on_a_screen([*HISTORIAN, *map(str, words)], columns=120) as screen:
-        assert 0 == screen.end(), screen.text()
+        assert 0 == screen.end(LONGEST_S), screen.text()
         assert screen.has_cursor
         return re.sub(r"\x1b\[[0-9;]*m", "", screen.raw.decode()), screen.text()
 

@@ -77,9 +77,9 @@ class Screen:
         """Types, such as the byte 3 for Ctrl-C."""
         os.write(self._terminal, keys)
 
-    def end(self) -> int:
+    def end(self, longest_s: float = LONGEST_S) -> int:
         """The exit code of the process, when all that it wrote is on the screen."""
-        code = self._process.wait(LONGEST_S)
+        code = self._process.wait(longest_s)
         self._reader.join(LONGEST_S)
         return code
 
