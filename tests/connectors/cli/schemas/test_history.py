@@ -53,6 +53,12 @@ def _run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.fixture(autouse=True)
+def _wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with all of their columns; how wide ones go into a pipe is a test of ``tables``."""
+    monkeypatch.setattr("connectors.cli.terminal.tables._WIDE_LINE", 1000)
+
+
 def _cells(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("│")] for line in text.splitlines() if "│" in line]
 
