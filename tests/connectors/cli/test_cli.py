@@ -69,6 +69,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "page",
         "plan",
         "replay",
+        "bundle",
         "replay-dead-letters",
         "schemas",
         "status",
