@@ -7,12 +7,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from connectors.cli.live.captured import captured
 from connectors.cli.live.rendering import rendered
 from connectors.cli.terminal.plain_text import without_controls
-from connectors.cli.terminal.progress import is_in_front
+from connectors.cli.terminal.progress import drawing, is_in_front
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["live_display"]
 
-_EVERY_S = 0.25
 _STDOUT, _STDERR = 1, 2
 
 
@@ -42,7 +42,11 @@ def live_display(config: PipelineConfig) -> Iterator[Watch]:
         watch = None
         screen.begin()
         try:
-            with captured(streams, screen.write), watched(config) as watch, screen.drawing(watch):
+            with (
+                captured(streams, screen.write),
+                watched(config) as watch,
+                drawing(partial(screen.draw, watch), name="historian display"),
+            ):
                 yield watch
         finally:
             # Behind what was captured, so that the picture is the last.
@@ -72,23 +76,6 @@ class _Screen:
         """Hides the cursor."""
         with self._lock, suppress(OSError):
             self._live.start()
-
-    @contextmanager
-    def drawing(self, watch: Watch) -> Iterator[None]:
-        """Draws in a thread of its own."""
-        stops = threading.Event()
-
-        def draw() -> None:
-            while not stops.wait(_EVERY_S):
-                self.draw(watch)
-
-        thread = threading.Thread(target=draw, name="historian display", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stops.set()
-            thread.join()
 
     def draw(self, watch: Watch) -> None:
         """Draws the last picture in the terminal's present size."""

@@ -16,7 +16,7 @@ from connectors.cli.terminal.plain_text import one_line
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-__all__ = ["Progress", "can_be_live", "is_in_front", "progress"]
+__all__ = ["Progress", "can_be_live", "drawing", "is_in_front", "progress"]
 
 _EVERY_S = 0.25
 _STDERR = 2
@@ -42,6 +42,24 @@ def is_in_front(terminal: int) -> bool:
         return os.tcgetpgrp(terminal) in (0, os.getpgrp())
     except OSError:
         return True
+
+
+@contextmanager
+def drawing(draw: Callable[[], None], *, name: str) -> Iterator[None]:
+    """Inside the ``with`` *draw* is called a few times a second, in a thread of that *name*."""
+    stops = threading.Event()
+
+    def draw_often() -> None:
+        while not stops.wait(_EVERY_S):
+            draw()
+
+    thread = threading.Thread(target=draw_often, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stops.set()
+        thread.join()
 
 
 class Progress:
@@ -77,8 +95,8 @@ def progress(what: str, total: float | None = None) -> Iterator[Progress]:
     if present() or not can_be_live():
         yield told
         return
-    drawing = _Drawing(told)
-    with standing(drawing), drawing.drawn():
+    bar = _Drawing(told)
+    with standing(bar), bar.drawn():
         yield told
 
 
@@ -93,20 +111,11 @@ class _Drawing:
 
     @contextmanager
     def drawn(self) -> Iterator[None]:
-        stops = threading.Event()
-
-        def draw() -> None:
-            while not stops.wait(_EVERY_S):
-                self._draw()
-
-        thread = threading.Thread(target=draw, name="historian progress", daemon=True)
         self._draw()
-        thread.start()
         try:
-            yield
+            with drawing(self._draw, name="historian progress"):
+                yield
         finally:
-            stops.set()
-            thread.join()
             with self._lock:
                 self._erase()
 
