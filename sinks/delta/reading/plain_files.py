@@ -64,12 +64,10 @@ def plain_table(path: str, known: PlainTable | None = None) -> PlainTable | None
         SinkError: its log cannot be read so.
     """
     with reading(path), _whole(path):
-        system, place = located(path)
-        log = f"{place}/{_LOG}"
-        if system.get_file_info(log).type == pafs.FileType.NotFound:
+        system, log, listed = _listed_log(path)
+        if not listed:
             return None
-        listed = [info for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
-        mark = max(((info.base_name, info.size, info.mtime_ns or 0) for info in listed), default=("", 0, 0))
+        mark = max((info.base_name, info.size, info.mtime_ns or 0) for info in listed)
         if known is not None and known.mark == mark:
             return known
         names = [info.base_name for info in listed]
@@ -130,11 +128,8 @@ def plain_schema(path: str) -> DeltaSchema | None:
         SinkError: its log cannot be read so.
     """
     with reading(path), _whole(path):
-        system, place = located(path)
-        log = f"{place}/{_LOG}"
-        if system.get_file_info(log).type == pafs.FileType.NotFound:
-            return None
-        names = [info.base_name for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
+        system, log, listed = _listed_log(path)
+        names = [info.base_name for info in listed]
         since, parts = _checkpoint(names) or (-1, [])
         for version, name in sorted(_commits(names).items(), reverse=True):
             if version <= since:
@@ -148,6 +143,15 @@ def plain_schema(path: str) -> DeltaSchema | None:
             for metadata in found.drop_null().to_pylist():
                 return DeltaSchema.parse(metadata["schemaString"])
     return None
+
+
+def _listed_log(path: str) -> tuple[pafs.FileSystem, str, list[pafs.FileInfo]]:
+    """The file system, the directory of the table's log, and the files there; none where there is no log."""
+    system, place = located(path)
+    log = f"{place}/{_LOG}"
+    if system.get_file_info(log).type == pafs.FileType.NotFound:
+        return system, log, []
+    return system, log, [info for info in system.get_file_info(pafs.FileSelector(log)) if info.is_file]
 
 
 @contextmanager
