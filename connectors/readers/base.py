@@ -168,9 +168,6 @@ class Reader(Protocol):
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
 
-    def near_end(self) -> LogPosition:
-        """About the log's end, to tell how far somebody is behind: cheap, and its GTIDs may lack what is being committed. Retryable."""
-
     def mark(self, file: str) -> LogMark | None:
         """What the log says of a file; None where it has none of that name. Retryable."""
 

@@ -318,15 +318,6 @@ class BinlogServerReader(BinlogReader):
             return self._count(self._at(file, offset, ""))
         return self._end_behind(GtidSet.parse(executed))
 
-    def near_end(self) -> LogPosition:
-        """About the log's end now, without a look at the log where GTIDs are on."""
-        mode = "" if self.flavor == "mariadb" else self._ask("SELECT @@GLOBAL.gtid_mode")[0][0]
-        if mode != "ON":
-            return self.end()
-        file, offset = self._status()
-        executed = str(self._ask("SELECT @@GLOBAL.gtid_executed")[0][0])
-        return self._at(file, offset, GtidSet.parse(executed) if executed else "")
-
     def _gtids_at(self, file: str, offset: int) -> str:
         """MariaDB's position there, which is the log's end or was a moment ago."""
         if may_start(offset):
