@@ -27,7 +27,7 @@ from historian.names import TableName
 from historian.plans.plans import Plan
 from logs.binlog_lab import address
 from replicas.copying_oracle import CopyingOracle
-from replicas.first_copies import copying_config
+from replicas.first_copies import copying_config, ends_behind
 from workload.seeds import seeds
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_a_lake_gets_the_rows_concerned_amid_a_copy(mysql8: Server, spark: Spark
     path = copying_config(mysql8, tmp_path, backfill="{chunk_rows: 100, connections: 3}")
     for parent in (3, 7):
         with pytest.raises(SinkError):
-            run(load_config(path), once=True, spark=spark, observer=on_written(_ends_behind(2)))
+            run(load_config(path), once=True, spark=spark, observer=on_written(ends_behind(2)))
         mysql8.sql(f"DELETE FROM c.p WHERE id = {parent}")
         mysql8.sql(f"UPDATE c.p SET id = {parent + 100} WHERE id = {parent + 1}")
         mysql8.sql(f"UPDATE c.child SET v = 9 WHERE id IN ({parent + 2}, {_ROWS - parent})")
@@ -233,15 +233,3 @@ def _compare(server: Server, oracle: CopyingOracle) -> None:
         ]
         held = [] if name not in ids else oracle.mirror.rows(TableName("c", name)).to_pylist()
         assert sorted(wanted, key=str) == sorted((tuple(row.values()) for row in held), key=str), (name, upto)
-
-
-def _ends_behind(plans: int) -> Any:
-    left = plans
-
-    def report(*_: object) -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            raise RuntimeError("the run ends here")
-
-    return report

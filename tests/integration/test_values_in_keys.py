@@ -18,7 +18,7 @@ from historian.changelog.operations import Op
 from historian.errors import SinkError
 from historian.names import TableName
 from replicas.copying_oracle import CopyingOracle
-from replicas.first_copies import copying_config
+from replicas.first_copies import copying_config, ends_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ def test_a_change_of_a_key_that_has_no_place_in_the_order_does_not_end_the_conne
     _fill(server, *tables, "CREATE TABLE c.other (id INT PRIMARY KEY)")
     path = copying_config(server, tmp_path, backfill="{chunk_rows: 2, connections: 1}")
     with pytest.raises(SinkError):
-        run(load_config(path), once=True, spark=spark, observer=on_written(_ends_behind(2)))
+        run(load_config(path), once=True, spark=spark, observer=on_written(ends_behind(2)))
     _lax(server, *statements)
     server.sql("INSERT INTO c.other VALUES (1)")
 
@@ -105,15 +105,3 @@ def _lax(server: Server, *statements: str) -> None:
 def _held(server: Server) -> Counter[Any]:
     """The server's rows as targets have them: PyMySQL has texts of dates that no calendar has."""
     return Counter(tuple(None if isinstance(v, str) else v for v in row) for row in server.sql("SELECT * FROM c.q"))
-
-
-def _ends_behind(plans: int) -> Any:
-    left = plans
-
-    def report(*_: object) -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            raise RuntimeError("the run ends here")
-
-    return report

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from databases.servers import Server
 
-__all__ = ["copying_config", "fill"]
+__all__ = ["copying_config", "ends_behind", "fill"]
 
 
 def fill(server: Server, rows: int) -> None:
@@ -39,3 +40,16 @@ sinks: [{{type: delta, path: "{directory}/lake"}}]
 """
     )
     return path
+
+
+def ends_behind(plans: int) -> Callable[..., None]:
+    """What is told of each plan that is written, and ends the run with an error behind so many."""
+    left = plans
+
+    def report(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise RuntimeError("the run ends here")
+
+    return report
