@@ -245,7 +245,9 @@ def _quicken(path: Path) -> None:
 
 
 def _status(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"]).stdout)
+    done = CliRunner().invoke(app, ["status", str(path), "--json", "--no-targets"])
+    assert done.stdout, (done.stderr, done.exception)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 

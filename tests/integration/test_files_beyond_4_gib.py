@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.readers.binlog.transport import dump
+from connectors.readers.binlog.transport import dump, dump_places
 from connectors.tracking.tracker import Tracker
 from databases.servers import Server
 from historian.plans.plans import Plan
@@ -101,7 +101,8 @@ def test_a_dump_passes_over_what_stands_before_an_offset_that_the_protocol_canno
     tracked.begin()
     expected: list[int] = []
     server.sql(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
-    monkeypatch.setattr(dump, "_MAX_OFFSET", 400)
+    for module in (dump, dump_places):
+        monkeypatch.setattr(module, "MAX_OFFSET", 400)
     number = 0
     for key in range(9):
         server.sql(f"INSERT INTO {database}.t VALUES ({key}, 0)")

@@ -138,7 +138,7 @@ class IcebergSink:
     def status(self) -> Sequence[TargetStatus]:
         """See :class:`sinks.contract.base.Sink`."""
         held = self._newest()
-        return () if held is None else held.status()
+        return () if held is None else held.status(str(self._path))
 
     def _newest(self) -> HeldPlan | None:
         return self._held or next(reversed(self._read()), None)
