@@ -130,7 +130,7 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     from connectors.tracking.sources import make_reader
 
     with closing(make_reader(config.source)) as reader:
-        end = reader.end()
+        end = reader.near_end()
         start = reader.start() if reached is None else reached
     lag: dict[str, Any] = {"log_end": _position(end)}
     if not end.gtids:
