@@ -12,6 +12,7 @@ from connectors.cli.comparison import Comparison, last_plan, print_rows
 from connectors.cli.heal import held_tracker
 from connectors.cli.replay import lake_of
 from connectors.cli.terminal.arguments import Config, configured
+from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.outcome import ExitCode, ending, say
 from connectors.cli.terminal.progress import can_be_live, progress
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
@@ -76,6 +77,7 @@ def verify(
     if sample is not None and not 0 < sample <= 100:
         raise typer.BadParameter("give --sample a number above 0 and up to 100")
     wanted = None if table is None else [table_named(name) for name in table]
+    compile_first()
     if continuous:
         if repair or sample is not None:
             raise typer.BadParameter(
