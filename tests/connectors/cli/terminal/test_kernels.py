@@ -27,14 +27,14 @@ double, triple = (compiled(each, stamp=STAMP, nogil=True) for each in (double, t
 """
 SCRIPT = """
 import few_kernels
-from connectors import compile
 from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.logs import LogFormat, LogLevel, configure_logs
+from connectors.readers.binlog import compiling
 
-compile.KERNELS = (few_kernels.double, few_kernels.triple)
+compiling.KERNELS = (few_kernels.double, few_kernels.triple)
 configure_logs(LogFormat.TEXT, LogLevel.WARNING)
 compile_first()
-assert () == compile.missing_kernels()
+assert () == compiling.missing_kernels()
 """
 
 
