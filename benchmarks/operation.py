@@ -194,6 +194,8 @@ def main() -> None:
     parser.add_argument("--only", choices=["page_s", "status_s", "overhead"], help="measure this alone")
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
+    # What is installed is compiled to bytecode once, and not by each command.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory(prefix="historian-bench-") as name:
         work = Path(name)
         server = start_server("mysql9", work / "server")

@@ -25,8 +25,9 @@ from connectors.readers.binlog.kernels.rows import walk
 from connectors.readers.binlog.kernels.text import double_byte, json, single_byte
 from historian.changelog.fingerprints import Fingerprints
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
+from historian.jit import is_kept
 
-__all__ = ["KERNELS", "compile_kernels"]
+__all__ = ["KERNELS", "compile_kernel", "compile_kernels", "missing_kernels"]
 
 KERNELS: tuple[Any, ...] = (
     walk.walk,
@@ -71,9 +72,23 @@ _VALUES: tuple[tuple[pa.DataType, object], ...] = (
 def compile_kernels() -> None:
     """Compiles or loads each kernel."""
     for kernel in KERNELS:
-        kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
+        compile_kernel(kernel)
     _encode_rows()
     _compare_rows()
+
+
+def missing_kernels() -> tuple[Any, ...]:
+    """Those of :data:`KERNELS` that have no compiled code yet on this machine."""
+    return tuple(kernel for kernel in KERNELS if not is_kept(kernel, _arguments(kernel)))
+
+
+def compile_kernel(kernel: Any) -> None:
+    """Compiles or loads one of :data:`KERNELS`."""
+    kernel.compile(_arguments(kernel))
+
+
+def _arguments(kernel: Any) -> tuple[Any, ...]:
+    return (types.int64,) * kernel.py_func.__code__.co_argcount
 
 
 def _compare_rows() -> None:

@@ -133,7 +133,7 @@ class PieceCounts:
         self._bytes: dict[int, int] = {}
         self._read: set[int] = set()
         self._next_s = 0.0
-        self._is_told = False
+        self._is_told = self._is_telling = False
 
     @contextmanager
     def of(self, plan: int, numbered: Mapping[Piece, int]) -> Iterator[None]:
@@ -178,11 +178,16 @@ class PieceCounts:
     def _look(self) -> None:
         with self._lock:
             now_s = self._clock_s()
-            if now_s < self._next_s:
+            if self._is_telling or now_s < self._next_s:
                 return
             self._next_s = now_s + _TOLD_S
-            self._is_told = True
-            self._say(json.dumps({"plan": self._plan, "chunks": [self._chunk(number) for number in self._pieces]}))
+            self._is_told = self._is_telling = True
+            told = json.dumps({"plan": self._plan, "chunks": [self._chunk(number) for number in self._pieces]})
+        # A store can be slow: of the threads that read, one waits for it.
+        try:
+            self._say(told)
+        finally:
+            self._is_telling = False
 
     def _chunk(self, number: int) -> dict[str, object]:
         piece = self._pieces[number]

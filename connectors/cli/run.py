@@ -11,6 +11,7 @@ import typer
 from connectors.cli.live.display import live_display
 from connectors.cli.live.lines import RunLines
 from connectors.cli.terminal.arguments import Config, configured
+from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.logs import bind
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from connectors.cli.terminal.progress import can_be_live
@@ -60,6 +61,7 @@ def replicated(
     *spark*: the session to run in; None: one of its own.
     """
     bind(connector=settings.name)
+    compile_first()
     lines = RunLines(settings, tells_plans=not live)
     lines.begins(until or ("the log's present end" if once or settings.run.once else ""))
     try:

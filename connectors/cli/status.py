@@ -146,9 +146,9 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
         facts.add_row(name, Text(text))
     parts: list[RenderableType] = [facts]
     targets = found["targets"] if isinstance(found["targets"], list) else []
-    listed = (
-        targets if lists_all or len(targets) <= _MANY else [t for t in targets if _standing(found, t) != _UP_TO_DATE]
-    )
+    standings = _standings(targets)
+    lists_each = lists_all or len(targets) <= _MANY
+    listed = [t for t, standing in zip(targets, standings, strict=True) if lists_each or standing != _UP_TO_DATE]
     if listed:
         headings = _COLUMNS if console.width >= _WIDE else _FEW_COLUMNS
         rows = ({**row, "stopped": row["stopped"] or row["ended"]} for row in listed)
@@ -169,7 +169,7 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
         what = f"default {row['default']} stands as NULL in all rows from before {row['statement']}"
         parts.append(Text(f"\n{row['table']}.{row['column']}: {what}", style="yellow"))
     if targets:
-        parts += ["", Text(_summary(found, targets))]
+        parts += ["", Text(_summary(found, standings))]
     return Group(*parts)
 
 
@@ -208,20 +208,26 @@ def _key(values: Sequence[int | str] | None) -> str:
     return "the last" if values is None else ", ".join(map(str, values))
 
 
-def _standing(found: dict[str, Any], target: dict[str, Any]) -> str:
-    """In one word or two where a target stands."""
-    if target["stopped"] or target["ended"]:
-        return "stopped" if target["stopped"] else "ended"
-    return _UP_TO_DATE if target["plan"] == max(other["plan"] for other in found["targets"]) else "behind"
+def _standings(targets: list[dict[str, Any]]) -> list[str]:
+    """In one word or two where each target stands."""
+    newest = max((target["plan"] for target in targets), default=0)
+    return [
+        ("stopped" if target["stopped"] else "ended")
+        if target["stopped"] or target["ended"]
+        else _UP_TO_DATE
+        if target["plan"] == newest
+        else "behind"
+        for target in targets
+    ]
 
 
-def _summary(found: dict[str, Any], targets: list[dict[str, Any]]) -> str:
+def _summary(found: dict[str, Any], standings: Sequence[str]) -> str:
     """How many targets stand where."""
-    states = Counter(_standing(found, target) for target in targets)
+    states = Counter(standings)
     counts = ", ".join(f"{states[name]} {name}" for name in (_UP_TO_DATE, "behind", "stopped", "ended") if states[name])
     how = "as the run noted; --targets asks the lake" if found["targets_noted"] else "as the lake says"
     copied = sum(row["state"] != "done" for row in found["copies"])
-    return f"{len(targets)} targets: {counts}{f'; {copied} tables being copied' if copied else ''} ({how})"
+    return f"{len(standings)} targets: {counts}{f'; {copied} tables being copied' if copied else ''} ({how})"
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:

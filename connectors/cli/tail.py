@@ -13,6 +13,7 @@ import typer
 
 from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.aside import aside
+from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.outcome import ExitCode, ending, tell
 from connectors.cli.terminal.plain_text import as_lines
 from connectors.cli.terminal.tables import terminal
@@ -72,6 +73,7 @@ def tail(
     from connectors.tail.follow import Tail
 
     config = _config(sources or [], binlog or [], schema)
+    compile_first()
     tailing = Tail(config, begin=begin, end=end, tables=_filter(table))
     write = _write_ndjson if form is Format.NDJSON else _table_writer()
     stopped = False

@@ -12,6 +12,7 @@ from connectors.cli.comparison import Comparison, last_plan, print_rows
 from connectors.cli.heal import held_tracker
 from connectors.cli.replay import lake_of
 from connectors.cli.terminal.arguments import Config, configured
+from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.outcome import ExitCode, ending, say
 from connectors.cli.terminal.progress import can_be_live, progress
 from connectors.cli.terminal.recorded_history import open_recorded, table_named
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from connectors.cli.terminal.progress import Progress
     from connectors.config import PipelineConfig
     from connectors.readers.binlog.transport.connection import ServerAddress
     from connectors.tracking.tracker import Tracker
+    from historian.changelog.chunks import Chunk
     from historian.names import TableName
     from historian.schema.snapshots import Snapshot
     from sinks.delta import DeltaSettings
@@ -74,6 +77,7 @@ def verify(
     if sample is not None and not 0 < sample <= 100:
         raise typer.BadParameter("give --sample a number above 0 and up to 100")
     wanted = None if table is None else [table_named(name) for name in table]
+    compile_first()
     if continuous:
         if repair or sample is not None:
             raise typer.BadParameter(
@@ -162,19 +166,54 @@ def _differs_meanwhile(settings: PipelineConfig, wanted: Collection[TableName] |
     """Compares until a signal comes; whether anything differed."""
     from connectors.pipeline.continuous import ContinuousComparison
     from connectors.pipeline.signals import signals
+    from connectors.tracking.sources import server_address
 
     lake, stopping = _compared_lake(settings), threading.Event()
+    assert isinstance(settings.source, ServerSource)  # noqa: S101 checked with the lake
     with (
         closing(open_recorded(settings)) as store,
         signals(stopping.set),
         session(f"verify {settings.name}", settings.sink_paths) as spark,
         # A Spark context takes SIGINT for itself.
         signals(stopping.set),
+        progress("verifying") as told,
     ):
-        comparison = ContinuousComparison(
-            spark, settings, lake, store, wanted, tell=say, tell_rows=print_rows, stopping=stopping
-        )
-        return comparison.run()
+        rounds = _Rounds(told, server_address(settings.source))
+        return ContinuousComparison(spark, settings, lake, store, wanted, told=rounds, stopping=stopping).run()
+
+
+class _Rounds:
+    """What a continuous comparison tells, see :class:`connectors.pipeline.continuous.Told`; its rounds are a bar, of about as many rows as the server says."""
+
+    def __init__(self, told: Progress, address: ServerAddress) -> None:
+        self._told = told
+        self._address = address
+        self._number = 0
+        self._weights: dict[TableName, int] = {}
+
+    def say(self, line: str) -> None:
+        """Prints it."""
+        say(line)
+
+    def differs(self, chunk: Chunk, table: Snapshot) -> None:
+        """Prints the rows."""
+        print_rows(chunk, table)
+
+    def begins(self, tables: Collection[TableName]) -> None:
+        """Draws a new round."""
+        rows = _estimates(self._address, tables)
+        self._number += 1
+        # A table costs something that holds none.
+        self._weights = {name: 1 + rows.get(name, 0) for name in tables}
+        self._told.what, self._told.total = f"round {self._number}", sum(self._weights.values()) or None
+        self._told.reach(0)
+
+    def reached(self, table: TableName, rows: int) -> None:
+        """Draws it so far. Of a table that holds more than was said the rest does not count."""
+        names = list(self._weights)
+        at = names.index(table)
+        self._told.what = f"round {self._number}: verifying {table}, {at + 1} of {len(names)}"
+        self._told.reach(sum(self._weights[name] for name in names[:at]) + min(rows, self._weights[table]))
 
 
 def _compared_lake(settings: PipelineConfig) -> DeltaSettings:

@@ -106,6 +106,7 @@ class Metrics(Observer):
         self._rows = counter("rows", "Changelog rows.", "table", "operation")
         self._copied = counter("copied_rows", "Rows that were read from the source's tables.", "table")
         self._copied_bytes = counter("copied_bytes", "Bytes of those rows in memory, as Arrow.", "table")
+        self._repairs = counter("repairs", "Repairs that came to their end.", "table")
         self._nulled = counter("nulled_values", "Values that became NULL since they cannot be represented.")
         self._dead_letters = counter("dead_letters", "Values that are kept in historian_dead_letters.")
         self._schema_changes = counter("schema_changes", "Schema versions of captured tables.", "table")
@@ -187,6 +188,8 @@ class Metrics(Observer):
             if table.copy is not None and table.copy.rows:
                 self._copied.labels(self._label(name)).inc(table.copy.rows)
                 self._copied_bytes.labels(self._label(name)).inc(table.copy.size_bytes or 0)
+            if table.copy is not None and table.copy.repairs and table.copy.is_done:
+                self._repairs.labels(self._label(name)).inc()
             changes = sum(version.place is not None for version in table.versions)
             if changes:
                 self._schema_changes.labels(self._label(name)).inc(changes)

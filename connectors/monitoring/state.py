@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.config import ServerSource, limits_in_force, named_limits
@@ -55,7 +55,7 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
         "targets": None,
         "notifications": [],
     }
-    plan = None if store is None else store.last_plan()
+    plan = None if store is None else store.plan_head()
     if store is not None:
         resolved, history = store.resolved(), store.history()
         found |= {
@@ -77,11 +77,11 @@ def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, An
                 "number": plan.number,
                 "end": _position(plan.end),
                 "made": time_text(plan.system_time_us),
-                "tables": len(plan.tables),
+                "tables": plan.tables,
             }
             found["nulled_defaults"] = list(_nulled_defaults(config, store, history, plan.version))
     found["lag"] = or_reason(lambda: _lag(config, None if plan is None else plan.end))
-    noted = None if store is None else noted_targets(store)
+    noted = None if store is None else noted_targets(store, plan)
     if noted is not None:
         found["targets"] = target_rows(config, noted, found["lag"])
     if "unknown" not in found["lag"]:
@@ -105,7 +105,7 @@ def target_rows(
     for target in targets:
         if ended is not None and target.position not in behind:
             behind[target.position] = ended.transactions_since(parse_position(target.position, config.source.flavor))
-        row = asdict(target)
+        row = {each.name: getattr(target, each.name) for each in fields(target)}
         made_us = row.pop("made_us")
         row["made"] = time_text(made_us) if made_us else None
         row["behind"] = behind.get(target.position)
@@ -130,7 +130,7 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     from connectors.tracking.sources import make_reader
 
     with closing(make_reader(config.source)) as reader:
-        end = reader.end()
+        end = reader.near_end()
         start = reader.start() if reached is None else reached
     lag: dict[str, Any] = {"log_end": _position(end)}
     if not end.gtids:

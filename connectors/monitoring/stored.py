@@ -74,8 +74,8 @@ class StoredTables:
         if store is None:
             return Stored()
         self._grow(store)
-        if self._position is None:  # a plan can be large
-            plan = store.last_plan()
+        if self._position is None:
+            plan = store.plan_head()
             self._position = "" if plan is None else place_text(plan.end)
         return Stored(
             position=self._position,

@@ -9,13 +9,13 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from historian.errors import HistorianError
 from sinks.contract.base import TargetStatus
 
 if TYPE_CHECKING:
+    from historian.plans.plans import PlanHead
     from historian.store import Store
     from sinks.contract.base import Sink
 
@@ -68,20 +68,25 @@ def _rows(targets: Sequence[TargetStatus]) -> list[list[object]]:
     return [[None if n == "plan" and t.plan == newest else getattr(t, n) for n in _FIELDS] for t in targets]
 
 
-def noted_targets(store: Store) -> list[TargetStatus] | None:
-    """Where the targets stand as the last run noted it, up to the last plan that it wrote; None: none has noted it."""
+def noted_targets(store: Store, newest: PlanHead | None = None) -> list[TargetStatus] | None:
+    """Where the targets stand as the last run noted it, up to the last plan that it wrote; None: none has noted it.
+
+    Args:
+        newest: plan of the store, so that it is not read again.
+    """
     text = store.targets()
     if not text:
         return None
     last, made = store.progress(STREAM), {0: ("", 0)}
+    if newest is not None:
+        made[newest.number] = (str(newest.end), newest.system_time_us)
     found = []
     for row in json.loads(text):
         fields = dict(zip(_FIELDS, row, strict=False))  # earlier releases noted no path
         number = last if fields["plan"] is None else fields["plan"]
         if number not in made:
-            plan = store.plan(number)
+            plan = store.plan_head(number)
             made[number] = ("", 0) if plan is None else (str(plan.end), plan.system_time_us)
         position, made_us = made[number]
-        target = TargetStatus(**{**fields, "plan": number, "position": position})
-        found.append(replace(target, made_us=made_us))
+        found.append(TargetStatus(**{**fields, "plan": number, "position": position, "made_us": made_us}))
     return found

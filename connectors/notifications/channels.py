@@ -11,13 +11,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from connectors.notifications.templates import TEMPLATES
 from historian.errors import HistorianError
+from historian.secret import mark_of
 
 if TYPE_CHECKING:
     from connectors.config.settings import ChannelConfig, OpenLineageConfig
@@ -63,13 +64,16 @@ class MessageRefused(ChannelFailed):
     retryable = False
 
 
+@lru_cache(maxsize=64)
 def channel_name(config: ChannelConfig) -> str:
     """What the channel is called, without its secrets; the same in each run, and another one for each that is configured otherwise."""
-    known = json.dumps([config.webhook, config.template, config.routing_key, config.command, config.events])
-    mark = hashlib.sha256(known.encode()).hexdigest()[:8]
     if config.webhook:
-        return f"{config.template} webhook at {urlsplit(config.webhook).hostname} ({mark})"
-    return f"command {Path(config.command[0]).name} ({mark})" if config.command else f"log ({mark})"
+        name = f"{config.template} webhook at {urlsplit(config.webhook).hostname}"
+    else:
+        name = f"command {Path(config.command[0]).name}" if config.command else "log"
+    known = json.dumps([name, config.events])
+    secrets = json.dumps([config.webhook, config.routing_key, config.command])
+    return f"{name} ({hashlib.sha256(known.encode()).hexdigest()[:4]}{mark_of(secrets, known.encode())})"
 
 
 def notify_channel(config: ChannelConfig) -> Channel:
@@ -79,8 +83,7 @@ def notify_channel(config: ChannelConfig) -> Channel:
 
 def lineage_channel(config: OpenLineageConfig) -> Channel:
     """The channel to a server of OpenLineage."""
-    mark = hashlib.sha256(json.dumps([config.url, config.api_key]).encode()).hexdigest()[:8]
-    name = f"openlineage at {urlsplit(config.url).hostname} ({mark})"
+    name = f"openlineage at {urlsplit(config.url).hostname}"  # there is one
     headers = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
 
     def post(message: Message) -> None:

@@ -28,14 +28,17 @@ _log = logging.getLogger(__name__)
 class LineageTeller:
     """Of one run; for one thread.
 
+    Args:
+        is_stream: whether the run goes on until it is ended.
+
     Raises:
         ConfigError: the package that makes events is missing.
     """
 
-    def __init__(self, config: PipelineConfig, settings: OpenLineageConfig) -> None:
+    def __init__(self, config: PipelineConfig, settings: OpenLineageConfig, *, is_stream: bool) -> None:
         require_library()
         self._links = Links(config)
-        self._run = LineageRun(config, settings, is_stream=not config.run.once)
+        self._run = LineageRun(config, settings, is_stream=is_stream)
         self._seen: object = None
 
     def tell(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from connectors.config.settings import NOTIFY_EVENTS
 from connectors.monitoring.picture import RunPicture, SchemaChange, TableState
 
 __all__ = ["STOPPED", "Message", "Told", "messages", "run_ended"]
@@ -80,6 +81,7 @@ def messages(
     dead_letters: int,
     max_lag_s: float,
     effects: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+    events: Collection[str] = NOTIFY_EVENTS,
 ) -> tuple[list[Message], Told]:
     """What is to be told now, and what has been told then.
 
@@ -88,11 +90,13 @@ def messages(
         dead_letters: how many came since the last look.
         max_lag_s: from which lag on that is told.
         effects: what targets do with each change, by its number (:class:`connectors.notifications.effects.TargetEffects`).
+        events: that somebody takes. What goes on meanwhile of others is told once somebody does.
     """
     found = [_of_change(picture, change, effects.get(change.number, ())) for change in changes]
     now = {
         incident: told.open.get(incident, (text, picture.taken_us))
         for incident, text in _open(told, picture, max_lag_s)
+        if _event(incident) in events
     }
     for incident, (text, since_us) in now.items():
         if incident not in told.open:
@@ -100,7 +104,7 @@ def messages(
     for incident, (text, since_us) in told.open.items():
         if incident in now:
             continue
-        if _is_known(incident, picture):
+        if _event(incident) in events and _is_known(incident, picture):
             over = _message(picture, incident, f"{since_us}:over", f"over: {text}")
             found.append(replace(over, is_over=True, severity="info"))
         else:
@@ -131,6 +135,10 @@ def _open(told: Told, picture: RunPicture, max_lag_s: float) -> Iterator[tuple[s
         yield "retention:", "; ".join(picture.warnings)
     if picture.stage == "tries again":
         yield "retry:", "; ".join(("an attempt failed and is made again", *picture.notes))
+
+
+def _event(incident: str) -> str:
+    return incident.partition(":")[0]
 
 
 def _is_known(incident: str, picture: RunPicture) -> bool:

@@ -37,15 +37,18 @@ _PAUSES = 20.0
 
 
 @contextmanager
-def notified(config: PipelineConfig) -> Iterator[Observer]:
+def notified(config: PipelineConfig, *, is_stream: bool) -> Iterator[Observer]:
     """What is to be told of a run, whose observer this is, is told inside the ``with``.
+
+    Args:
+        is_stream: whether the run goes on until it is ended.
 
     Raises:
         ConfigError: the package is missing that events of lineage need.
     """
     written = _Written()
     with watched(config) as watch:
-        notifier = _Notifier(config, watch, written)
+        notifier = _Notifier(config, watch, written, is_stream=is_stream)
         notifier.start()
         try:
             yield Observers(watch, written)
@@ -85,7 +88,7 @@ class _Notifier:
         reason: the error with which the run ends; "": it ends without one.
     """
 
-    def __init__(self, config: PipelineConfig, watch: Watch, written: _Written) -> None:
+    def __init__(self, config: PipelineConfig, watch: Watch, written: _Written, *, is_stream: bool) -> None:
         self.reason = ""
         self._config = config
         notify, openlineage = config.notify, config.run.openlineage
@@ -93,10 +96,10 @@ class _Notifier:
         self._lineage: LineageTeller | None = None
         if openlineage is not None:
             channels.append(lineage_channel(openlineage))
-            self._lineage = LineageTeller(config, openlineage)
+            self._lineage = LineageTeller(config, openlineage, is_stream=is_stream)
         self._channels = {each.name: each for each in channels}
         self._effects = TargetEffects(config)
-        self._tells_changes = any("schema_change" in each.events for each in channels)
+        self._events = frozenset(event for each in channels for event in each.events)
         self._max_lag_s = math.inf if notify is None else notify.max_lag_s
         self._watch = watch
         self._written = written
@@ -163,9 +166,9 @@ class _Notifier:
             told = Told(entry=tables.last_number if first is None else first)
         new = letters - self._told_letters
         changes = tables.changes_behind(told.entry)
-        effects = self._effects_of(changes, tables, told) if self._tells_changes else {}
-        found, told = messages(told, picture, changes, new, self._max_lag_s, effects)
-        if is_last and self.reason:
+        effects = self._effects_of(changes, tables, told) if "schema_change" in self._events else {}
+        found, told = messages(told, picture, changes, new, self._max_lag_s, effects, self._events)
+        if is_last and self.reason and "run_ended" in self._events:
             ended, told = run_ended(told, picture, self.reason)
             found.append(ended)
         if self._lineage is not None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from historian.store import Store
     from sinks.delta import DeltaSettings
 
-__all__ = ["ContinuousComparison"]
+__all__ = ["ContinuousComparison", "Told"]
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.5
@@ -71,6 +71,22 @@ class _Moment:
         return SplitKey.of(now.snapshot, flavor) if is_by_ranges and now.snapshot is not None else None
 
 
+class Told(Protocol):
+    """Who is told what is found, and how far it is."""
+
+    def say(self, line: str) -> None:
+        """Something that a person reads."""
+
+    def differs(self, chunk: Chunk, table: Snapshot) -> None:
+        """Changelog rows that would mend a target, and their schema."""
+
+    def begins(self, tables: Collection[TableName]) -> None:
+        """A round over *tables*, in their order."""
+
+    def reached(self, table: TableName, rows: int) -> None:
+        """So many *rows* of *table* have been read in this round."""
+
+
 class ContinuousComparison:
     """Goes over all tables, range by range of their keys, for as long as nobody ends it.
 
@@ -78,8 +94,7 @@ class ContinuousComparison:
         settings: of a connector that reads a server.
         store: of the connector, which may be running.
         wanted: tables; None: all that are captured.
-        tell: is told what a person reads.
-        tell_rows: is told of changelog rows that would mend a target, and of their schema.
+        told: of all that it finds.
         stopping: ends it when it is set.
     """
 
@@ -91,8 +106,7 @@ class ContinuousComparison:
         store: Store,
         wanted: Collection[TableName] | None,
         *,
-        tell: Callable[[str], None],
-        tell_rows: Callable[[Chunk, Snapshot], None],
+        told: Told,
         stopping: threading.Event,
     ) -> None:
         source = settings.source
@@ -102,8 +116,7 @@ class ContinuousComparison:
         self._lake = lake
         self._store = store
         self._wanted = wanted
-        self._tell = tell
-        self._tell_rows = tell_rows
+        self._told = told
         self._stopping = stopping
         self._address = server_address(source)
         self._limits = replace(source.backfill, connections=1)
@@ -117,7 +130,7 @@ class ContinuousComparison:
         self._tracker: Tracker | None = None
         self._whole: set[int] = set()
         self._chunk_rows: dict[int, int] = {}
-        self._told: dict[int, str] = {}
+        self._reasons: dict[int, str] = {}
         self._differs = False
 
     def run(self) -> bool:
@@ -130,7 +143,9 @@ class ContinuousComparison:
             while not self._stopping.is_set():
                 tables: dict[int, TableName] = {}
                 with self._retrying("the lake"):
-                    tables = self._tables()
+                    found = self._tables()
+                    self._told.begins(found.values())
+                    tables = found
                 for table_id, name in tables.items():
                     self._compare_table(table_id, name)
                 self._stopping.wait(self._settings.run.trigger_s)
@@ -168,6 +183,7 @@ class ContinuousComparison:
         """One round of a table; says how it came out, where there was something to compare."""
         keys, rows, differing = KeyRange(), 0, 0
         while not self._stopping.is_set():
+            self._told.reached(name, rows)
             next_keys = found = None
             with self._retrying(str(name)):
                 next_keys = self._next(table_id, keys)
@@ -182,7 +198,7 @@ class ContinuousComparison:
                     if differing
                     else ""
                 )
-                self._tell(
+                self._told.say(
                     f"{name}: {rows} rows up to {found.end}, {differing} changelog rows would mend its targets{hint}"
                 )
                 return
@@ -229,7 +245,7 @@ class ContinuousComparison:
             if first is None or not differing:
                 return first
             if not self._has_followed():
-                self._tell(
+                self._told.say(
                     f"{name}: {len(differing)} rows differ at {first.end}, or only until the run has followed the log"
                 )
                 return None
@@ -241,16 +257,16 @@ class ContinuousComparison:
                 rows = chunk.rows.filter(found)
                 told += rows.num_rows
                 if rows.num_rows:
-                    self._tell_rows(replace(chunk, rows=rows), table)
+                    self._told.differs(replace(chunk, rows=rows), table)
 
             again = self._compared(table_id, keys, tell)
         except NotByRanges:
             self._whole.add(table_id)
             return None
         except (NotComparable, LeftBehind) as error:
-            if self._told.get(table_id) != str(error):
-                self._told[table_id] = str(error)
-                self._tell(f"{name}: not compared: {error}")
+            if self._reasons.get(table_id) != str(error):
+                self._reasons[table_id] = str(error)
+                self._told.say(f"{name}: not compared: {error}")
             self._differs = True
             return None
         self._differs = self._differs or bool(told)

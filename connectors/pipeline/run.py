@@ -66,8 +66,13 @@ def run(
         reloads.listens = stack.enter_context(hangups(reloads.wish, stopping.set))
         while True:
             config = reloads.config
+            is_stream = not once and until is None and not config.run.once
             # Inside too: who watches is not told that the run ends where it goes back.
-            with reloads.way_back(stopping), watching(config, observer) as told, reloads.way_back(stopping):
+            with (
+                reloads.way_back(stopping),
+                watching(config, observer, is_stream=is_stream) as told,
+                reloads.way_back(stopping),
+            ):
                 told.configured(config)
                 attempts = Attempts(config, told, reloads, lease, stopping)
                 if not is_checked:  # One that takes another's place was looked at before.

@@ -15,8 +15,12 @@ __all__ = ["watching"]
 
 
 @contextmanager
-def watching(config: PipelineConfig, observer: Observer | None) -> Iterator[Observer]:
-    """Who is told what a run with *config* does: *observer*, its endpoint, its notifications."""
+def watching(config: PipelineConfig, observer: Observer | None, *, is_stream: bool) -> Iterator[Observer]:
+    """Who is told what a run with *config* does: *observer*, its endpoint, its notifications.
+
+    Args:
+        is_stream: whether the run goes on until it is ended.
+    """
     with ExitStack() as stack:
         observers = [] if observer is None else [observer]
         if config.run.http is not None:
@@ -26,5 +30,5 @@ def watching(config: PipelineConfig, observer: Observer | None) -> Iterator[Obse
         if config.notify is not None or config.run.openlineage is not None:
             from connectors.notifications.notifier import notified
 
-            observers.append(stack.enter_context(notified(config)))
+            observers.append(stack.enter_context(notified(config, is_stream=is_stream)))
         yield Observers(*observers)

@@ -168,6 +168,9 @@ class Reader(Protocol):
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
 
+    def near_end(self) -> LogPosition:
+        """About the log's end, to tell how far somebody is behind: cheap, and what is being committed may be missing from its GTIDs. Retryable."""
+
     def mark(self, file: str) -> LogMark | None:
         """What the log says of a file; None where it has none of that name. Retryable."""
 

@@ -7,12 +7,11 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from connectors.config import PipelineConfig, SinkConfig, TableFilter
-from historian.secret import Secret
+from historian.secret import Secret, mark_of
 
 __all__ = ["NotedConfig"]
 
@@ -79,15 +78,10 @@ class NotedConfig:
         ]
 
 
-@lru_cache(maxsize=256)
 def _mark(secret: str, salt: str) -> str:
-    """What tells a secret from another one, and not which it is.
-
-    Each guess costs much time and memory. One in 65,536 guesses has the mark, so who tries many words is left with many that fit.
-    """
     if not salt:
         return f"secret {hashlib.sha256(b'noted' + secret.encode()).hexdigest()[:8]}"
-    return f"secret {hashlib.scrypt(secret.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1, dklen=2).hex()}"
+    return f"secret {mark_of(secret, bytes.fromhex(salt))}"
 
 
 def _plain(value: Any, salt: str) -> Any:

@@ -18,6 +18,7 @@ __all__ = [
     "CopiedPiece",
     "LogRange",
     "Plan",
+    "PlanHead",
     "PlannedTable",
     "PlannedVersion",
     "PreparedRows",
@@ -246,6 +247,17 @@ class Plan:
     revision: str
     captured: str = ""
     format: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanHead:
+    """A plan without its tables, of which there can be thousands; ``tables``: how many. The others as of :class:`Plan`."""
+
+    number: int
+    end: LogPosition
+    version: int
+    system_time_us: int
+    tables: int
 
 
 def version_in(tables: Iterable[PlannedTable], table_id: int, number: int) -> PlannedVersion:

@@ -10,10 +10,11 @@ from typing import Any
 
 from historian import codec
 from historian.history.stored_timeline import digest_of
-from historian.plans.plans import Plan
+from historian.plans.plans import Plan, PlanHead
+from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 
-__all__ = ["loosened", "pack", "references", "squeezed", "unpack"]
+__all__ = ["head", "loosened", "pack", "references", "squeezed", "unpack"]
 
 _LONG = 512
 _MARK = "z:"
@@ -56,6 +57,18 @@ def unpack(body: str, snapshots: Mapping[str, str]) -> Plan:
         if version["snapshot"] is not None:
             version["snapshot"] = json.loads(snapshots[version["snapshot"]])
     return codec.load(Plan, _text(value))
+
+
+def head(body: str) -> PlanHead:
+    """The head of a plan that :func:`pack` took apart."""
+    value = json.loads(body)
+    return PlanHead(
+        number=value["number"],
+        end=codec.load(LogPosition, _text(value["end"])),
+        version=value["version"],
+        system_time_us=value["system_time_us"],
+        tables=len(value["tables"]),
+    )
 
 
 def _versions(plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -16,10 +16,10 @@ from historian.errors import HistorianError, HistoryMoved, StoreError
 from historian.history.history import History
 from historian.history.timeline import Gap, Horizon, TimelineEntry
 from historian.names import TableName
-from historian.plans.plans import Plan, Quarantine
+from historian.plans.plans import Plan, PlanHead, Quarantine
 from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
-from historian.store.contents import loosened, references, unpack
+from historian.store.contents import head, loosened, references, unpack
 from historian.store.copies import CopyProgress, copied_chunk, copy_progress
 from historian.store.copy_orders import CopyOrders, cancel_copy, copy_orders, limit_copies, pause_copies
 from historian.store.engine import Transactions
@@ -283,6 +283,13 @@ class Store(Notes):
         """The newest plan; None where there is none."""
         found = self._plans(plans.c.number == select(func.max(plans.c.number)).scalar_subquery())
         return found[0] if found else None
+
+    def plan_head(self, number: int | None = None) -> PlanHead | None:
+        """The plan of that number, None: the newest, for who does not ask for its tables; None where there is none."""
+        wanted = select(func.max(plans.c.number)).scalar_subquery() if number is None else number
+        query = select(plans.c.body).where(plans.c.number == wanted)
+        body = self._transactions.read(lambda connection: connection.execute(query).scalar())
+        return None if body is None else head(loosened(body))
 
     def begin_behind(self, held: int) -> int:
         """The number that a stream begins behind, so that its next plan is the first stored one behind plan *held*.

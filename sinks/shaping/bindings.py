@@ -57,9 +57,9 @@ class Bindings:
     def differing(self) -> list[str]:
         """Columns of which the rules say something else than what was done to them."""
         return [
-            f"{name}: {mark or 'as it is'}, now {now or 'as it is'}"
+            f"{name}: {mark or 'as it is'}, now {now.mark or 'as it is'}"
             for name, mark in self.came.values()
-            if (now := self.rules.action(name).mark) != mark
+            if not (now := self.rules.action(name)).has_mark(mark)
         ]
 
 

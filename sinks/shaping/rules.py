@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from historian.secret import Secret
+from historian.secret import Secret, mark_of
 
 __all__ = ["COMPUTED_IDS", "NO_RULES", "PLAIN", "Action", "Rules"]
 
 
 COMPUTED_IDS = 2_000_000_000
 """Ids of computed columns are above, those of the source's columns below."""
+_MARK = b"historian_tables"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,14 @@ class Action:
         if self.kind == "mask":
             return f"mask {self.text!r}"
         if self.kind == "hash":
-            return f"hash {hashlib.sha256(b'salt' + self.salt.text.encode()).hexdigest()[:8]}"
+            return f"hash {mark_of(self.salt.text, _MARK)}"
         return f"truncate {self.characters}" if self.kind == "truncate" else self.kind
+
+    def has_mark(self, mark: str) -> bool:
+        """Whether a lake keeps that *mark* of it; earlier releases kept a longer one of a salt."""
+        if self.kind == "hash" and len(mark) > len(self.mark):
+            return mark == f"hash {hashlib.sha256(b'salt' + self.salt.text.encode()).hexdigest()[:8]}"
+        return mark == self.mark
 
 
 PLAIN = Action()

@@ -228,6 +228,7 @@ def test_last_bound_is_the_end(log: Log, reader: BinlogReader) -> None:
     last = scanned(reader, own(log, reader))[-1]
     assert isinstance(last, Bound)
     assert last.position == reader.end() == replace(log.end, server=last.position.server)
+    assert reader.near_end() == reader.end()
 
 
 def test_from_the_end_nothing_comes(log: Log, reader: BinlogReader) -> None:

@@ -163,6 +163,22 @@ def test_a_plan_is_stored_once_and_for_all(store: Store) -> None:
     assert (plan,) == store.plans()
 
 
+def test_the_head_of_a_plan_says_what_the_plan_does(store: Store) -> None:
+    assert store.plan_head() is None
+    store.append_plan(a_plan(1, tables=3))
+    store.append_plan(a_plan(2, end=10))
+
+    heads = [store.plan_head(number) for number in (1, 2, 3, None)]
+
+    assert [
+        None if plan is None else (plan.number, plan.end, plan.version, plan.system_time_us, len(plan.tables))
+        for plan in (store.plan(1), store.plan(2), store.plan(3), store.last_plan())
+    ] == [
+        None if head is None else (head.number, head.end, head.version, head.system_time_us, head.tables)
+        for head in heads
+    ]
+
+
 def test_a_table_that_stops_in_a_plan_has_stopped_for_the_plans_behind_it(store: Store) -> None:
     """One renamed out of the filter must not go on when it comes back: its changes meanwhile were left out."""
     earlier = Quarantine(place=replace(STOP.place, offset=1), reason="earlier")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,9 @@ from connectors.tail.json_lines import ndjson_rows
 from connectors.tracking.recorded import recorded_store
 from databases.servers import Server
 from historian.changelog.chunks import Chunk
+from historian.names import TableName
 from historian.schema.snapshots import Snapshot
+from monitoring.screens import on_a_screen
 from replicas.first_copies import copying_config
 from replicas.tracked import unlogged
 from workload.beside import beside
@@ -49,6 +52,7 @@ def test_what_differs_is_found_while_the_run_goes_on(
     with beside(lambda ended: _write(server, ended)), beside(lambda ended: _carry(path, spark, ended)):
         assert not watcher.rounds(2)
         assert [] == watcher.rows
+        assert 450 <= watcher.most_rows["c.t"] <= 1200, "told range by range, with the rows of all but the last one"
         server.sql("ALTER TABLE c.t ADD COLUMN w INT NOT NULL DEFAULT 7")
         server.sql("CREATE TABLE c.later (id INT PRIMARY KEY)")
         server.sql("INSERT INTO c.later VALUES (1)")
@@ -109,8 +113,7 @@ def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -
     ]
     cases: list[tuple[Callable[[int], None], tuple[str, ...], int]] = [
         (lambda number: os.kill(number, signal.SIGTERM), (), 0),
-        (lambda number: os.killpg(number, signal.SIGINT), ("DELETE FROM c.t WHERE id = 5001",), 1),
-        (lambda number: os.killpg(number, signal.SIGTERM), (), 1),
+        (lambda number: os.killpg(number, signal.SIGTERM), ("DELETE FROM c.t WHERE id = 5001",), 1),
     ]
     for end, statements, code in cases:
         unlogged(mysql8, *statements)
@@ -128,6 +131,16 @@ def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -
             assert (code, bool(code)) == (process.wait(), any(line.startswith("{") for line in lines)), said
             assert "Traceback" not in said
 
+    with on_a_screen(command, columns=120) as screen:
+        screen.wait(lambda text: "c.t: " in text and re.search("round [2-9]: verifying c", text) is not None)
+        screen.type(b"\x03")
+        assert 1 == screen.end(), screen.text()
+        assert screen.has_cursor
+        assert "Traceback" not in screen.text()
+        assert "round" not in screen.text(), "the bar is gone"
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.raw.decode())
+    assert re.search("round [1-9]: verifying c.t, 4 of 4 ━", shown)
+
 
 class _Watcher:
     """Rounds of a comparison, and what it told."""
@@ -137,36 +150,40 @@ class _Watcher:
         self._spark = spark
         self.lines: list[str] = []
         self.rows: list[dict[str, Any]] = []
+        self.most_rows: dict[str, int] = {}
 
     def rounds(self, count: int, until: str = "") -> bool:
         """Whether something differed in that many rounds of c.t, and up to a line that begins with *until*."""
-        stopping = threading.Event()
-        left, is_told = count, not until
-
-        def tell(line: str) -> None:
-            nonlocal left, is_told
-            self.lines.append(line)
-            left -= line.startswith("c.t:")
-            is_told = is_told or line.startswith(until)
-            if left <= 0 and is_told:
-                stopping.set()
-
-        def tell_rows(chunk: Chunk, table: Snapshot) -> None:
-            self.rows += map(json.loads, ndjson_rows(chunk, table))
-
+        self._stopping = threading.Event()
+        self._left, self._until = count, until
         store = recorded_store(self._settings)
         assert store is not None
         with closing(store):
             return ContinuousComparison(
-                self._spark,
-                self._settings,
-                lake_of(self._settings),
-                store,
-                None,
-                tell=tell,
-                tell_rows=tell_rows,
-                stopping=stopping,
+                self._spark, self._settings, lake_of(self._settings), store, None, told=self, stopping=self._stopping
             ).run()
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+        self._left -= line.startswith("c.t:")
+        if self._until and line.startswith(self._until):
+            self._until = ""
+        if self._left <= 0 and not self._until:
+            self._stopping.set()
+
+    def differs(self, chunk: Chunk, table: Snapshot) -> None:
+        self.rows += map(json.loads, ndjson_rows(chunk, table))
+
+    def begins(self, tables: Collection[TableName]) -> None:
+        self._reached = dict.fromkeys(map(str, tables), -1)
+
+    def reached(self, table: TableName, rows: int) -> None:
+        """Tables come in their order, and each counts its rows from 0."""
+        names = list(self._reached)
+        assert all(self._reached[name] >= 0 for name in names[: names.index(str(table))])
+        assert rows == 0 or self._reached[str(table)] >= 0
+        self._reached[str(table)] = rows
+        self.most_rows[str(table)] = max(rows, self.most_rows.get(str(table), 0))
 
 
 def _replicated(server: Server, spark: SparkSession, directory: Path) -> Path:

@@ -56,11 +56,17 @@ def test_lineage_goes_by_column_ids_through_a_run_and_its_ddl(
 
         with beside(change):
             assert {} == run(load_config(path), spark=spark)
+        of_first = len(server.taken)
+        assert {} == run(load_config(path), once=True, spark=spark)
 
     assert {("/secret-path", "Bearer secret-key")} == set(server.places)
-    events = server.taken
-    for event in events:
+    for event in server.taken:
         _check(event)
+    events, later = server.taken[:of_first], server.taken[of_first:]
+    assert [{"STREAMING"}, {"BATCH"}] == [
+        {event["job"]["facets"]["jobType"]["processingType"] for event in some} for some in (events, later)
+    ]
+    assert ("START", "COMPLETE") == (later[0]["eventType"], later[-1]["eventType"])
     kinds = [event["eventType"] for event in events]
     assert (kinds[0], set(kinds[1:-1]), kinds[-1]) == ("START", {"RUNNING"}, "COMPLETE")
     assert {("shops", "c")} == {(e["job"]["namespace"], e["job"]["name"]) for e in events}

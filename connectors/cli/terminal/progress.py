@@ -139,10 +139,13 @@ class _Drawing:
             return
         look = told.look
         if look is not None:
-            look()
+            with suppress(Exception):  # what it asks may be gone, as Spark's process: the command itself tells
+                look()
         with self._lock, suppress(OSError):
             # What is estimated may turn out to be more; a bar that stands at its end says that nothing is left.
             done = told.done if told.total is None else min(told.done, told.total)
+            if done < self._bars.tasks[0].completed:  # another round of the same work
+                self._bars.reset(self._task)
             self._bars.update(self._task, description=one_line(told.what), total=told.total, completed=done)
             self._bars.start()
             self._bars.refresh()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.progress import Progress, can_be_live, progress
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def log_progress(what: str, reader: Reader, start: LogPosition, end: LogPosition
     if not can_be_live():
         yield Progress(what)
         return
+    compile_first()
     total = reader.waiting_bytes(start) - (0 if end is None else reader.waiting_bytes(end))
     last = start
     with progress(what, total if total > 0 else None) as told:

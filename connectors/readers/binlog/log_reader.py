@@ -82,6 +82,10 @@ class BinlogReader(ABC):
     def end(self) -> LogPosition:
         """The log's end now: everything committed before the call lies at or before it. Retryable."""
 
+    def near_end(self) -> LogPosition:
+        """About the log's end now, see :class:`connectors.readers.base.Reader`."""
+        return self.end()
+
     @abstractmethod
     def close(self) -> None:
         """Closes connections; the reader can be used again."""

@@ -196,11 +196,14 @@ class BinlogServerReader(BinlogReader):
 
     def _status(self) -> tuple[str, int]:
         """File and offset behind everything committed so far."""
+        file, offset = self._status_row()[:2]
+        return str(file), int(offset)
+
+    def _status_row(self) -> tuple[Any, ...]:
         question = "SHOW MASTER STATUS"
         if self.flavor == "mysql" and version_number(self._known().version) >= 80200:
             question = "SHOW BINARY LOG STATUS"
-        file, offset = self._ask(question)[0][:2]
-        return str(file), int(offset)
+        return self._ask(question)[0]
 
     def _executed(self, wanted: Gtids) -> Gtids:
         variable = "@@gtid_binlog_pos" if self.flavor == "mariadb" else "@@GLOBAL.gtid_executed"
@@ -317,6 +320,13 @@ class BinlogServerReader(BinlogReader):
         if mode != "ON":
             return self._count(self._at(file, offset, ""))
         return self._end_behind(GtidSet.parse(executed))
+
+    def near_end(self) -> LogPosition:
+        """About the log's end now, by what the server says of it, without a look at the log."""
+        file, offset, *_, executed = self._status_row()
+        if self.flavor == "mariadb":
+            executed = self._ask("SELECT @@gtid_binlog_pos")[0][0]
+        return self._at(str(file), int(offset), parse_gtids(str(executed or ""), self.flavor))
 
     def _gtids_at(self, file: str, offset: int) -> str:
         """MariaDB's position there, which is the log's end or was a moment ago."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,31 @@ def test_what_selects_give_is_told_a_second_apart_and_taken_back_behind_them() -
     assert "" == last
     assert CopiedPiece(upto=(5,), rows=11, size_bytes=88) == counts.copied(FIRST)
     assert CopiedPiece(upto=None, rows=9, size_bytes=72) == counts.copied(LAST)
+
+
+def test_a_slow_store_keeps_no_other_select_waiting() -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def tell(text: str) -> None:
+        asked.set()
+        assert not text or answers.wait(60)
+
+    clock = _Clock()
+    counts = PieceCounts(tell, clock_s=clock)
+    with counts.of(9, NUMBERED):
+        clock.now_s += 1
+        slow = threading.Thread(target=counts.ended, args=(FIRST,))
+        slow.start()
+        assert asked.wait(60)
+        clock.now_s += 1
+        others = threading.Thread(target=counts.adding(lambda _: None), args=(_chunk(4, 3),), daemon=True)
+        others.start()
+        others.join(10)
+        is_held_up = others.is_alive()
+        answers.set()
+        slow.join()
+        others.join()
+    assert not is_held_up
 
 
 def test_selects_that_take_less_are_not_told_and_each_plan_counts_anew() -> None:

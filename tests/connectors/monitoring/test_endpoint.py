@@ -9,6 +9,7 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from databases.servers import free_port
 from historian.changelog.operations import Op
 from historian.errors import ConfigError
 from historian.names import TableName
-from historian.plans.plans import Plan, PlannedTable, PlannedVersion
+from historian.plans.plans import Plan, PlannedTable, PlannedVersion, TableCopy
 from historian.positions import LogPosition
 from historian.schema.snapshots import Snapshot
 
@@ -118,6 +119,19 @@ def test_metrics_are_open_metrics_where_that_is_asked_for(tmp_path: Path) -> Non
     assert found["historian_last_plan_timestamp_seconds"] == 5
     assert found["historian_last_event_timestamp_seconds"] == 9
     assert found["historian_sink_stopped_tables"] == 1
+
+
+def test_a_repair_by_ranges_counts_once(tmp_path: Path) -> None:
+    with _served(tmp_path, str(port := free_port())) as observer:
+        for number, is_done in ((1, False), (2, True)):
+            copies = [TableCopy(is_done=is_done, repairs="its values"), TableCopy(is_done=is_done)]
+            tables = [replace(_table(at), copy=copy) for at, copy in enumerate(copies)]
+            observer.written(WrittenPlan(plan=_plan(number, tuple(tables)), stopped={}))
+        text = _get(port, "/metrics")[2]
+
+    assert ['historian_repairs_total{table="shop.t0"} 1.0'] == [
+        line for line in text.splitlines() if line.startswith("historian_repairs_total")
+    ]
 
 
 def test_the_page_is_there_before_the_connector_has_anything(tmp_path: Path) -> None:

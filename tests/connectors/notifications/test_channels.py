@@ -11,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from connectors.config.settings import ChannelConfig
+from connectors.config.settings import ChannelConfig, OpenLineageConfig
 from connectors.monitoring.picture import RunPicture
 from connectors.notifications import notifier
-from connectors.notifications.channels import Channel, ChannelFailed, MessageRefused, channel_name, notify_channel
+from connectors.notifications.channels import (
+    Channel,
+    ChannelFailed,
+    MessageRefused,
+    channel_name,
+    lineage_channel,
+    notify_channel,
+)
 from connectors.notifications.messages import Message, Told, run_ended
 from connectors.notifications.outbox import Outbox
 from historian.store import Store
@@ -90,6 +97,16 @@ def test_channels_that_differ_in_anything_have_names_of_their_own() -> None:
     names = {channel_name(each) for each in (at, *others)}
     assert len(names) == 6
     assert not any("v2" in name for name in names)
+
+
+def test_many_words_have_the_mark_of_a_channels_secret_and_a_name_of_lineage_has_none() -> None:
+    keys = [ChannelConfig(webhook="https://h/", template="pagerduty", routing_key=key) for key in ("summer", "winter")]
+    marks = [channel_name(each).rpartition("(")[2].removesuffix(")") for each in keys]
+    assert marks[0][:4] == marks[1][:4], "what is no secret"
+    assert [8, 8] == [len(mark) for mark in marks], "more digits tell which of many words it is"
+
+    names = {lineage_channel(OpenLineageConfig(url="https://h/v1", api_key=key)).name for key in ("summer", "winter")}
+    assert {"openlineage at h"} == names
 
 
 def test_a_sender_goes_on_behind_errors_and_gives_up_what_is_refused(

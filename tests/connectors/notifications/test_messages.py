@@ -46,6 +46,17 @@ def test_what_is_not_known_yet_is_not_over(picture: RunPicture) -> None:
     assert ([], told) == (found, after)
 
 
+def test_what_nobody_takes_is_told_once_somebody_does() -> None:
+    stops = replace(RUNS, tables=(STOPPED,))
+    unheard, told = messages(TOLD, stops, (), 0, math.inf, events=("lag",))
+    ((first,), told) = _look(told, stops)
+    _, unheard_over = messages(told, RUNS, (), 0, math.inf, events=("lag",))
+    ((over,), _) = _look(unheard_over, RUNS)
+
+    assert [] == unheard
+    assert ("table_stopped", True, first.incident) == (first.event, over.is_over, over.incident)
+
+
 def test_a_lag_around_its_limit_is_told_once() -> None:
     told, texts = TOLD, []
     for lag_s in (9, 11, 9, 11, 6, 4, 11):

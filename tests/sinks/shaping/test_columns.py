@@ -149,3 +149,11 @@ def test_columns_that_are_not_named_are_left_out_where_some_are_wanted() -> None
 def test_no_salt_is_in_what_a_lake_keeps_of_a_hash() -> None:
     assert "pfeffer" not in f"{HASH!r} {HASH.mark}"
     assert HASH.mark != Action(kind="hash", salt=Secret("other")).mark
+    assert len("hash ") + 4 == len(HASH.mark), "more digits tell which of many words the salt is"
+    assert not HASH.mark.endswith(hashlib.sha256("saltpfeffer ü".encode()).hexdigest()[:4])
+
+
+def test_a_hash_is_known_by_what_an_earlier_release_kept_of_it() -> None:
+    former = f"hash {hashlib.sha256('saltpfeffer ü'.encode()).hexdigest()[:8]}"
+    assert [True, True, False] == [HASH.has_mark(mark) for mark in (HASH.mark, former, "")]
+    assert not Action(kind="hash", salt=Secret("other")).has_mark(former)

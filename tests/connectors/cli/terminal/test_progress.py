@@ -92,3 +92,26 @@ def test_nothing_is_drawn_without_a_terminal_or_where_records_are_json(tmp_path:
         assert 0 == screen.end()
         assert b"comparing" not in screen.raw
         assert b"reading" not in screen.raw
+
+
+def test_work_that_can_no_longer_be_looked_at_ends_neither_bar_nor_command(tmp_path: Path) -> None:
+    script = """
+import sys, time
+from pathlib import Path
+from connectors.cli.terminal.progress import progress
+
+def look():
+    told.done = min(80, told.done + 40)
+    if told.done == 80:
+        raise RuntimeError("Spark is gone")
+
+with progress("asking", 100) as told:
+    told.look = look
+    while not Path(sys.argv[1], "end").exists():
+        time.sleep(0.05)
+"""
+    with on_a_screen([sys.executable, "-c", script, str(tmp_path)]) as screen:
+        screen.wait(lambda text: " 80%" in text)
+        (tmp_path / "end").touch()
+        assert 0 == screen.end()
+        assert b"Traceback" not in screen.raw
