@@ -65,9 +65,9 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
     metrics.registry.register(StoreMetrics(config, tables=limits.max_tables))
     health = Health.of(limits, metrics)
     page = Page(config, live=True)
-    pages = _Pages(
-        metrics.registry, health, _Remembered(lambda: _state(config)), _Remembered(lambda: _page(config, page)), limits
-    )
+    state = _Remembered(lambda: _state(config))
+    shown = _Remembered(lambda: _page(config, page, state()))
+    pages = _Pages(metrics.registry, health, state, shown, limits)
     try:
         server = _Server((limits.host, limits.port), pages)
     except OSError as error:
@@ -91,10 +91,10 @@ def _state(config: PipelineConfig) -> dict[str, Any]:
         return connector_state(config, store)
 
 
-def _page(config: PipelineConfig, page: Page) -> str:
+def _page(config: PipelineConfig, page: Page, state: dict[str, Any]) -> str:
     store = recorded_store(config)
     with nullcontext() if store is None else closing(store):
-        return page.html(store, connector_state(config, store))
+        return page.html(store, state)
 
 
 class _Remembered(Generic[T]):

@@ -29,9 +29,14 @@ LOOKS = 4
 """Moments at which the server's rows are noted, to compare the history as of then with them."""
 
 
+def _cases() -> list[tuple[str, int]]:
+    """Flavors and seeds: those that the environment names on both flavors, else few that have all presets, live and behind the writers."""
+    named = [(flavor, seed) for seed in seeds(()) for flavor in FLAVORS]
+    return named or [("mysql", 13), ("mysql", 14), ("mariadb", 12), ("mariadb", 13)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds((12, 13, 14)))
-@pytest.mark.parametrize("flavor", FLAVORS)
+@pytest.mark.parametrize("flavor, seed", _cases())
 def test_lake_equals_source(
     flavor: str, seed: int, fresh_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:

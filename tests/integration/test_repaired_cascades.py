@@ -51,7 +51,7 @@ _EXPECTED = (1062, 1146, 1205, 1213, 1451, 1452, 1761)
 
 
 @pytest.mark.usefixtures("few_rows")
-@pytest.mark.parametrize("kind", ["mysql57", "mysql8", "mariadb118", "mysql9"])
+@pytest.mark.parametrize("kind", ["mysql57", pytest.param("mysql8", marks=pytest.mark.soak), "mariadb118", "mysql9"])
 def test_children_of_cascades_are_what_the_source_holds(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
