@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from command_line import HISTORIAN
 from connectors.cli import app
 from connectors.cli.schemas import watch
 from connectors.cli.terminal.outcome import ExitCode
@@ -202,7 +202,7 @@ def test_an_imported_history_lets_a_connector_go_on(config: Path, tmp_path: Path
 
 def test_an_export_shows_how_far_it_is(config: Path, tmp_path: Path) -> None:
     command = ["schemas", str(config), "export", str(tmp_path / "history.jsonl")]
-    with on_a_screen([sys.executable, "-c", "from connectors.cli import main; main()", *command]) as screen:
+    with on_a_screen([*HISTORIAN, *command]) as screen:
         assert 0 == screen.end()
         assert f"writing {tmp_path}"[:20].encode() in screen.raw
         assert "writing" not in screen.text()
