@@ -15,7 +15,7 @@ from typing import Protocol
 from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
 from historian.names import TableName
-from historian.plans.plans import LogRange, PlannedTable, RolledBack
+from historian.plans.plans import PlannedRange, PlannedTable, RolledBack
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
 
@@ -211,7 +211,7 @@ class Reader(Protocol):
 
     def read(
         self,
-        planned: LogRange,
+        planned: PlannedRange,
         tables: Sequence[PlannedTable],
         *,
         sequence: int = 0,
@@ -239,7 +239,7 @@ class Reader(Protocol):
             ValueUnrepresentable: such a value, without *stops*.
         """
 
-    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, where the last scan read so little that it kept it; else None."""
 
     def waiting_bytes(self, position: LogPosition) -> int:

@@ -25,7 +25,7 @@ from historian.history.prefix import covers, holds
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.plans.plans import Quarantine, RolledBack
-from historian.positions import LogPosition, parse_gtids
+from historian.positions import KAFKA, LogPosition, parse_gtids
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
 from historian.schema.edits import Edit, ForgetTable, RenameTable
@@ -423,7 +423,7 @@ def known_until(history: History, store: Store, table_id: int) -> LogPosition | 
 
 def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
     """*position* and the transaction behind it, by GTID; file and offset, where that has no end yet, stay before it."""
-    if not place.gtid:
+    if not place.gtid or position.flavor == KAFKA:
         return position
     before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
     return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor

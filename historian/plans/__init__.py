@@ -8,7 +8,10 @@ from historian.plans.key_order import Signs, arrow_signs, compared_here, has_pla
 from historian.plans.key_ranges import NOT_BY_RANGES, Key, KeyRange, KeyValue
 from historian.plans.plans import (
     LogRange,
+    PartitionRange,
+    Passage,
     Plan,
+    PlannedRange,
     PlannedTable,
     PlannedVersion,
     PreparedRows,
@@ -45,7 +48,10 @@ __all__ = [
     "KeyRange",
     "KeyValue",
     "LogRange",
+    "PartitionRange",
+    "Passage",
     "Plan",
+    "PlannedRange",
     "PlannedTable",
     "PlannedVersion",
     "PreparedRows",
