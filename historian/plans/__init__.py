@@ -6,6 +6,7 @@ Reading and writing by a plan do not belong here.
 from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
 from historian.plans.key_order import Signs, arrow_signs, compared_here, has_plain_order, time_us
 from historian.plans.key_ranges import NOT_BY_RANGES, Key, KeyRange, KeyValue
+from historian.plans.passages import Passages, version_at
 from historian.plans.plans import (
     LogRange,
     PartitionRange,
@@ -50,6 +51,7 @@ __all__ = [
     "LogRange",
     "PartitionRange",
     "Passage",
+    "Passages",
     "Plan",
     "PlannedRange",
     "PlannedTable",
@@ -82,5 +84,6 @@ __all__ = [
     "stored_keys",
     "time_us",
     "type_options_of",
+    "version_at",
     "version_in",
 ]
