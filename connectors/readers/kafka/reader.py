@@ -53,10 +53,6 @@ class KafkaReader:
         """The topics' ends now, see :class:`connectors.readers.base.Reader`; before transactions that are open. Retryable."""
         return _at({partition: self._client.bounds(partition)[1] for partition in self._client.partitions()})
 
-    def near_end(self) -> LogPosition:
-        """The topics' ends, see :class:`connectors.readers.base.Reader`. Retryable."""
-        return self.end()
-
     def mark(self, file: str) -> LogMark | None:  # noqa: ARG002 topics have no files
         """The ids of the topics, by which one that was made again is known."""
         ids = self._client.topic_ids()
