@@ -2,7 +2,7 @@
 
 What needs neither a source nor a configuration does not belong here (:mod:`historian`).
 
-Open to other rooms: ``compile``, ``sink_kinds``.
+Open to other rooms: ``sink_kinds``.
 """
 
 __all__: list[str] = []

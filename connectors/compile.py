@@ -13,43 +13,14 @@ import logging
 import time
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
-from numba import types
 
-from connectors.readers.binlog.kernels.log import finding, gtids, scanning, unpacking, xa
-from connectors.readers.binlog.kernels.machine import checksums, folding
-from connectors.readers.binlog.kernels.results import encoding
-from connectors.readers.binlog.kernels.rows import walk
-from connectors.readers.binlog.kernels.text import double_byte, json, single_byte
+from connectors.readers.binlog.compiling import KERNELS, compile_kernel
 from historian.changelog.fingerprints import Fingerprints
 from historian.encoding import decode_rows, encode_risingwave, encode_rows, with_id
-from historian.jit import is_kept
 
-__all__ = ["KERNELS", "compile_kernel", "compile_kernels", "missing_kernels"]
-
-KERNELS: tuple[Any, ...] = (
-    walk.walk,
-    encoding.encode,
-    scanning.scan,
-    finding.find_in_packets,
-    finding.find_in_file,
-    checksums.first_wrong_folded if folding.CAN_FOLD else checksums.first_wrong_checksum,
-    unpacking.first_packed,
-    unpacking.measure,
-    unpacking.collect,
-    unpacking.splice,
-    unpacking.whole_events,
-    xa.next_end,
-    xa.next_xa,
-    gtids.mysql_gtid,
-    json.json_text,
-    single_byte.high_bytes,
-    single_byte.single_byte_text,
-    double_byte.double_byte_text,
-)
-"""The reader's that Python calls; they take numbers and addresses only."""
+__all__ = ["compile_kernels"]
 
 _MOMENT = datetime(2024, 1, 1, tzinfo=timezone.utc)
 _VALUES: tuple[tuple[pa.DataType, object], ...] = (
@@ -75,20 +46,6 @@ def compile_kernels() -> None:
         compile_kernel(kernel)
     _encode_rows()
     _compare_rows()
-
-
-def missing_kernels() -> tuple[Any, ...]:
-    """Those of :data:`KERNELS` that have no compiled code yet on this machine."""
-    return tuple(kernel for kernel in KERNELS if not is_kept(kernel, _arguments(kernel)))
-
-
-def compile_kernel(kernel: Any) -> None:
-    """Compiles or loads one of :data:`KERNELS`."""
-    kernel.compile(_arguments(kernel))
-
-
-def _arguments(kernel: Any) -> tuple[Any, ...]:
-    return (types.int64,) * kernel.py_func.__code__.co_argcount
 
 
 def _compare_rows() -> None:

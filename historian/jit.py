@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import config, event, registry
+from numba.core import config, event
 
-__all__ = ["compiled", "content_stamp", "is_kept", "kept_code"]
+__all__ = ["compiled", "content_stamp", "kept_code"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -62,15 +62,6 @@ def content_stamp(package: Path) -> str:
     for path in (Path(__file__), *sorted(package.rglob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def is_kept(kernel: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether code of *kernel* for *arguments* of those types is there, in this process or on disk for this processor."""
-    if arguments in kernel.overloads:
-        return True
-    cache = kernel._cache  # noqa: SLF001
-    target: Any = registry.cpu_target.target_context
-    return cache._index_key(arguments, target.codegen()) in cache._cache_file._load_index()  # noqa: SLF001
 
 
 def kept_code() -> Iterator[tuple[str, Path]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import connectors
-from connectors.compile import KERNELS, compile_kernels
+from connectors.compile import compile_kernels
+from connectors.readers.binlog.compiling import KERNELS
 from historian.changelog.fingerprints import kernels as fingerprints
 from historian.encoding.kernels import containers, memory, plain
 
@@ -22,7 +23,8 @@ USE = """
 import sys
 from hypothesis import given, settings
 from connectors.cli import main
-from connectors.compile import KERNELS, compile_kernels
+from connectors.compile import compile_kernels
+from connectors.readers.binlog.compiling import KERNELS
 from historian.encoding import decode_rows, encode_risingwave, encode_rows
 from historian.encoding.kernels import containers, memory, plain
 from historian.errors import ValueUnrepresentable

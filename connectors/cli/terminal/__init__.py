@@ -2,6 +2,6 @@
 
 Commands do not belong here.
 
-Open to other rooms: ``arguments``, ``aside``, ``edit_text``, ``logs``, ``outcome``, ``plain_text``, ``progress``, ``recorded_history``,
+Open to other rooms: ``arguments``, ``aside``, ``edit_text``, ``kernels``, ``logs``, ``outcome``, ``plain_text``, ``progress``, ``recorded_history``,
 ``schema_forms``, ``sessions``, ``sizes``, ``tables``, ``work_progress``.
 """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from connectors.cli.terminal.progress import can_be_live, progress
+import time
+from functools import partial
+
+from connectors.cli.terminal.progress import Progress, can_be_live, progress
 
 __all__ = ["compile_first"]
 
@@ -11,14 +14,21 @@ def compile_first() -> None:
     """Compiles what has no code on this machine yet, where a terminal shows how far that is; elsewhere each kernel is compiled when it is called."""
     if not can_be_live():
         return
-    from connectors.compile import compile_kernel, missing_kernels
+    from connectors.readers.binlog.compiling import about_s, compile_kernel, missing_kernels
 
-    missing = missing_kernels()
+    # Short ones first: they tell how fast this machine is.
+    missing = sorted(missing_kernels(), key=about_s)
     if not missing:
         return
-    # What is compiled is about as long as its Python code.
-    sizes = [len(kernel.py_func.__code__.co_code) for kernel in missing]
-    with progress("compiling kernels, once on this machine", sum(sizes)) as told:
-        for at, kernel in enumerate(missing):
-            told.reach(sum(sizes[:at]))
+    with progress("compiling kernels, once on this machine", sum(map(about_s, missing))) as told:
+        reached_s = 0.0
+        for kernel in missing:
+            told.look = partial(_look, told, reached_s, about_s(kernel), time.monotonic())
             compile_kernel(kernel)
+            reached_s += about_s(kernel)
+        told.look = None
+
+
+def _look(told: Progress, reached_s: float, about_s: float, begun_s: float) -> None:
+    """Draws that a kernel is being compiled: as far as the time says that it takes, and no further."""
+    told.reach(reached_s + min(about_s, time.monotonic() - begun_s))

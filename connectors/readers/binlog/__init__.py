@@ -2,5 +2,5 @@
 
 Histories and sinks do not belong here.
 
-Open to other rooms: ``files_reader``, ``server_reader``.
+Open to other rooms: ``compiling``, ``files_reader``, ``server_reader``.
 """
