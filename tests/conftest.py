@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from databases.kafka import Kafka, start_kafka
 from databases.server_builds import BUILDS
 from databases.servers import Server, server_at, start_server
 from lakes.java_classes import java_options
@@ -33,7 +34,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # This process's and that of processes started by it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
-SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres"}
+SERVER_FIXTURES = {*BUILDS, "server", "fresh_server", "postgres", "kafka"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -113,6 +114,14 @@ def _remove(server: Server) -> None:
     if server.directory is not None:
         server.kill()
         shutil.rmtree(server.directory / "data", ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """A Kafka broker. Tests make topics of their own names in it."""
+    broker = start_kafka(tmp_path_factory.mktemp("kafka"))
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
 
 from connectors.check.result import CheckResult, failed, ok
-from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, SourceConfig
+from connectors.config import BinlogFilesSource, KafkaSource, PipelineConfig, ServerSource, SourceConfig
 from historian.errors import HistorianError, SourceError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _results(config: PipelineConfig) -> Iterator[CheckResult]:
         yield position_check(config, reader)
 
 
-_NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps")
+_NO_LOG = ("flavor", "log_bin", "replication privileges", "binlog files", "gaps", "topics")
 """Checks without which the log cannot be asked for a position."""
 
 
@@ -76,6 +76,10 @@ def _source_results(config: PipelineConfig, source: SourceConfig) -> Iterator[Ch
             return _server_results(config, source)
         case BinlogFilesSource():
             return file_checks(source)
+        case KafkaSource():
+            from connectors.check.topics import topic_checks
+
+            return topic_checks(source)
 
 
 def _server_results(config: PipelineConfig, source: ServerSource) -> Iterator[CheckResult]:

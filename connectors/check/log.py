@@ -13,6 +13,7 @@ from connectors.tracking.continuity import Continuity
 from connectors.tracking.first_schema import origin_of
 from connectors.tracking.recorded import recorded_store
 from historian.errors import HistorianError
+from historian.positions import KAFKA
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
@@ -42,7 +43,8 @@ def position_check(config: PipelineConfig, reader: Reader) -> CheckResult:
             place = origin_of(reader, start)
             if start not in ("initial", "initial_only", "earliest", "latest"):
                 return ok(_START, f"begins behind {start}, which the log holds")
-            return ok(_START, f"{start}: {place.at}{f', {place.gtids}' if place.gtids else ''}")
+            at = place.gtids if place.flavor == KAFKA else f"{place.at}{f', {place.gtids}' if place.gtids else ''}"
+            return ok(_START, f"{start}: {at or 'no messages yet'}")
         except HistorianError as error:
             mend = _MEND_LOST if plan is not None else "choose another source.start"
             return failed(_START, str(error), "a position whose log is all there", mend)

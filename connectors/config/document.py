@@ -16,6 +16,7 @@ from connectors.config.notify_document import NotifyDocument
 from connectors.config.run_document import RunDocument
 from connectors.config.sources import BinlogFilesDocument, ServerDocument
 from connectors.config.targets import NOT_ONE_EACH, TableDocument, TargetName, TargetsDocument
+from connectors.config.topic_source import KafkaDocument
 from connectors.config.type_options import TypesDocument
 from historian.globs import is_exact
 from historian.plans.evolution import EvolutionSettings
@@ -143,7 +144,7 @@ class ConsoleDocument(Model):
         return settings.SinkConfig(type=self.type)
 
 
-_Source = Annotated[ServerDocument | BinlogFilesDocument, Field(discriminator="type")]
+_Source = Annotated[ServerDocument | BinlogFilesDocument | KafkaDocument, Field(discriminator="type")]
 _AnySink = DeltaDocument | ParquetDocument | ConsoleDocument
 _Sink = Annotated[_AnySink, Field(discriminator="type")]
 SINKS: tuple[type[Model], ...] = get_args(_AnySink)

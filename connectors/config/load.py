@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from connectors.config.document import Document
 from connectors.config.problems import problems_of
 from connectors.config.references import fill, has_references
-from connectors.config.settings import PipelineConfig, ServerSource
+from connectors.config.settings import KafkaSource, PipelineConfig, ServerSource
 from connectors.config.written import WrittenDocument, parse_document, read_document, unusable
 
 __all__ = ["can_change", "load_config", "parse_config", "reread", "revision"]
@@ -109,6 +109,7 @@ def revision(config: PipelineConfig) -> str:
         sorted(source.accept_cascades) if isinstance(source, ServerSource) else (),
         "" if source.schema is None else hashlib.sha256(source.schema.read_bytes()).hexdigest(),
         config.sinks,
+        *([] if not isinstance(source, KafkaSource) else [source.topics, source.format]),
         *config.types.rules,
     ]
     return hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]

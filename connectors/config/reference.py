@@ -44,6 +44,7 @@ _SECTIONS = (
     _Section("`source.backfill.pause_above`", "PauseAboveDocument"),
     _Section("`source.backfill.server`", "RowServerDocument"),
     _Section("`source` with `type: binlog-files`", "BinlogFilesDocument"),
+    _Section("`source` with `type: kafka`", "KafkaDocument"),
     _Section("`history`", "HistoryDocument"),
     _Section("`sinks[]` with `type: delta`", "DeltaDocument"),
     _Section("`sinks[].tables.PATTERN`", "TableDocument"),

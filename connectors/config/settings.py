@@ -12,6 +12,7 @@ from connectors.config.filters import EVERY_TABLE, TableFilter
 from connectors.config.values import ServerIds
 from connectors.readers.binlog.transport.connection import Compression, TlsSettings
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
+from historian.positions import KAFKA
 
 __all__ = [
     "NOTIFY_EVENTS",
@@ -20,6 +21,7 @@ __all__ = [
     "CopyLimits",
     "HistoryConfig",
     "HttpConfig",
+    "KafkaSource",
     "NotifyConfig",
     "OpenLineageConfig",
     "PauseAbove",
@@ -150,7 +152,39 @@ class BinlogFilesSource:
         return "binlog files"
 
 
-SourceConfig = ServerSource | BinlogFilesSource
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSource:
+    """Topics of change events.
+
+    Attributes:
+        brokers: ``host:port``, comma separated; ``topics``: names and globs.
+        format: how messages are written.
+        client: further settings of librdkafka, by its names.
+        tables: whose rows are wanted, by their names in the source.
+        start: where a connector without history begins: "earliest", "latest", or offsets.
+    """
+
+    brokers: str
+    topics: tuple[str, ...]
+    format: str = "debezium_json"
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tables: TableFilter = EVERY_TABLE
+    start: str = "earliest"
+    flavor: str = KAFKA
+    schema: Path | None = None
+
+    @property
+    def log_start(self) -> str:
+        """The start: topics hold nothing but a log."""
+        return self.start
+
+    @property
+    def place(self) -> str:
+        """Where the log is, for people."""
+        return f"{', '.join(self.topics)} at {self.brokers}"
+
+
+SourceConfig = ServerSource | BinlogFilesSource | KafkaSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ __all__ = [
     "TlsDocument",
 ]
 
-SOURCE_TYPES = ("mysql", "mariadb", "binlog-files")
+SOURCE_TYPES = ("mysql", "mariadb", "binlog-files", "kafka")
 
 
 _STARTS = {

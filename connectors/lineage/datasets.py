@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from connectors.config import PipelineConfig, ServerSource
+from connectors.config import KafkaSource, PipelineConfig, ServerSource
 from connectors.sink_kinds import lakes
 from historian.errors import HistorianError
 from historian.names import TableName
@@ -136,6 +136,8 @@ def _place_of_source(config: PipelineConfig, table: TableName) -> tuple[str, str
         return settings.source, str(table)
     if isinstance(source, ServerSource):
         return f"mysql://{source.host}:{source.port}", str(table)
+    if isinstance(source, KafkaSource):  # one of the brokers stands for all
+        return f"kafka://{source.brokers.split(',')[0].strip()}", str(table)
     return "file", f"{source.paths()[0]}/{table}"
 
 

@@ -175,7 +175,7 @@ class Metrics(Observer):
             self._event_time_s = written.event_time_us / 1e6
             self._event_time.set(self._event_time_s)
         self._is_behind, self._behind_since_s = True, 0.0
-        self._log_bytes.inc(sum(planned.end - planned.start for planned in plan.ranges))
+        self._log_bytes.inc(sum(planned.size_bytes for planned in plan.ranges))
         self._nulled.inc(sum(written.nulled.values()))
         self._dead_letters.inc(written.dead_letters)
         self._stopped.set(len(written.stopped))

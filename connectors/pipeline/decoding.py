@@ -19,7 +19,7 @@ from connectors.backfill.keys.coverage import KeyQuestions
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
-from historian.plans.plans import LogRange, Plan, PlannedTable
+from historian.plans.plans import Plan, PlannedRange, PlannedTable
 from sinks.contract.local_chunks import LocalChunks
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def decoded(
         for index, (planned_range, log) in enumerate(zip(planned.plan.ranges, planned.cached, strict=True))
     ]
     if executors is None:
-        size = sum(each.planned.end - each.planned.start for each in reads)
+        size = sum(each.planned.size_bytes for each in reads)
         executors = not is_local(spark) and size > _DRIVERS_BYTES and not planned.copies
     with _on_executors(reads, spark) if executors else _in_driver(reads, spark, planned.copied) as chunks:
         yield chunks
@@ -84,7 +84,7 @@ class _Range:
     """One range of a plan with all that reads it."""
 
     reader: Reader
-    planned: LogRange
+    planned: PlannedRange
     tables: tuple[PlannedTable, ...]
     index: int
     log: tuple[LogBytes, ...] | None

@@ -42,7 +42,7 @@ from connectors.tracking.sources import make_tracker, server_address
 from historian.errors import HistorianError
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
-from historian.positions import LogPosition
+from historian.positions import KAFKA, LogPosition
 from historian.schema.snapshots import Snapshot
 from historian.store import Lease, Store
 
@@ -306,4 +306,6 @@ def _stopped_by_sink(sinks: Sequence[Sink]) -> Callable[[], Mapping[int, int]]:
 
 def _is_full(plan: Plan, limit_bytes: int) -> bool:
     """Whether the log goes on behind the plan, as far as is known: it took all that one plan takes."""
+    if plan.end.flavor == KAFKA:
+        return sum(each.size_bytes for each in plan.ranges) >= limit_bytes
     return plan.start.file != plan.end.file or plan.end.offset - plan.start.offset >= limit_bytes

@@ -1,23 +1,23 @@
-"""What a pipeline knows of a reader. Binlogs of servers and of directories implement it.
+"""What a pipeline knows of a reader. Binlogs of servers and of directories implement it, and topics of change events.
 
-Positions, ranges and TABLE_MAPs are a binlog's: a reader of topics needs others first.
-
-A *scan* reads event headers, GTIDs, TABLE_MAPs and statements on the driver, never row bytes. A *read* decodes the rows of one
-range on an executor, with the schemas that the plan holds. Both start outside a transaction.
+A *scan* says on the driver which statements and schemas the log holds. Of a binlog it reads event headers, GTIDs, TABLE_MAPs and
+statements, never row bytes; of topics it looks at each message's schema. A *read* decodes the rows of one range on an
+executor, with the schemas that the plan holds. Both start outside a transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
 from historian.names import TableName
-from historian.plans.plans import LogRange, PlannedTable, RolledBack
+from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable, RolledBack
 from historian.positions import LogPosition, PreparedXa
 from historian.positions.places import Place
+from historian.schema.snapshots import Column
 
 __all__ = [
     "Bound",
@@ -26,6 +26,7 @@ __all__ = [
     "MappedColumn",
     "Reader",
     "Scanned",
+    "SchemaMet",
     "Statement",
     "TableMapped",
     "XaCommitted",
@@ -41,12 +42,14 @@ class Bound:
         skipped: nothing between the bound before and this one is to be read. The start was given without a file and lies here, or
             transactions stand there that the start's GTIDs contain. A range never spans such a bound.
         restarted: the server was started with the file that begins here: sessions before it are gone.
+        partitions: of topics, what lies between the scan's start and this one, which is its only bound. No range is cut.
     """
 
     position: LogPosition
     event_time_us: int
     skipped: bool = False
     restarted: bool = False
+    partitions: tuple[PartitionRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,25 @@ class XaCommitted:
     xa: PreparedXa | None
 
 
-Scanned = Bound | Statement | TableMapped | RolledBack | XaCommitted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaMet:
+    """The schema that rows of a table have from a message on, in that message's partition; a partition's first one too.
+
+    Attributes:
+        place: of the message, which is itself written under it.
+        columns: in order, with ids of 0: who follows the history knows them by name.
+        key: names of the columns that are its key.
+        event_time_us: of the change in the source, UTC microseconds.
+    """
+
+    place: Place
+    table: TableName
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    event_time_us: int
+
+
+Scanned = Bound | Statement | TableMapped | RolledBack | XaCommitted | SchemaMet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +145,14 @@ class LogMark:
     Attributes:
         server: whose file it is, as in positions; ``version``: of the server, as text.
         made_s: when the file was begun, seconds since 1970.
+        topics: of topics, the id that each was given when it was made; they have no file.
     """
 
     server: str
     version: str
     file: str
     made_s: int
+    topics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +180,7 @@ class Reader(Protocol):
 
     @property
     def flavor(self) -> str:
-        """The servers whose logs it reads: "mysql" or "mariadb"."""
+        """The servers whose logs it reads: "mysql" or "mariadb"; "kafka" of topics."""
 
     def server(self) -> str:
         """Identity of the server whose log it is; "" for files. What is read up to the next error is of that one. Retryable."""
@@ -214,7 +237,7 @@ class Reader(Protocol):
 
     def read(
         self,
-        planned: LogRange,
+        planned: PlannedRange,
         tables: Sequence[PlannedTable],
         *,
         sequence: int = 0,
@@ -242,7 +265,7 @@ class Reader(Protocol):
             ValueUnrepresentable: such a value, without *stops*.
         """
 
-    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, where the last scan read so little that it kept it; else None."""
 
     def waiting_bytes(self, position: LogPosition) -> int:

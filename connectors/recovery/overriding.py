@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
+from connectors.readers.base import Bound, Scanned, SchemaMet, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.recovery.healing import HealResult, stops_of
 from connectors.tracking.prepared_transactions import Commit, prepared_table
@@ -139,8 +139,8 @@ class _Rereading:
         if isinstance(item, RolledBack):
             self.rolled_back.append(item)
             return
-        if isinstance(item, XaCommitted):
-            if self.entries:
+        if isinstance(item, XaCommitted | SchemaMet):  # topics, which tell schemas, have no statements
+            if self.entries and isinstance(item, XaCommitted):
                 self._committed(item, reader)
             return
         if isinstance(item, Statement):

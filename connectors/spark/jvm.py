@@ -140,7 +140,7 @@ def _fetch(jars: Sequence[Jar], directory: Path) -> None:
         request = Path(work, "ivy.xml")
         request.write_text(_ivy_request(jars), encoding="utf-8")
         pattern = f"{work}/got/[organisation]/[artifact]-[revision].[ext]"
-        arguments = ["-cache", f"{work}/cache", "-ivy", str(request), "-retrieve", pattern, "-types", "jar"]
+        arguments = ["-cache", f"{work}/cache", "-ivy", str(request), "-retrieve", pattern, "-types", "jar", "bundle"]
         settings = os.environ.get("PYSPARK_HISTORIAN_IVY_SETTINGS")
         if settings:
             arguments += ["-settings", settings]

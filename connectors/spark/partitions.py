@@ -16,7 +16,7 @@ from connectors.spark.typed_schemas import ALL_VERSIONS, Versions
 from connectors.tracking.ranges import SEQUENCE_BITS
 from historian.changelog.chunks import CHUNK_STREAM, Chunk, chunk_row
 from historian.errors import PositionError
-from historian.plans.plans import LogRange, Plan, PlannedTable
+from historian.plans.plans import LogRange, Plan, PlannedRange, PlannedTable
 from historian.positions import parse_gtids
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RangePartition(InputPartition):
 
     plan: int
     index: int
-    planned: LogRange | None
+    planned: PlannedRange | None
     tables: tuple[PlannedTable, ...]
     log: tuple[LogBytes, ...] | None = None
     versions: Versions = ALL_VERSIONS
@@ -63,7 +63,7 @@ def partitions_of(
         TableStopped: an edit in the plan cannot be projected to the typed table's schema.
     """
     tables = plan.tables if typed is None else typed.wanted(plan.tables, versions)
-    ranges: tuple[LogRange | None, ...] = plan.ranges if tables else ()
+    ranges: tuple[PlannedRange | None, ...] = plan.ranges if tables else ()
     if typed is None and not ranges:
         ranges = (None,)
     return [
@@ -114,9 +114,9 @@ def read_partition(
                 yield typed.rows(chunk, tables, predicates)
 
 
-def _may_hold(planned: LogRange, flavor: str, positions: frozenset[Any] | None) -> bool:
+def _may_hold(planned: PlannedRange, flavor: str, positions: frozenset[Any] | None) -> bool:
     """Whether a transaction at one of *positions* may lie in the range; None: at any."""
-    if positions is None or not planned.upto:
+    if positions is None or not isinstance(planned, LogRange) or not planned.upto:
         return True
     try:
         after, upto = parse_gtids(planned.after, flavor), parse_gtids(planned.upto, flavor)

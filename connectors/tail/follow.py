@@ -11,7 +11,7 @@ from connectors.tracking.recorded import StoppedTable, UnloggedChange, recorded_
 from connectors.tracking.sources import make_reader, make_tracker
 from historian.changelog.chunks import Chunk
 from historian.names import TableName
-from historian.plans.plans import LogRange, Plan, PlannedTable, PlannedVersion
+from historian.plans.plans import Plan, PlannedRange, PlannedTable, PlannedVersion
 from historian.positions import LogPosition, parse_position
 from historian.positions.places import Place
 from historian.schema.snapshots import Snapshot
@@ -161,7 +161,7 @@ class Tail:
                 yield found
 
 
-def _within(place: Place, planned: LogRange) -> bool:
+def _within(place: Place, planned: PlannedRange) -> bool:
     return place.file == planned.file and planned.start <= place.offset < planned.end
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from connectors.readers.base import LogMark
 from historian import codec
 from historian.errors import LogReplaced
-from historian.positions import FilePosition, LogPosition
+from historian.positions import KAFKA, FilePosition, LogPosition
 
 if TYPE_CHECKING:
     from connectors.readers.base import Reader
@@ -45,7 +45,9 @@ class Continuity:
         held = self._held = None if body is None else codec.load(LogMark, body)
         if held is not None:
             found = self._reader.mark(held.file)
-            if found is not None and found.server == held.server:
+            if held.topics:
+                _check_topics(held, found)
+            elif found is not None and found.server == held.server:
                 if found.made_s != held.made_s:
                     raise _replaced(held, f"one of that name, begun {_time(found.made_s)}")
             else:
@@ -55,7 +57,7 @@ class Continuity:
     def note(self, end: LogPosition) -> None:
         """Notes the file in which what was read ends, and says where server or version are others than before."""
         held = self._held
-        if held is not None and (held.file, held.server) == (end.file, end.server):
+        if held is not None and (held.file, held.server) == (end.file, end.server) and not self._has_new_topics(end):
             return
         found = self._reader.mark(end.file)
         if found is None:
@@ -67,11 +69,29 @@ class Continuity:
         self._store.remember_log(codec.dump(LogMark, found))
         self._held = found
 
+    def _has_new_topics(self, end: LogPosition) -> bool:
+        if end.flavor != KAFKA or self._held is None:
+            return False
+        return not {topic for topic, _, _ in end.offsets.next} <= self._held.topics.keys()
+
     def _check_files(self, held: LogMark) -> None:
         """A file that is gone was purged, unless the log's numbers began anew."""
         end = self._reader.end()
         if end.server == held.server and FilePosition(end.file, 0).number < FilePosition(held.file, 0).number:
             raise _replaced(held, f"a log that ends with {end.file}")
+
+
+def _check_topics(held: LogMark, found: LogMark | None) -> None:
+    ids = {} if found is None else found.topics
+    for topic, made in held.topics.items():
+        if ids.get(topic, made) != made:
+            raise LogReplaced(
+                "the topic was made anew after it was read: its offsets stand for other messages now",
+                where=topic,
+                expected=f"the topic of id {made}",
+                found=f"one of id {ids[topic]}",
+                next_step="start another connector with a name, a store and a lake of its own",
+            )
 
 
 def _replaced(held: LogMark, found: str) -> LogReplaced:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from connectors.config.filters import TableFilter
 from historian.names import TableName
 from historian.plans.plans import Quarantine
+from historian.positions import KAFKA
 from historian.positions.places import Place
 
 if TYPE_CHECKING:
@@ -49,7 +50,15 @@ def stops_by_filter(
 
 
 def place_at_end(position: LogPosition) -> Place:
-    """A place that lies at or before *position* on every server: by a transaction that it holds, where it holds some."""
+    """A place that lies at or before *position* on every server: by a transaction that it holds, where it holds some.
+
+    Of topics: the last message that was read of the last partition.
+    """
+    if position.flavor == KAFKA:
+        read = [each for each in position.offsets.next if each[2]]
+        topic, number, upto = read[-1] if read else ("", 0, 0)
+        gtid = f"{topic}:{number}:{upto - 1}" if read else ""
+        return Place(gtid=gtid, file=f"{topic}:{number}", offset=max(0, upto - 1), ordinal=0)
     return Place(gtid=_last_gtid(position.gtids), file=position.file, offset=position.offset, ordinal=0)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from connectors.config import BinlogFilesSource, PipelineConfig, ServerSource, revision
+from connectors.config import BinlogFilesSource, KafkaSource, PipelineConfig, ServerSource, revision
 from connectors.readers.binlog.files_reader import BinlogFilesReader
 from connectors.readers.binlog.server_reader import BinlogServerReader
 from connectors.readers.binlog.transport.connection import ServerAddress
+from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.kafka.reader import KafkaReader
 
 if TYPE_CHECKING:
     from connectors.config import SourceConfig
@@ -28,6 +30,8 @@ def make_reader(source: SourceConfig) -> Reader:
             return BinlogServerReader(server_address(source), flavor=source.flavor)
         case BinlogFilesSource():
             return BinlogFilesReader(source.paths())
+        case KafkaSource():
+            return KafkaReader(KafkaSettings(brokers=source.brokers, topics=source.topics, client=source.client))
 
 
 def server_address(source: ServerSource) -> ServerAddress:

@@ -24,6 +24,7 @@ from connectors.tracking.head_check import HeadCheck
 from connectors.tracking.prepared_transactions import WalkedXa, attached, find_prepared
 from connectors.tracking.ranges import cut_ranges
 from connectors.tracking.scope import filter_text, place_at_end, stops_by_filter
+from connectors.tracking.topics.met_schemas import MetSchemas
 from connectors.tracking.type_options import check_type_options, ranges_with_type_options
 from connectors.tracking.walk import Walk
 from historian.errors import StoreError
@@ -31,10 +32,10 @@ from historian.history.history import History
 from historian.history.online_schema_changes import NO_TOOLS, OnlineChanges
 from historian.history.prefix import covers
 from historian.names import TableName
-from historian.plans.plans import LogRange, Plan, PlannedTable, Quarantine
+from historian.plans.plans import LogRange, Plan, PlannedRange, PlannedTable, Quarantine
 from historian.plans.segments import planned_tables, stopped_table
 from historian.plans.type_options import NO_TYPE_OPTIONS, TypeOptions
-from historian.positions import LogPosition, parse_position
+from historian.positions import KAFKA, LogPosition, parse_position
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
 from historian.schema.snapshots import Catalog, Snapshot
@@ -271,6 +272,7 @@ class Tracker:
             find_copied=find_copied(self.reader),
             on_unlogged=self.on_unlogged,
             taken_in=None if self.copier is None else begun,
+            topics=MetSchemas(history, self.store.passages()) if self.reader.flavor == KAFKA else None,
         )
         bounds: list[Bound] = []
         for item in self.reader.scan(start, limit_bytes=limit_bytes, until=stop):
@@ -292,7 +294,7 @@ class Tracker:
             self.stored(number) if number else None,
             start=start,
             end=bounds[-1].position,
-            ranges=self.ranges_of(walk, start, bounds) if tables else (),
+            ranges=self._ranges(walk, start, bounds, tables) if tables else (),
             tables=tables,
             version=walk.number,
         )
@@ -351,7 +353,7 @@ class Tracker:
         end: LogPosition,
         tables: tuple[PlannedTable, ...],
         version: int,
-        ranges: tuple[LogRange, ...] = (),
+        ranges: tuple[PlannedRange, ...] = (),
     ) -> Plan:
         """The plan behind *last*, under the same filter; None: the first one. It is not stored."""
         return Plan(
@@ -394,6 +396,13 @@ class Tracker:
             sets_aside=self.online_changes.sets_aside,
             type_options=self.type_options,
         )
+
+    def _ranges(
+        self, walk: Walk, start: LogPosition, bounds: Sequence[Bound], tables: tuple[PlannedTable, ...]
+    ) -> tuple[PlannedRange, ...]:
+        if walk.topics is not None:
+            return walk.topics.ranges(bounds[-1].partitions, tables)
+        return self.ranges_of(walk, start, bounds)
 
     def ranges_of(self, walked: WalkedXa, start: LogPosition, bounds: Sequence[Bound]) -> tuple[LogRange, ...]:
         """The log from *start* to the last of *bounds* as a plan's ranges, with the XA transactions that were met there."""

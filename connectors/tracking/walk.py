@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
+from connectors.readers.base import Bound, Scanned, SchemaMet, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.crosscheck import mismatch
 from connectors.readers.binlog.events.full_metadata import described
 from connectors.tracking.cascades import gets_foreign_key, logs_cascades
@@ -15,6 +15,8 @@ from connectors.tracking.copied_rows import FindCopied, unlike_default
 from connectors.tracking.prepared_transactions import Commit, FindPrepared, PreparedSchemas
 from connectors.tracking.stop_reasons import cascades, renamed_out, shown, why_stopped
 from connectors.tracking.table_names import TableNames, creates
+from connectors.tracking.topics.edits import edits_to
+from connectors.tracking.topics.met_schemas import MetSchemas
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
 from historian.ddl.resolving.analyzed_tables import analyzed_name, analyzed_table
@@ -25,7 +27,7 @@ from historian.history.prefix import covers, holds
 from historian.history.timeline import TimelineEntry
 from historian.names import TableName
 from historian.plans.plans import Quarantine, RolledBack
-from historian.positions import LogPosition, parse_gtids
+from historian.positions import KAFKA, LogPosition, parse_gtids
 from historian.positions.places import Place
 from historian.schema.applying import apply_all
 from historian.schema.edits import Edit, ForgetTable, RenameTable
@@ -58,6 +60,7 @@ class Walk:
         find_copied: reads what was copied into the shadow of a table; None: a tool's own claim counts.
         on_unlogged: told of changes of rows without row events; None: such a table stops, as its targets lack them.
         with_rows: ids of tables with rows in what was walked, captured or not; ``unread``: names of those whose rows cannot be read.
+        topics: passages of partitions to versions; None: the log is no topics.
         commits, rolled_back: XA COMMITs of transactions prepared before the last bound, and what was rolled back.
     """
 
@@ -76,6 +79,7 @@ class Walk:
     find_copied: FindCopied | None = None
     on_unlogged: Callable[[TableName, Place, str], None] | None = None
     taken_in: set[int] | None = None
+    topics: MetSchemas | None = None
     commits: list[Commit] = field(default_factory=list)
     rolled_back: list[RolledBack] = field(default_factory=list)
     with_rows: set[int] = field(default_factory=set)
@@ -90,6 +94,8 @@ class Walk:
         self.quarantines: dict[int, Quarantine] = dict(self.store.quarantines())
         self._names = TableNames(self.history, self.new_entries, self.captured, self.online_changes)
         self._take_recorded()
+        while self.topics is not None and (entry := self.history.entry(self.number + 1)) is not None:
+            self._advance(entry)  # partitions pass to versions when they meet them, wherever they were met first
 
     def take(self, item: Scanned) -> Bound | None:
         """Takes the next item; returns it where it is a bound."""
@@ -107,6 +113,9 @@ class Walk:
             return None
         if isinstance(item, XaCommitted):
             self._committed(item)
+            return None
+        if isinstance(item, SchemaMet):
+            self._schema_met(item)
             return None
         recorded = self.history.recorded(behind_event(item), self.reached.server)
         if recorded is not None and recorded.number == self.number + 1:
@@ -312,6 +321,17 @@ class Walk:
             )
             self._stop(now.name, mapped.place, reason, None, now.table_id)
 
+    def _schema_met(self, met: SchemaMet) -> None:
+        assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
+        latest = self.catalog.tables.get(met.table)
+        if latest is None or not self.topics.passes(met, latest):
+            self._record(met.place, edits_to(met, self.catalog), None, met.event_time_us)
+            latest = self.catalog.tables[met.table]
+            self.topics.began(met, self.number, latest)
+        self.with_rows.add(latest.table_id)
+        if self.captured(met.table):
+            self.touched.add(latest.table_id)
+
     def _committed(self, item: XaCommitted) -> None:
         settled = self._prepared.settle(item, self.catalog)
         if settled is None:
@@ -346,17 +366,19 @@ class Walk:
         self._record(place, (edit,), None)
         self.proven[healed.table_id] = _with_transaction(self.reached, mapped.place)
 
-    def _record(self, place: Place, edits: tuple[Edit, ...], statement: Statement | None) -> None:
+    def _record(
+        self, place: Place, edits: tuple[Edit, ...], statement: Statement | None, event_time_us: int = 0
+    ) -> None:
         entry = TimelineEntry(
             number=self.number + 1,
             place=place,
             position=self.reached,
             edits=edits,
-            statement=f"-- {edits[0].kind} by the TABLE_MAP at {place}"
+            statement=f"-- {edits[0].kind} by the {'TABLE_MAP' if self.topics is None else 'schema of the message'} at {place}"
             if statement is None
             else printable(statement.sql),
             database="" if statement is None else statement.context.database,
-            event_time_us=0 if statement is None else statement.event_time_us,
+            event_time_us=event_time_us if statement is None else statement.event_time_us,
             server=self.reached.server,
         )
         self.new_entries.append(entry)
@@ -423,7 +445,7 @@ def known_until(history: History, store: Store, table_id: int) -> LogPosition | 
 
 def _with_transaction(position: LogPosition, place: Place) -> LogPosition:
     """*position* and the transaction behind it, by GTID; file and offset, where that has no end yet, stay before it."""
-    if not place.gtid:
+    if not place.gtid or position.flavor == KAFKA:
         return position
     before, own = position.gtid_set, parse_gtids(place.gtid, position.flavor)
     return replace(position, gtids=str(before.union(own)))  # type: ignore[arg-type]  # both of one flavor

@@ -18,7 +18,7 @@ from historian.errors import ConfigError, EditConflict, PositionError, PositionU
 from historian.history.history import History
 from historian.history.prefix import covers, holds
 from historian.history.timeline import Gap, Horizon, TimelineEntry
-from historian.positions import GtidSet, LogPosition, parse_gtids
+from historian.positions import GtidSet, LogPosition, TopicOffsets, parse_read
 
 __all__ = ["FORMAT", "HistoryFile", "read_history", "write_history"]
 
@@ -199,7 +199,7 @@ def _bad_position(position: LogPosition, flavor: str) -> str | None:
     if position.flavor != flavor:
         return f"positions of two kinds of server: expected {flavor}, found {position.flavor}"
     try:
-        position.gtid_set  # noqa: B018 parses
+        position.read  # noqa: B018 parses
     except PositionError as error:
         return str(error)
     return None
@@ -210,11 +210,11 @@ def _bad_place(entry: TimelineEntry, flavor: str) -> str | None:
     if place is None or not place.gtid:
         return None
     try:
-        gtids = parse_gtids(place.gtid, flavor)
+        read = parse_read(place.gtid, flavor)
     except PositionError as error:
         return str(error)
-    one = len(gtids if isinstance(gtids, GtidSet) else gtids.last) == 1
-    return None if one and str(gtids) == place.gtid else f"not one GTID as servers print it: {place.gtid!r}"
+    one = len(read if isinstance(read, GtidSet) else read.next if isinstance(read, TopicOffsets) else read.last) == 1
+    return None if one and str(read) == place.gtid else f"not one GTID as servers print it: {place.gtid!r}"
 
 
 def _does_not_follow(history: History, entry: TimelineEntry) -> str | None:

@@ -328,7 +328,7 @@ class History:
             if len(self._readable) >= _REMEMBERED:
                 self._readable.clear()
             self._readable[prefix.position] = None
-        if self._horizon is not None and prefix.gtid and self.origin.gtid_set.contains_gtid(prefix.gtid):
+        if self._horizon is not None and prefix.gtid and self.origin.read.contains_gtid(prefix.gtid):
             raise self._expired(where)
         if prefix.transaction_beyond(self.resolved):
             raise PositionAhead("the log has not been read up to there", where=where, found=f"{self.resolved} read")

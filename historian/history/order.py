@@ -7,14 +7,13 @@ from collections.abc import Iterable
 
 from historian.history.prefix import Prefix
 from historian.history.timeline import TimelineEntry
-from historian.positions import LogPosition, MariadbGtids
-from historian.positions.log import Gtids
+from historian.positions import LogPosition, MariadbGtids, TopicOffsets, WhatWasRead
 
 __all__ = ["Order"]
 
 
 class Order:
-    """Entries in timeline order, by source: a server's (with tag), or a domain of MariaDB."""
+    """Entries in timeline order, by source: a server's (with tag), a domain of MariaDB, or a topic's partition."""
 
     __slots__ = ("_captures", "_count", "_gtids", "_indices", "_numbers", "_ordinals", "_scattered")
 
@@ -58,7 +57,7 @@ class Order:
         """
         if self._scattered or not prefix.position.gtids:
             return None
-        position = prefix.position.gtid_set
+        position = prefix.position.read
         own_source, own_number = _parts(prefix.gtid) if prefix.gtid else ("", 0)
         held, last = 0, -1
         for source, numbers in self._numbers.items():
@@ -69,7 +68,7 @@ class Order:
             if source == own_source:
                 begin, end = bisect_left(numbers, own_number), bisect_right(numbers, own_number)
                 # Held by position, where the ordinal decides; or with others between; or another server's number.
-                if begin < end and (begin != count or self._gtids[source][begin].lower() != prefix.gtid):
+                if begin < end and (begin != count or self._gtids[source][begin].lower() != str(prefix.gtid).lower()):
                     return None
                 if begin < end:
                     ordinals = self._ordinals[source]
@@ -85,16 +84,19 @@ class Order:
 
 
 def _parts(gtid: str) -> tuple[str, int]:
-    """A GTID's source and number: ``uuid[:tag]:number``, or ``domain-server-number``."""
+    """A GTID's source and number: ``uuid[:tag]:number``, or ``domain-server-number``; a message's partition and offset."""
     if ":" in gtid:
         source, _, number = gtid.rpartition(":")
-        return source.lower(), int(number)
+        return (source if source.rpartition(":")[2].isdigit() else source.lower()), int(number)  # topics have case
     domain, _, rest = gtid.partition("-")
     return domain, int(rest.rpartition("-")[2])
 
 
-def _held(position: Gtids, source: str) -> tuple[tuple[int, int], ...]:
+def _held(position: WhatWasRead, source: str) -> tuple[tuple[int, int], ...]:
     """Intervals of numbers of *source* that a position holds."""
     if isinstance(position, MariadbGtids):
         return ((0, position.sequence(int(source))),)
+    if isinstance(position, TopicOffsets):
+        topic, _, partition = source.rpartition(":")
+        return ((0, (position.offset(topic, int(partition)) or 0) - 1),)
     return position.intervals(source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from historian.errors import PositionError, PositionUnknown
 from historian.history.timeline import TimelineEntry
-from historian.positions import FilePosition, LogPosition
+from historian.positions import KAFKA, FilePosition, LogPosition
 from historian.positions.places import Place
 
 __all__ = ["Prefix", "covers", "holds"]
@@ -34,7 +34,7 @@ def holds(position: LogPosition, place: Place, server: str) -> bool:
         PositionUnknown: the event has no GTID, and the position no offset on that server.
     """
     if place.gtid and (position.gtids or not position.file or not position.of_one_server(server)):
-        return position.gtid_set.contains_gtid(place.gtid)
+        return position.read.contains_gtid(place.gtid)
     if not position.file or not position.of_one_server(server):
         raise _not_comparable(position, place.file, server)
     at = FilePosition(place.file, place.offset)
@@ -66,7 +66,7 @@ class Prefix:
 
     def __init__(self, position: LogPosition, gtid: str | None = None, ordinal: int | None = None) -> None:
         self.position = position
-        self.gtid = gtid.lower() if gtid else None
+        self.gtid = None if not gtid else gtid if position.flavor == KAFKA else gtid.lower()
         self.ordinal = ordinal
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Prefix:
     def transaction_beyond(self, position: LogPosition) -> bool:
         """Whether the row event's own transaction lies behind *position*."""
         if self.gtid is not None:
-            return not position.gtid_set.contains_gtid(self.gtid)
+            return not position.read.contains_gtid(self.gtid)
         return self.ordinal is not None and covers(self.position, position)
 
     def _own(self, entry: TimelineEntry, place: Place) -> bool:

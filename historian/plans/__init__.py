@@ -6,9 +6,13 @@ Reading and writing by a plan do not belong here.
 from historian.plans.evolution import EVOLVE, PRESETS, RULES, STOPS, EvolutionSettings, action_for
 from historian.plans.key_order import Signs, arrow_signs, compared_here, has_plain_order, time_us
 from historian.plans.key_ranges import NOT_BY_RANGES, Key, KeyRange, KeyValue
+from historian.plans.passages import Passages, version_at
 from historian.plans.plans import (
     LogRange,
+    PartitionRange,
+    Passage,
     Plan,
+    PlannedRange,
     PlannedTable,
     PlannedVersion,
     PreparedRows,
@@ -45,7 +49,11 @@ __all__ = [
     "KeyRange",
     "KeyValue",
     "LogRange",
+    "PartitionRange",
+    "Passage",
+    "Passages",
     "Plan",
+    "PlannedRange",
     "PlannedTable",
     "PlannedVersion",
     "PreparedRows",
@@ -76,5 +84,6 @@ __all__ = [
     "stored_keys",
     "time_us",
     "type_options_of",
+    "version_at",
     "version_in",
 ]

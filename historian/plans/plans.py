@@ -17,8 +17,11 @@ from historian.schema.snapshots import Snapshot
 __all__ = [
     "CopiedPiece",
     "LogRange",
+    "PartitionRange",
+    "Passage",
     "Plan",
     "PlanHead",
+    "PlannedRange",
     "PlannedTable",
     "PlannedVersion",
     "PreparedRows",
@@ -89,6 +92,56 @@ class LogRange:
     upto: str = ""
     rolled_back: tuple[RolledBack, ...] = ()
     prepared: tuple[PreparedRows, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """How much log it is."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """From where on rows of a table in one partition are written under a version; partitions pass to it each at its own offset.
+
+    Attributes:
+        offset: of the first message under it, or an earlier one behind the passage before.
+        snapshot: its schema, where a plan has none of that version: the table has gone on by another partition.
+    """
+
+    table_id: int
+    version: int
+    offset: int
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRange:
+    """Messages of one partition of a topic, from the offset ``start`` up to and without ``end``; some offsets may be empty.
+
+    Attributes:
+        bytes_read: how much log it is, keys and values.
+        passages: of each table with rows in it, ascending: the version in force at ``start``, and those that follow.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    bytes_read: int
+    passages: tuple[Passage, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The partition as places and chunks name it: ``topic:partition``."""
+        return f"{self.topic}:{self.partition}"
+
+    @property
+    def size_bytes(self) -> int:
+        """How much log it is."""
+        return self.bytes_read
+
+
+PlannedRange = LogRange | PartitionRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +293,7 @@ class Plan:
     connector: str
     start: LogPosition
     end: LogPosition
-    ranges: tuple[LogRange, ...]
+    ranges: tuple[PlannedRange, ...]
     tables: tuple[PlannedTable, ...]
     version: int
     system_time_us: int

@@ -29,6 +29,7 @@ from historian.store.tables import (
     facts,
     metadata,
     name_type,
+    passages,
     plans,
     progress,
 )
@@ -121,5 +122,11 @@ def _copies(connection: Connection) -> None:
     set_fact(connection, "schema_format", "3")
 
 
-_STEPS: dict[int, Callable[[Connection], None]] = {1: _whole_entries, 2: _copies}
+def _passages(connection: Connection) -> None:
+    """From 3: no log was of topics."""
+    metadata.create_all(connection, tables=[passages])
+    set_fact(connection, "schema_format", "4")
+
+
+_STEPS: dict[int, Callable[[Connection], None]] = {1: _whole_entries, 2: _copies, 3: _passages}
 """What leads from the format of that number to the next."""

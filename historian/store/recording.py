@@ -19,6 +19,7 @@ from historian.store.contents import loosened, pack, references, squeezed, unpac
 from historian.store.copies import begin_repair_anew, record_copies
 from historian.store.copy_orders import carry_out
 from historian.store.facts import fact, set_fact
+from historian.store.passages import record_passages
 from historian.store.tables import NEXT_STEP, edits, gaps, plans, quarantines, snapshots
 from historian.store.timelines import held_snapshots, put_snapshots
 
@@ -84,6 +85,7 @@ def append_plan(connection: Connection, plan: Plan, copied: Iterable[bytes] = ()
     put_snapshots(connection, parts)
     _record_type_options(connection, planned_type_options(plan))
     connection.execute(insert(plans).values(number=plan.number, body=squeezed(body)))
+    record_passages(connection, plan)
     record_copies(connection, plan, copied)
     for table in plan.tables:
         carry_out(connection, table)

@@ -16,6 +16,7 @@ from historian.errors import HistorianError, HistoryMoved, StoreError
 from historian.history.history import History
 from historian.history.timeline import Gap, Horizon, TimelineEntry
 from historian.names import TableName
+from historian.plans.passages import Passages
 from historian.plans.plans import Plan, PlanHead, Quarantine
 from historian.positions import LogPosition
 from historian.schema.snapshots import Catalog
@@ -29,6 +30,7 @@ from historian.store.forgetting import ForgetResult, forget, forget_purged
 from historian.store.lease import Lease, Owner, held_lease, holder
 from historian.store.migration import prepare
 from historian.store.notes import Notes
+from historian.store.passages import held_passages
 from historian.store.recording import (
     append_plan,
     forget_plans,
@@ -238,6 +240,10 @@ class Store(Notes):
             StoreError: the number is taken by another plan, or leaves a hole.
         """
         self._transactions.write(lambda connection: append_plan(connection, plan, copied))
+
+    def passages(self) -> Passages:
+        """Of topics: at which offsets partitions passed to versions, as plans so far have it."""
+        return self._transactions.read(held_passages)
 
     def copies(self) -> dict[int, CopyProgress]:
         """How far tables are copied from the source, by table id; those that never were to be are left out."""

@@ -22,6 +22,7 @@ __all__ = [
     "leases",
     "metadata",
     "name_type",
+    "passages",
     "plans",
     "progress",
     "quarantines",
@@ -32,7 +33,7 @@ __all__ = [
 NEXT_STEP = "start the run again; if this comes back, put the store away: `historian run` makes it again from the lake"
 """Of errors that tell of a store which contradicts itself."""
 
-SCHEMA_FORMAT = 3
+SCHEMA_FORMAT = 4
 """Raised when a table's meaning changes, with a step of :mod:`historian.store.migration` that leads there."""
 
 metadata = MetaData()
@@ -150,6 +151,16 @@ copied_rows = Table(
     Column("body", LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb"), nullable=False),
 )
 """The rows that plans copy which are not written yet: a chunk each, as Arrow IPC."""
+
+passages = Table(
+    "historian_passages",
+    metadata,
+    Column("part", name_type, primary_key=True),
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("first_offset", BigInteger, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+)
+"""Of topics: from which offset on rows of a table in a partition are of which version, as plans have it."""
 
 leases = Table(
     "historian_leases",

@@ -653,7 +653,7 @@ def test_a_store_of_a_newer_release_is_refused(url: str) -> None:
     with closing(Transactions(url)) as transactions:
         transactions.write(lambda connection: set_fact(connection, "schema_format", "99"))
 
-    with pytest.raises(StoreError, match=r"newer release.*expected format 3 or older; found format 99"):
+    with pytest.raises(StoreError, match=r"newer release.*expected format 4 or older; found format 99"):
         Store.open(url)
 
 

@@ -10,7 +10,7 @@ import typer
 from connectors.cli.terminal.arguments import Json, Position, Table, configured
 from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.plain_text import one_line
-from connectors.cli.terminal.recorded_history import located, recorded_history, table_named, versions_by_table
+from connectors.cli.terminal.recorded_history import recorded_history, table_named, version_at, versions_by_table
 from connectors.cli.terminal.schema_forms import change_form, change_text, column_form, place_text, version_form
 from connectors.cli.terminal.tables import print_table, terminal
 from historian.ddl import edits_between
@@ -53,7 +53,7 @@ def list_versions(
 def show_version(context: typer.Context, table: Table, position: Position, *, as_json: Json = False) -> None:
     """Show a table's columns at a position: after everything up to it."""
     config = configured(context.obj)
-    version = recorded_history(config).at(table_named(table), located(config, position))
+    version = version_at(config, table_named(table), position)
     if version.snapshot is None:
         raise UnknownTable(
             "the table does not exist there", where=f"{table} at {position}", found=version.entry.statement

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from historian.errors import ConfigError, StoreError
 from historian.names import TableName
-from historian.positions import LogPosition, parse_position
+from historian.plans.passages import version_at as message_version
+from historian.positions import KAFKA, LogPosition, parse_position
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from historian.history.versions import Version
     from historian.store import Store
 
-__all__ = ["located", "open_recorded", "recorded_history", "table_named", "versions_by_table"]
+__all__ = ["located", "open_recorded", "recorded_history", "table_named", "version_at", "versions_by_table"]
 
 
 def open_recorded(config: PipelineConfig) -> Store:
@@ -51,6 +52,14 @@ def versions_by_table(history: History) -> Iterator[tuple[TableName, tuple[Versi
     """Each name that a table ever had, with what it stood for, oldest first."""
     for name in sorted(history.tables):
         yield name, history.versions(name)
+
+
+def version_at(config: PipelineConfig, table: TableName, text: str) -> Version:
+    """The version of *table* at a position; of topics, the one under which the message there is written."""
+    if config.source.flavor != KAFKA:
+        return recorded_history(config).at(table, located(config, text))
+    with closing(open_recorded(config)) as store:
+        return message_version(store.history(), store.passages(), table, parse_position(text, KAFKA))
 
 
 def located(config: PipelineConfig, text: str) -> LogPosition:

@@ -17,7 +17,7 @@ from connectors.readers.binlog.transport.stream import WindowStream
 from connectors.readers.binlog.transport.window import Window
 from historian.changelog.chunks import Chunk
 from historian.errors import LogCorrupt, LogPurged, SourceError
-from historian.plans.plans import LogRange, PlannedTable
+from historian.plans.plans import LogRange, PlannedRange, PlannedTable
 from historian.positions import Gtids, LogPosition, PreparedXa, missing_from, parse_gtids
 from historian.positions.places import Place
 
@@ -278,9 +278,9 @@ class BinlogReader(ABC):
                 cache.add(window, stream.offset)
             yield window
 
-    def cached(self, planned: LogRange) -> tuple[LogBytes, ...] | None:
+    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:
         """The range's part of the log, see :class:`connectors.readers.base.Reader`; of files nothing is kept."""
-        return None if self._cache is None else self._cache.cached(planned)
+        return None if self._cache is None else self._cache.cached(_own(planned))
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position*, see :class:`connectors.readers.base.Reader`."""
@@ -319,7 +319,7 @@ class BinlogReader(ABC):
 
     def read(
         self,
-        planned: LogRange,
+        planned: PlannedRange,
         tables: Sequence[PlannedTable],
         *,
         sequence: int = 0,
@@ -335,6 +335,7 @@ class BinlogReader(ABC):
         from connectors.readers.binlog.xa.commit_order import CommitOrder
         from connectors.readers.binlog.xa.rolled_back import without_rolled_back
 
+        planned = _own(planned)
         server = self._server() if log is None else planned.server
         here = planned.server in ("", server)
         windows: Windows
@@ -401,3 +402,9 @@ def foreign_range(where: str, wanted: str, server: str) -> SourceError:
         found=server,
         next_step="connect to the server that the range was planned on",
     )
+
+
+def _own(planned: PlannedRange) -> LogRange:
+    if not isinstance(planned, LogRange):
+        raise SourceError("a range of topics, and a reader of binlogs", where=str(planned))
+    return planned

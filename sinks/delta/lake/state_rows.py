@@ -12,7 +12,7 @@ from historian import codec
 from historian.changelog.operations import Op
 from historian.history.timeline import TimelineEntry
 from historian.plans.plans import Plan
-from historian.positions import GtidSet
+from historian.positions import GtidSet, TopicOffsets
 from sinks.contract.chunks import ChunkHead
 from sinks.contract.locations import TableLocations
 from sinks.contract.parts import ChunkRows
@@ -150,8 +150,16 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
 
 def _gtids_between(plan: Plan) -> str:
-    """The transactions of *plan*: a GTID set; for MariaDB by domain the first sequence number and the last."""
-    start, end = plan.start.gtid_set, plan.end.gtid_set
+    """The transactions of *plan*: a GTID set; for MariaDB by domain the first sequence number and the last.
+
+    Of topics: by partition the first offset and the last.
+    """
+    start, end = plan.start.read, plan.end.read
+    if isinstance(start, TopicOffsets) and isinstance(end, TopicOffsets):
+        read = (
+            (topic, number, start.offset(topic, number) or 0, upto) for topic, number, upto in end.subtract(start).next
+        )
+        return ",".join(f"{topic}:{number}:{first}..{upto - 1}" for topic, number, first, upto in read)
     if isinstance(start, GtidSet) and isinstance(end, GtidSet):
         return str(end.subtract(start))
     before = {domain: sequence for domain, _, sequence in getattr(start, "last", ())}

@@ -298,9 +298,9 @@ def test_every_problem_is_listed_by_its_path(tmp_path: Path) -> None:
 
 WRONG = {
     "name: shop\nsorce: {}": ("missing @ $.source", "unknown key; did you mean source? @ $.sorce"),
-    "name: shop\nsource: {host: db}": ("missing; expected mysql, mariadb, binlog-files @ $.source.type",),
+    "name: shop\nsource: {host: db}": ("missing; expected mysql, mariadb, binlog-files, kafka @ $.source.type",),
     "name: shop\nsource: {type: mysqll}": (
-        "unknown type; did you mean mysql?; expected mysql, mariadb, binlog-files @ $.source.type (got 'mysqll')",
+        "unknown type; did you mean mysql?; expected mysql, mariadb, binlog-files, kafka @ $.source.type (got 'mysqll')",
     ),
     f"name: a/b\nsource: {SOURCE}": (
         "expected letters, digits, _, . and -, a letter or digit first @ $.name (got 'a/b')",

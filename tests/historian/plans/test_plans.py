@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from historian import codec
 from historian.errors import PlanOutdated
 from historian.history.history import History
-from historian.plans.plans import PlannedTable, PlannedVersion, version_in
+from historian.plans.plans import LogRange, PartitionRange, Passage, Plan, PlannedTable, PlannedVersion, version_in
 from historian.plans.segments import planned_tables
 from historian.schema.edits import AddColumn
 from historian.schema.snapshots import Column
@@ -53,3 +56,29 @@ def test_a_new_plan_holds_the_version_that_the_old_one_lacked() -> None:
         version_in(before, 1, 3)
     after = planned_tables(history, base=2, last=3, captured=lambda _: True, touched={1}, quarantines={})
     assert ("a", "b") == tuple(column.name for column in version_in(after, 1, 3).snapshot.columns)  # type: ignore[union-attr]
+
+
+STORED_TODAY = (
+    '{"number":3,"previous":2,"connector":"c","start":{"flavor":"mysql","gtids":"","file":"b.1","offset":4,"server":"s",'
+    '"pending":[],"temporary":[]},"end":{"flavor":"mysql","gtids":"","file":"b.1","offset":90,"server":"s","pending":[],'
+    '"temporary":[]},"ranges":[{"file":"b.1","start":4,"end":90,"server":"s","after":"","upto":"","rolled_back":[],'
+    '"prepared":[]}],"tables":[],"version":1,"system_time_us":5,"revision":"r","captured":"","format":1}'
+)
+"""A plan as the release before topics wrote it."""
+
+
+def test_a_stored_plan_of_a_binlog_reads_as_ever_and_keeps_its_bytes() -> None:
+    plan = codec.load(Plan, STORED_TODAY)
+
+    assert (LogRange(file="b.1", start=4, end=90, server="s"),) == plan.ranges
+    assert STORED_TODAY == codec.dump(Plan, plan)
+
+
+def test_a_plan_of_topics_keeps_its_ranges() -> None:
+    part = PartitionRange(
+        topic="t", partition=1, start=4, end=9, bytes_read=70, passages=(Passage(table_id=1, version=2, offset=4),)
+    )
+    plan = replace(codec.load(Plan, STORED_TODAY), ranges=(part,))
+
+    assert plan == codec.load(Plan, codec.dump(Plan, plan))
+    assert ("t:1", 70) == (part.file, part.size_bytes)

@@ -1,0 +1,63 @@
+"""Checks of topics: whether brokers answer and have them, and whether their first messages are in the configured format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+
+from connectors.check.result import CheckResult, failed, ok, warning
+from connectors.config import KafkaSource
+from connectors.readers.kafka.client import Client, KafkaSettings, Partition
+from connectors.readers.kafka.debezium.events import EventReader
+from historian.errors import HistorianError, SourceError
+
+__all__ = ["topic_checks"]
+
+_SNIFFED = 20
+_PARTITIONS = 20
+
+
+def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
+    """Whether the topics can be read as configured; asks brokers, and reads some messages."""
+    settings = KafkaSettings(brokers=source.brokers, topics=source.topics, client=source.client)
+    with closing(Client(settings)) as client:
+        try:
+            partitions = client.partitions()
+        except SourceError as error:
+            expected = "brokers that answer, and topics that are there"
+            yield failed("topics", str(error), expected, error.next_step or "correct source.brokers and source.topics")
+            return
+        topics = sorted({topic for topic, _ in partitions})
+        if not topics:
+            yield warning(
+                "topics", "no topic is there yet that source.topics takes in", "a topic", "wait for the first message"
+            )
+            return
+        yield ok("topics", f"{len(topics)} topics with {len(partitions)} partitions at {source.brokers}")
+        try:
+            yield from _format(source, client, partitions)
+        except HistorianError as error:
+            mend = error.next_step or "correct source.client"
+            yield failed("format", str(error), f"messages of the format {source.format}", mend)
+
+
+def _format(source: KafkaSource, client: Client, partitions: tuple[Partition, ...]) -> Iterator[CheckResult]:
+    events, tables, looked = EventReader(), set[str](), 0
+    for partition in islice(partitions, _PARTITIONS):
+        low, high = client.bounds(partition)
+        for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
+            for message in batch:
+                event = events.event(
+                    message.key(), message.value(), f"{partition[0]}:{partition[1]}:{message.offset()}"
+                )
+                looked += 1
+                if event is not None:
+                    tables.add(str(event.table))
+    if not looked:
+        yield warning(
+            "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"
+        )
+        return
+    names = ", ".join(sorted(tables)[:5])
+    yield ok("format", f"{source.format}: {looked} messages of {names or 'no table'}")

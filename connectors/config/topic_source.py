@@ -1,0 +1,93 @@
+"""The document's part on topics as a source."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+from connectors.config import settings
+from connectors.config.filters import TableFilter, check_pattern
+from connectors.config.model import Model
+from historian.errors import PositionError
+from historian.positions import KAFKA, parse_position
+
+__all__ = ["KafkaDocument"]
+
+_OURS = {
+    "bootstrap.servers": "source.brokers says it",
+    "group.id": "no group is joined: plans hold the offsets",
+    "auto.offset.reset": "an offset that is gone is an error",
+    "enable.auto.commit": "plans hold the offsets",
+    "enable.auto.offset.store": "plans hold the offsets",
+    "enable.partition.eof": "the reader needs it",
+}
+
+
+def _start(text: str) -> str:
+    if text == "changes_only":
+        return "latest"
+    if text in ("earliest", "latest"):
+        return text
+    try:
+        return str(parse_position(text, KAFKA))
+    except PositionError as error:
+        raise ValueError(f"expected earliest, latest, or offsets: {error.expected}") from None
+
+
+def _texts(value: Any) -> Any:
+    """Numbers and booleans as librdkafka writes them."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: str(each).lower() if isinstance(each, bool) else str(each) if isinstance(each, int | float) else each
+        for key, each in value.items()
+    }
+
+
+def _client(settings: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    ours = [f"{name}: {_OURS[name]}" for name in settings if name in _OURS]
+    if ours:
+        raise ValueError(f"settings that are not yours to make: {'; '.join(ours)}")
+    return settings
+
+
+def _pattern(text: str) -> str:
+    check_pattern(text)
+    return text
+
+
+class KafkaDocument(Model):
+    """Topics of change events that another program writes."""
+
+    type: Literal["kafka"]
+    brokers: str = Field(min_length=1, description="Addresses of brokers to begin with: `HOST:PORT`, comma separated.")
+    topics: list[Annotated[str, Field(min_length=1)]] = Field(
+        min_length=1, description="Names and globs. A topic that a glob takes in later is read from its beginning."
+    )
+    format: Literal["debezium_json"] = Field(
+        default="debezium_json",
+        description="How messages are written. `debezium_json`: by Debezium, with their schema inline (`schemas.enable=true`).",
+    )
+    client: Annotated[dict[str, SecretStr], BeforeValidator(_texts), AfterValidator(_client)] = Field(
+        default={},
+        description="Settings of librdkafka by its names, for TLS and SASL among others. Secrets are best references: `${env:NAME}`.",
+    )
+    tables: Annotated[list[Annotated[str, AfterValidator(_pattern)]], Field(min_length=1)] = Field(
+        default=["*.*"], description="Patterns of captured tables: globs on `DATABASE.TABLE` as the source names them."
+    )
+    start: Annotated[str, Field(min_length=1), AfterValidator(_start)] = Field(
+        default="earliest",
+        description="Where the first run begins: `earliest`, `latest`, or `TOPIC:PARTITION:OFFSET,...`. Partitions that are not named begin at their first message.",
+    )
+
+    def plain(self, name: str) -> settings.SourceConfig:  # noqa: ARG002 as the other sources'
+        """The plain value."""
+        return settings.KafkaSource(
+            brokers=self.brokers,
+            topics=tuple(self.topics),
+            format=self.format,
+            client={key: value.get_secret_value() for key, value in self.client.items()},
+            tables=TableFilter(tuple(self.tables)),
+            start=self.start,
+        )

@@ -1,0 +1,242 @@
+"""What a broker is asked: which partitions there are, where each begins and ends, and its messages by offset."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from historian.errors import LogPurged, SourceError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+__all__ = ["BrokerDown", "Client", "KafkaSettings", "Partition", "purged"]
+
+T = TypeVar("T")
+
+Partition = tuple[str, int]
+"""A topic's name and the number of one of its partitions."""
+
+_ASK_S = 30.0
+_SILENCE_S = 60.0
+_POLL_S = 0.5
+_NO_LEADER_S = 10.0
+_BATCH = 10_000
+_PURGED_NEXT_STEP = (
+    "start another connector with a store and targets of its own, or have the topic's messages written again"
+)
+
+
+class BrokerDown(SourceError):
+    """No broker answers, or one breaks off."""
+
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSettings:
+    """Which topics of which brokers.
+
+    Attributes:
+        brokers: ``host:port``, comma separated.
+        topics: names and globs.
+        client: further settings of librdkafka, by its names, secrets among them.
+    """
+
+    brokers: str
+    topics: tuple[str, ...]
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Client:
+    """A consumer of some topics, which connects when it is first asked. Offsets are ours: no group is joined."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.settings = settings
+        self._made: Consumer | None = None
+
+    def _consumer(self) -> Consumer:
+        if self._made is None:
+            from confluent_kafka import Consumer, KafkaException
+
+            fixed = {
+                "bootstrap.servers": self.settings.brokers,
+                "group.id": "pyspark-historian",  # librdkafka wants one; nothing is committed to it
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+            }
+            try:
+                settings: dict[str, Any] = {"isolation.level": "read_committed", "log_level": 0, **self.settings.client}
+                self._made = Consumer(settings | fixed)
+            except KafkaException as error:
+                raise SourceError(
+                    "the client's settings are not taken", where="source.client", found=error.args[0].str()
+                ) from None
+        return self._made
+
+    def _asked(self, what: str, ask: Callable[[Consumer], T]) -> T:
+        """What *ask* gives; again for a while where a partition has no leader, as when it was just made."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        passing = (
+            KafkaError.NOT_LEADER_FOR_PARTITION,
+            KafkaError.LEADER_NOT_AVAILABLE,
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+        )
+        until_s = time.monotonic() + _NO_LEADER_S
+        while True:
+            try:
+                return ask(self._consumer())
+            except KafkaException as error:
+                if error.args[0].code() not in passing or time.monotonic() > until_s:
+                    raise self._down(what, error.args[0].str()) from None
+                time.sleep(_POLL_S / 5)
+
+    def _down(self, what: str, found: str) -> BrokerDown:
+        return BrokerDown(
+            f"the brokers do not answer: {what}",
+            where=self.settings.brokers,
+            found=found,
+            next_step="check source.brokers, and in source.client what the brokers want of security",
+        )
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """All partitions of the topics that the settings name; globs take in those that are there by now. Retryable.
+
+        Raises:
+            SourceError: a topic of that name is not there.
+        """
+        held = self._asked("topics", lambda consumer: consumer.list_topics(timeout=_ASK_S)).topics
+        found: set[Partition] = set()
+        for wanted in self.settings.topics:
+            is_pattern = any(sign in wanted for sign in "*?[")
+            names = [name for name in held if not name.startswith("__") and fnmatch.fnmatchcase(name, wanted)]
+            if not names and not is_pattern:
+                raise SourceError(
+                    "the brokers have no such topic",
+                    where=wanted,
+                    expected="a topic of source.topics",
+                    found=f"{len(held)} topics, none of that name",
+                    next_step="correct source.topics, or write a first message to the topic",
+                )
+            found |= {(name, number) for name in names for number in held[name].partitions}
+        return tuple(sorted(found))
+
+    def bounds(self, partition: Partition) -> tuple[int, int]:
+        """The first offset that a partition still has, and the next one at its end; open transactions lie behind the end. Retryable."""
+        from confluent_kafka import TopicPartition
+
+        at = TopicPartition(*partition)
+        found = self._asked(
+            f"{partition[0]}:{partition[1]}", lambda consumer: consumer.get_watermark_offsets(at, timeout=_ASK_S)
+        )
+        if found is None:
+            raise self._down(f"{partition[0]}:{partition[1]}", f"nothing within {_ASK_S:g} s")
+        low, high = found
+        return max(0, low), max(0, high)
+
+    def topic_ids(self) -> dict[str, str]:
+        """By topic, the id that a broker gives it when it is made; none of brokers that give none. Retryable."""
+        from confluent_kafka import KafkaException, TopicCollection
+        from confluent_kafka.admin import AdminClient
+
+        topics = sorted({topic for topic, _ in self.partitions()})
+        if not topics:
+            return {}
+        admin = AdminClient({"log_level": 0, **self.settings.client, "bootstrap.servers": self.settings.brokers})
+        described = admin.describe_topics(TopicCollection(topics), request_timeout=_ASK_S)
+        ids: dict[str, str] = {}
+        for topic, future in described.items():
+            try:
+                found = str(future.result().topic_id)
+            except KafkaException:  # describing may be forbidden where reading is not
+                continue
+            if found.strip("A"):  # zero: such a broker has none
+                ids[topic] = found
+        return ids
+
+    def messages(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[list[Message], None, None]:
+        """The messages of *ranges* (first offset, and the one behind the last), each partition's in order, in batches.
+
+        Offsets may be empty: of compacted topics, and where a transaction's end is marked.
+
+        Raises:
+            LogPurged: an offset is gone.
+            BrokerDown: the brokers are silent.
+        """
+        from confluent_kafka import KafkaError, TopicPartition
+
+        left = {partition: end for partition, (start, end) in ranges.items() if end > start}
+        if not left:
+            return
+        consumer = self._consumer()
+        consumer.assign([TopicPartition(*partition, ranges[partition][0]) for partition in left])
+        try:
+            heard_s = time.monotonic()
+            while left:
+                batch: list[Message] = []
+                for message in consumer.consume(_BATCH, timeout=_POLL_S):
+                    partition = (str(message.topic()), int(message.partition() or 0))
+                    error, offset = message.error(), message.offset()
+                    if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's name
+                        heard_s = time.monotonic()
+                        end = left.get(partition)
+                        if end is None or offset is None:
+                            continue
+                        if error is None and offset < end:
+                            batch.append(message)
+                        if offset + (error is None) >= end:
+                            del left[partition]
+                            consumer.incremental_unassign([TopicPartition(*partition)])
+                    else:
+                        self._check(error, partition)
+                if batch:
+                    yield batch
+                if time.monotonic() - heard_s > _SILENCE_S:
+                    names = ", ".join(f"{topic}:{number}" for topic, number in sorted(left))
+                    raise self._down(names, f"nothing for {_SILENCE_S:g} s")
+        finally:
+            consumer.unassign()
+
+    def _check(self, error: Any, partition: Partition) -> None:
+        from confluent_kafka import KafkaError
+
+        lost = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)  # noqa: SLF001 librdkafka's name
+        if error.code() in lost:
+            low, high = self.bounds(partition)
+            raise purged(partition, error.str(), low, high)
+        refused = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
+        if error.fatal() or error.code() in refused:
+            raise SourceError(
+                "the brokers refuse to be read", where=f"{partition[0]}:{partition[1]}", found=error.str()
+            )
+
+    def wait(self, reached: Mapping[Partition, int], timeout_s: float) -> None:
+        """Returns when one of the partitions goes on behind where it was *reached*, after *timeout_s* at the latest."""
+        until_s = time.monotonic() + timeout_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            if any(self.bounds(partition)[1] > reached.get(partition, 0) for partition in self.partitions()):
+                return
+            time.sleep(min(left_s, _POLL_S))
+
+    def close(self) -> None:
+        """Closes connections; the client can be used again."""
+        made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+
+def purged(partition: Partition, wanted: object, low: int, high: int) -> LogPurged:
+    """The error of an offset that a partition has no more."""
+    return LogPurged(
+        "the topic does not hold the offset",
+        where=f"{partition[0]}:{partition[1]}:{wanted}",
+        expected=f"an offset from {low} to {high}, which the partition has",
+        found=wanted,
+        next_step=_PURGED_NEXT_STEP,
+    )

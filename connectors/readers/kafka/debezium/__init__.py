@@ -1,0 +1,6 @@
+"""Debezium's change events as JSON with their schema inline: what schema a message has, and its row as values.
+
+Which version a schema is does not belong here (:mod:`connectors.tracking`).
+
+Open to other rooms: ``events``, ``rows``.
+"""

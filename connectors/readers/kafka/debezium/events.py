@@ -1,0 +1,134 @@
+"""Messages of Debezium's as events: which table, under which schema, what was done, with what rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from connectors.readers.kafka.debezium.schemas import Field, columns_of
+from historian.errors import UnsupportedEvent
+from historian.names import TableName
+
+__all__ = ["Event", "EventReader", "RowSchema"]
+
+_PAYLOAD = b',"payload":'
+_SCHEMA = b'{"schema":'
+_REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSchema:
+    """What an inline schema says of a row: its fields in order, and the names of those that are its key."""
+
+    fields: tuple[Field, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change.
+
+    Attributes:
+        table: in the source; ``schema``: of its rows.
+        op: c(reate), r(ead of a snapshot), u(pdate), d(elete).
+        before, after: the row by field; None where the event has none.
+        event_time_us: of the change in the source, UTC microseconds.
+    """
+
+    table: TableName
+    schema: RowSchema
+    op: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    event_time_us: int
+
+
+class EventReader:
+    """Reads messages, and takes a schema apart once. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, tuple[Field, ...]] = {}
+        self._keys: dict[bytes, tuple[str, ...]] = {}
+        self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
+
+    def event(self, key: bytes | None, value: bytes | None, where: str) -> Event | None:
+        """The event of a message; None for one that is no change of a row: a tombstone, a message of the source's log.
+
+        Args:
+            where: names the message in errors.
+
+        Raises:
+            UnsupportedEvent: it is none of Debezium's with its schema inline, or of a kind that is not read yet.
+        """
+        if value is None:
+            return None
+        text, payload = self._parts(value, where)
+        source, op = payload.get("source"), payload.get("op")
+        if not isinstance(source, dict) or not isinstance(op, str):
+            raise _unlike(where, "no change event: `op` or `source` is missing")
+        if op == "m":
+            return None
+        if op not in ("c", "r", "u", "d"):
+            raise UnsupportedEvent(
+                "an operation that is not read yet",
+                where=where,
+                found=op,
+                expected="c, r, u or d",
+                next_step="have the connector leave it out: skipped.operations=t is its default",
+            )
+        return Event(
+            table=TableName(str(source.get("db") or ""), str(source.get("table") or "")),
+            schema=self._schema(key, text, where),
+            op=op,
+            before=payload.get("before"),
+            after=payload.get("after"),
+            event_time_us=_time_us(source),
+        )
+
+    def _parts(self, value: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
+        """A message's inline schema as text, and its payload."""
+        # A quote inside a text stands behind a backslash, so this is never part of one.
+        at = value.find(_PAYLOAD)
+        if not value.startswith(_SCHEMA) or at < 0:
+            raise _unlike(where, value[:60].decode("utf-8", "replace"))
+        try:
+            payload = orjson.loads(value[at + len(_PAYLOAD) : -1])
+        except orjson.JSONDecodeError as error:
+            raise _unlike(where, f"broken JSON: {error}") from None
+        if not isinstance(payload, dict):
+            raise _unlike(where, "a payload that is no object")
+        return value[len(_SCHEMA) : at], payload
+
+    def _schema(self, key: bytes | None, text: bytes, where: str) -> RowSchema:
+        key_text = b"" if key is None else self._parts(key, where)[0]
+        held = self._schemas.get((key_text, text))
+        if held is not None:
+            return held
+        if len(self._schemas) >= _REMEMBERED:
+            self._schemas.clear()
+        try:
+            envelope = orjson.loads(text)
+            row = next(each for each in envelope["fields"] if each["field"] == "after")
+            names = tuple(str(each["field"]) for each in orjson.loads(key_text)["fields"]) if key_text else ()
+            found = RowSchema(fields=columns_of(row, where), key=names)
+        except (orjson.JSONDecodeError, KeyError, TypeError, StopIteration, ValueError) as error:
+            raise _unlike(where, f"an inline schema that is none of a change event: {error!r}") from None
+        self._schemas[key_text, text] = found
+        return found
+
+
+def _time_us(source: dict[str, Any]) -> int:
+    exact = source.get("ts_us")
+    return int(exact) if exact is not None else int(source.get("ts_ms") or 0) * 1000
+
+
+def _unlike(where: str, found: str) -> UnsupportedEvent:
+    return UnsupportedEvent(
+        "a message is no event of Debezium's as JSON with its schema inline",
+        where=where,
+        expected='{"schema": ..., "payload": {"op": ...}}, as schemas.enable=true of JsonConverter writes it',
+        found=found,
+        next_step="correct source.topics, or source.format",
+    )

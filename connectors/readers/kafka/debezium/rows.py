@@ -1,0 +1,211 @@
+"""Events as chunks: rows of one table under one version, as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.readers.kafka.debezium.events import Event, RowSchema
+from connectors.readers.kafka.debezium.values import arrow_column
+from historian.changelog.chunks import Chunk
+from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
+from historian.changelog.projection import project
+from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
+from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
+from historian.schema.snapshots import Snapshot
+
+__all__ = ["ChunkMaker"]
+
+_CHUNK_ROWS = 65_536
+_ORDINAL = 1
+"""Of every row: what begins with its message stands before it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rows:
+    """Rows that are not a chunk yet."""
+
+    schema: RowSchema
+    written: Snapshot
+    version: PlannedVersion
+    ops: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, op: Op, event: Event, offset: int, row: dict[str, Any]) -> None:
+        self.ops.append(op)
+        self.times.append(event.event_time_us)
+        self.offsets.append(offset)
+        self.rows.append(row)
+
+
+class ChunkMaker:
+    """Makes chunks of the events of one range.
+
+    Args:
+        planned: the range; *tables*: of the plan.
+        sequence: number of the first chunk.
+        as_text: temporal columns are the server's own text.
+        stops: a value that cannot be represented ends its table's rows, and a chunk says so.
+    """
+
+    def __init__(
+        self, planned: PartitionRange, tables: Sequence[PlannedTable], *, sequence: int, as_text: bool, stops: bool
+    ) -> None:
+        self._planned = planned
+        self._tables = {
+            version.snapshot.name: table
+            for table in tables
+            for version in table.versions
+            if version.snapshot is not None
+        }
+        self._passages: dict[int, list[Passage]] = {}
+        for passage in planned.passages:
+            self._passages.setdefault(passage.table_id, []).append(passage)
+        self._sequence = sequence
+        self._as_text, self._stops = as_text, stops
+        self._open: dict[int, _Rows] = {}
+        self._stopped: set[int] = set()
+
+    def take(self, offset: int, event: Event) -> Iterator[Chunk]:
+        """Takes the next event; gives chunks that are full by then."""
+        table = self._tables.get(event.table)
+        if table is None or table.table_id in self._stopped:
+            return
+        written, version = self._under(table, offset)
+        rows = self._open.get(table.table_id)
+        if rows is not None and (
+            rows.schema is not event.schema or rows.version is not version or len(rows.rows) >= _CHUNK_ROWS
+        ):
+            yield from self._made(table, rows)
+            rows = None
+        if rows is None:
+            rows = self._open[table.table_id] = _Rows(schema=event.schema, written=written, version=version)
+        for op, row in self._operations(event, offset):
+            rows.add(op, event, offset, row)
+
+    def rest(self) -> Iterator[Chunk]:
+        """The chunks of what is left."""
+        by_id = {table.table_id: table for table in self._tables.values()}
+        for table_id, rows in list(self._open.items()):
+            yield from self._made(by_id[table_id], rows)
+
+    def _operations(self, event: Event, offset: int) -> Iterable[tuple[Op, dict[str, Any]]]:
+        before, after = event.before, event.after
+        if (event.op in "crua" and after is None) or (event.op in "ud" and before is None):
+            raise UnsupportedEvent(
+                "an event without the whole row that it takes back",
+                where=f"{event.table} at {self._planned.file}:{offset}",
+                expected="before and after, as binlog_row_image=FULL (PostgreSQL: REPLICA IDENTITY FULL) gives them",
+                found=f"op {event.op} with before {'null' if before is None else 'there'}",
+                next_step="set it at the source, and have the connector write its topics anew",
+            )
+        if event.op == "u":
+            return ((Op.CORRECT_FROM, before or {}), (Op.CORRECT_TO, after or {}))
+        return ((Op.RETRACT, before or {}),) if event.op == "d" else ((Op.APPEND, after or {}),)
+
+    def _under(self, table: PlannedTable, offset: int) -> tuple[Snapshot, PlannedVersion]:
+        """The schema that the row at *offset* was written under, and the version that it is brought to."""
+        held = [passage for passage in self._passages.get(table.table_id, ()) if passage.offset <= offset]
+        if not held:
+            raise SourceError(
+                "rows of a table that the plan's range does not know",
+                where=f"{table.table_id} at {self._planned.file}:{offset}",
+                next_step="the topic's messages changed after they were read: start another connector",
+            )
+        passage = held[-1]
+        if passage.snapshot is not None:
+            return passage.snapshot, table.versions[0]
+        version = next(each for each in table.versions if each.version == passage.version)
+        assert version.snapshot is not None  # noqa: S101 rows pass to versions that have one
+        return version.snapshot, version
+
+    def _made(self, table: PlannedTable, rows: _Rows) -> Iterator[Chunk]:
+        del self._open[table.table_id]
+        first, last = (f"{self._planned.file}:{offset}" for offset in (rows.offsets[0], rows.offsets[-1]))
+        stopped = ""
+        try:
+            batch = self._batch(rows)
+        except ValueUnrepresentable as error:
+            if not self._stops:
+                raise
+            self._stopped.add(table.table_id)
+            stopped, batch = (
+                str(error),
+                pa.RecordBatch.from_arrays(
+                    [pa.array([], each.type) for each in CHUNK_COLUMNS], schema=pa.schema(CHUNK_COLUMNS)
+                ),
+            )
+        yield Chunk(
+            table_id=table.table_id,
+            version=rows.version.version,
+            segment=rows.version.segment,
+            sequence=self._sequence,
+            file=self._planned.file,
+            first_position=first,
+            last_position=last,
+            sources=(),
+            rows=batch,
+            stopped=stopped,
+        )
+        self._sequence += 1
+
+    def _batch(self, rows: _Rows) -> pa.RecordBatch:
+        count = len(rows.rows)
+        system: list[Any] = [
+            rows.ops,
+            rows.times,
+            [-1] * count,
+            rows.offsets,
+            [_ORDINAL] * count,
+        ]
+        arrays = [pa.array(values, each.type) for values, each in zip(system, CHUNK_COLUMNS, strict=True)]
+        fields = list(CHUNK_COLUMNS)
+        by_name = {each.column.name: each for each in rows.schema.fields}
+        for column in rows.written.columns:
+            values = [row.get(column.name) for row in rows.rows]
+            try:
+                array = arrow_column(values, by_name[column.name], column.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, KeyError, ArithmeticError) as error:
+                raise ValueUnrepresentable(
+                    "a value of a message is none of its column's type",
+                    where=f"{rows.written.name}.{column.name} at {self._planned.file}, offsets {rows.offsets[0]} to {rows.offsets[-1]}",
+                    expected=column.type,
+                    found=error,
+                ) from None
+            arrays.append(array)
+            fields.append(pa.field(physical_name(column.id), array.type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        target = rows.version.snapshot
+        if target is not None and rows.written is not target:
+            batch = project(batch, rows.written, target)
+        return self._printed(batch, target or rows.written) if self._as_text else batch
+
+    def _printed(self, batch: pa.RecordBatch, snapshot: Snapshot) -> pa.RecordBatch:
+        """*batch* with temporal columns as the server prints them, TIMESTAMP in UTC."""
+        arrays = list(batch.columns)
+        for column in snapshot.columns:
+            at = batch.schema.get_field_index(physical_name(column.id))
+            if column.type.name == "date":
+                arrays[at] = pc.strftime(arrays[at], format="%Y-%m-%d")
+            elif column.type.name in ("datetime", "timestamp"):
+                unit = {0: "s", 3: "ms"}.get(column.type.fraction, "us")
+                zone = None if column.type.name == "datetime" else "UTC"
+                arrays[at] = pc.strftime(arrays[at].cast(pa.timestamp(unit, zone)), format="%Y-%m-%d %H:%M:%S")
+            elif column.type.name == "time":
+                arrays[at] = pa.array(
+                    [None if us is None else _time_text(us, column.type.fraction) for us in arrays[at].to_pylist()],
+                    pa.string(),
+                )
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _time_text(us: int, digits: int) -> str:
+    seconds, fraction = divmod(abs(us), 1_000_000)
+    text = f"{'-' if us < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:06}"[: len(text) + 1 + digits] if digits else text

@@ -1,0 +1,165 @@
+"""An inline schema of Kafka Connect as a table's columns, in the words of MySQL's ``information_schema``."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+from historian.errors import UnsupportedEvent
+from historian.schema.snapshots import Column, ColumnType
+
+__all__ = ["Field", "columns_of", "labels_of"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_TEXT = ColumnType(name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
+
+_PLAIN = {
+    "int8": ColumnType(name="tinyint"),
+    "int16": ColumnType(name="smallint"),
+    "int32": ColumnType(name="int"),
+    "int64": ColumnType(name="bigint"),
+    "float": ColumnType(name="float"),
+    "float32": ColumnType(name="float"),
+    "double": ColumnType(name="double"),
+    "float64": ColumnType(name="double"),
+    "boolean": ColumnType(name="bit", length=1),
+    "string": _TEXT,
+    "bytes": ColumnType(name="longblob"),
+}
+
+_DATE, _GEOMETRY = ColumnType(name="date"), ColumnType(name="geometry")
+
+_NAMED = {
+    "io.debezium.time.Date": _DATE,
+    "org.apache.kafka.connect.data.Date": _DATE,
+    "io.debezium.time.Time": ColumnType(name="time", fraction=3),
+    "io.debezium.time.MicroTime": ColumnType(name="time", fraction=6),
+    "io.debezium.time.NanoTime": ColumnType(name="time", fraction=6),
+    "org.apache.kafka.connect.data.Time": ColumnType(name="time", fraction=3),
+    "io.debezium.time.Timestamp": ColumnType(name="datetime", fraction=3),
+    "io.debezium.time.MicroTimestamp": ColumnType(name="datetime", fraction=6),
+    "io.debezium.time.NanoTimestamp": ColumnType(name="datetime", fraction=6),
+    "org.apache.kafka.connect.data.Timestamp": ColumnType(name="datetime", fraction=3),
+    "io.debezium.time.ZonedTimestamp": ColumnType(name="timestamp", fraction=6),
+    "io.debezium.time.Year": ColumnType(name="year", length=4),
+    "io.debezium.data.Json": ColumnType(name="json"),
+    "io.debezium.data.geometry.Geometry": _GEOMETRY,
+    "io.debezium.data.geometry.Point": _GEOMETRY,
+    "io.debezium.data.geometry.Geography": _GEOMETRY,
+    "io.debezium.data.FloatVector": ColumnType(name="vector"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the row.
+
+    Attributes:
+        column: what it is as a column, id 0.
+        type: of Kafka Connect; ``name``: of what it means, "" for the plain type.
+        parameters: that the schema gives with the meaning.
+    """
+
+    column: Column
+    type: str
+    name: str
+    parameters: Mapping[str, str]
+
+
+def columns_of(schema: Mapping[str, Any], where: str) -> tuple[Field, ...]:
+    """The fields of a row's schema, in order.
+
+    Raises:
+        UnsupportedEvent: a type that is not read yet.
+    """
+    return tuple(_field(each, where) for each in schema["fields"])
+
+
+def labels_of(allowed: str) -> tuple[str, ...]:
+    r"""The labels of an ENUM or SET; a comma in one stands behind a backslash.
+
+    >>> labels_of(r"a,b\,c")
+    ('a', 'b,c')
+    """
+    labels, label, escaped = [], "", False
+    for sign in allowed:
+        if escaped:
+            label += sign if sign in ",\\" else "\\" + sign
+            escaped = False
+        elif sign == "\\":
+            escaped = True
+        elif sign == ",":
+            labels.append(label)
+            label = ""
+        else:
+            label += sign
+    return (*labels, label + "\\" * escaped)
+
+
+def _field(field: Mapping[str, Any], where: str) -> Field:
+    name, kind, meaning = str(field["field"]), str(field["type"]), str(field.get("name") or "")
+    parameters = {str(key): str(value) for key, value in (field.get("parameters") or {}).items()}
+    found = _type(kind, meaning, parameters)
+    if found is None:
+        raise UnsupportedEvent(
+            "a type of Debezium's that is not read yet",
+            where=f"{where}.{name}",
+            found=f"{kind} {meaning}".strip(),
+            next_step="leave the column out by column.exclude.list of the connector",
+        )
+    nullable = bool(field.get("optional", False))
+    initial = _initial(field.get("default"), found)
+    column = Column(
+        id=0,
+        name=name,
+        type=found,
+        nullable=nullable,
+        default=initial,
+        initial=initial,
+        initial_known=initial is not None or nullable,
+    )
+    return Field(column=column, type=kind, name=meaning, parameters=parameters)
+
+
+def _type(kind: str, meaning: str, parameters: Mapping[str, str]) -> ColumnType | None:
+    if meaning == "org.apache.kafka.connect.data.Decimal":
+        precision, scale = int(parameters.get("connect.decimal.precision", 38)), int(parameters.get("scale", 0))
+        return ColumnType(name="decimal", precision=max(precision, scale, 1), scale=max(0, scale))
+    if meaning == "io.debezium.data.Bits":
+        return ColumnType(name="bit", length=int(parameters.get("length", 64)))
+    if meaning in ("io.debezium.data.Enum", "io.debezium.data.EnumSet"):
+        labels = labels_of(parameters.get("allowed", ""))
+        name = "enum" if meaning.endswith("Enum") else "set"
+        return ColumnType(name=name, labels=labels, charset="utf8mb4", collation="utf8mb4_bin")
+    return _NAMED.get(meaning) if meaning else _PLAIN.get(kind)
+
+
+def _initial(default: Any, kind: ColumnType) -> str | None:
+    """A default as the server's own text; None where there is none, or none that is told exactly."""
+    if default is None or isinstance(default, (dict, list)):
+        return None
+    if isinstance(default, bool):
+        return "b'1'" if default else "b'0'"
+    if kind.name == "decimal":
+        number = int.from_bytes(base64.b64decode(default), "big", signed=True)
+        digits, sign = str(abs(number)).rjust((kind.scale or 0) + 1, "0"), "-" if number < 0 else ""
+        return f"{sign}{digits[: -kind.scale]}.{digits[-kind.scale :]}" if kind.scale else f"{sign}{digits}"
+    if kind.name in ("longblob", "bit"):
+        body = base64.b64decode(default)
+        return f"0x{(body[::-1] if kind.name == 'bit' else body).hex()}"
+    if kind.name == "date":
+        return (date(1970, 1, 1) + timedelta(days=default)).isoformat()
+    if kind.name == "datetime":
+        return (_EPOCH + timedelta(microseconds=default * (1000 if kind.fraction == 3 else 1))).strftime(
+            "%Y-%m-%d %H:%M:%S.%f"
+        )
+    if kind.name == "timestamp":
+        return str(default).removesuffix("Z").replace("T", " ")
+    if kind.name == "time":
+        us = int(default) * (1000 if kind.fraction == 3 else 1)
+        seconds, fraction = divmod(abs(us), 1_000_000)
+        return f"{'-' if us < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
+    return str(default)

@@ -1,0 +1,96 @@
+"""Values of fields, as Debezium's modes write them in JSON, as Arrow columns of the types that rows have everywhere."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from decimal import Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from connectors.readers.kafka.debezium.schemas import Field
+from historian.schema.snapshots import ColumnType
+from historian.values.arrow_types import arrow_type
+
+__all__ = ["arrow_column"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_WIDE = Context(prec=100)
+_SECOND_US = 1_000_000
+
+
+def arrow_column(values: Sequence[Any], field: Field, kind: ColumnType) -> pa.Array:
+    """*values* of a field, None for NULL, as the Arrow type of *kind*.
+
+    Raises:
+        pa.ArrowInvalid, ValueError, TypeError: a value is none of the field's type, or does not fit *kind*.
+    """
+    read = _reading(field)
+    made = values if read is None else [None if value is None else read(value) for value in values]
+    wanted = arrow_type(kind)
+    if pa.types.is_timestamp(wanted) or pa.types.is_date(wanted):
+        return pa.array(made, pa.int32() if pa.types.is_date(wanted) else pa.int64()).cast(wanted)
+    if pa.types.is_decimal(wanted):
+        return pa.array([None if value is None else Decimal(value) for value in made], wanted)
+    if pa.types.is_string(wanted) and made and any(isinstance(value, Decimal) for value in made):
+        return pa.array([None if value is None else format(value, "f") for value in made], wanted)
+    return pa.array(made, wanted)
+
+
+def _reading(field: Field) -> Callable[[Any], Any] | None:
+    meaning = field.name
+    if meaning == "org.apache.kafka.connect.data.Decimal":
+        return _decimal(int(field.parameters.get("scale", 0)))
+    if meaning == "io.debezium.data.Bits":
+        return _bits(int(field.parameters.get("length", 64)))
+    if meaning == "io.debezium.data.Enum":
+        return lambda value: value.replace("\\,", ",")
+    if meaning == "io.debezium.data.EnumSet":
+        return None
+    if meaning in _READ:
+        return _READ[meaning]
+    return base64.b64decode if field.type == "bytes" else None
+
+
+def _decimal(scale: int) -> Callable[[str], Decimal]:
+    def read(value: str) -> Decimal:
+        number = int.from_bytes(base64.b64decode(value), "big", signed=True)
+        return Decimal(number).scaleb(-scale, _WIDE)
+
+    return read
+
+
+def _bits(length: int) -> Callable[[str], bytes]:
+    size = (length + 7) // 8
+    return lambda value: base64.b64decode(value)[::-1].rjust(size, b"\0")[-size:]
+
+
+def _zoned_us(value: str) -> int:
+    """UTC microseconds of an ISO 8601 text, whose fraction may have any number of digits."""
+    whole, _, rest = value.partition(".")
+    digits = rest.rstrip("Zz").partition("+")[0].partition("-")[0] if rest else ""
+    zone = value[len(whole) + 1 + len(digits) :] if rest else ""
+    at = datetime.fromisoformat((whole + zone if rest else value).replace("Z", "+00:00"))
+    return (at - _EPOCH) // timedelta(microseconds=1) + int(digits[:6].ljust(6, "0") or 0)
+
+
+def _shape(value: dict[str, Any]) -> bytes:
+    return struct.pack("<i", value.get("srid") or 0) + base64.b64decode(value["wkb"])
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "io.debezium.time.Time": lambda value: value * 1000,
+    "org.apache.kafka.connect.data.Time": lambda value: value * 1000,
+    "io.debezium.time.NanoTime": lambda value: value // 1000,
+    "io.debezium.time.Timestamp": lambda value: value * 1000,
+    "org.apache.kafka.connect.data.Timestamp": lambda value: value * 1000,
+    "io.debezium.time.NanoTimestamp": lambda value: value // 1000,
+    "io.debezium.time.ZonedTimestamp": _zoned_us,
+    "io.debezium.data.geometry.Geometry": _shape,
+    "io.debezium.data.geometry.Point": _shape,
+    "io.debezium.data.geometry.Geography": _shape,
+    "io.debezium.data.FloatVector": lambda value: struct.pack(f"<{len(value)}f", *value),
+}

@@ -1,0 +1,253 @@
+"""Topics of change events as a log: scanned and read by offset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import chain
+from typing import NoReturn
+
+from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, SchemaMet, TableMapped
+from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
+from connectors.readers.kafka.debezium.events import EventReader, RowSchema
+from connectors.readers.kafka.debezium.rows import ChunkMaker
+from historian.changelog.chunks import Chunk
+from historian.errors import LogPurged, LogReplaced, SourceError
+from historian.names import TableName
+from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
+from historian.positions import KAFKA, LogPosition, PreparedXa, TopicOffsets
+from historian.positions.places import Place
+
+__all__ = ["KafkaReader"]
+
+
+class KafkaReader:
+    """Topics that a Debezium connector writes; implements :class:`connectors.readers.base.Reader`.
+
+    It connects when it is first used, and it pickles: without connections.
+    """
+
+    flavor = KAFKA
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._client = Client(settings)
+        self.on_bound: Callable[[LogPosition], None] | None = None
+
+    def __getstate__(self) -> KafkaSettings:
+        return self._settings
+
+    def __setstate__(self, settings: KafkaSettings) -> None:
+        KafkaReader.__init__(self, settings)
+
+    def server(self) -> str:
+        """Topics are of no server: offsets stand for the same messages on all brokers."""
+        return ""
+
+    # ---- positions -------------------------------------------------------------------------------------------------
+    def start(self) -> LogPosition:
+        """The earliest offsets that can be read from. Retryable."""
+        return _at({partition: self._client.bounds(partition)[0] for partition in self._client.partitions()})
+
+    def end(self) -> LogPosition:
+        """The topics' ends now, see :class:`connectors.readers.base.Reader`; before transactions that are open. Retryable."""
+        return _at({partition: self._client.bounds(partition)[1] for partition in self._client.partitions()})
+
+    def near_end(self) -> LogPosition:
+        """The topics' ends, see :class:`connectors.readers.base.Reader`. Retryable."""
+        return self.end()
+
+    def mark(self, file: str) -> LogMark | None:  # noqa: ARG002 topics have no files
+        """The ids of the topics, by which one that was made again is known."""
+        ids = self._client.topic_ids()
+        return LogMark(server="", version="", file="", made_s=0, topics=ids) if ids else None
+
+    def locate(self, position: LogPosition) -> LogPosition:
+        """The same place with an offset of each partition; those that it does not name begin where they do.
+
+        Raises:
+            LogPurged: an offset is not in its partition, or a partition is gone.
+        """
+        if position.flavor != KAFKA:
+            raise SourceError("a position of a binlog", where=str(position), expected="TOPIC:PARTITION:OFFSET")
+        held = self._client.partitions()
+        found: dict[Partition, int] = {}
+        for partition in held:
+            low, high = self._client.bounds(partition)
+            found[partition] = self._checked(partition, position.offsets.offset(*partition), low, high)
+        for (topic, number), _ in position.offsets:
+            if (topic, number) not in found:
+                numbers = sorted(n for name, n in held if name == topic)
+                raise LogPurged(
+                    "a partition that was read is gone",
+                    where=f"{topic}:{number}",
+                    expected=f"partition {number} of {topic}",
+                    found=f"partitions {numbers}" if numbers else "no such topic",
+                    next_step="the topic was made anew or left source.topics: start another connector with a store and targets of its own",
+                )
+        return _at(found)
+
+    def _checked(self, partition: Partition, wanted: int | None, low: int, high: int) -> int:
+        if wanted is None:
+            return low
+        if wanted < low:
+            raise purged(partition, wanted, low, high)
+        if wanted > high:
+            raise LogReplaced(
+                "a partition ends before what was read of it: the topic was made anew, or lost messages",
+                where=f"{partition[0]}:{partition[1]}",
+                expected=f"an end at {wanted} or behind",
+                found=f"offsets {low} to {high}",
+                next_step="start another connector with a store and targets of its own",
+            )
+        return wanted
+
+    # ---- reading ---------------------------------------------------------------------------------------------------
+    def scan(
+        self, start: LogPosition, *, limit_bytes: int | None = None, until: LogPosition | None = None
+    ) -> Iterator[Scanned]:
+        """What schemas the messages behind *start* have, and one bound behind them, see :class:`connectors.readers.base.Reader`.
+
+        Each table with rows is told once a partition, and again where its schema changes there; in the order of the source's
+        time, since partitions share none.
+        """
+        begin = self.locate(start)
+        ends = dict(self.end().offsets)
+        if until is not None:
+            ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
+        ranges = {partition: (at, max(at, ends.get(partition, at))) for partition, at in begin.offsets}
+        scan = _Scan(ranges)
+        with closing(self._client.messages(ranges)) as batches:
+            for message in chain.from_iterable(batches):
+                scan.take(message)
+                if limit_bytes is not None and scan.size_bytes >= limit_bytes:
+                    break
+            else:
+                scan.complete()
+        parts = scan.ranges()
+        if not parts:
+            return
+        yield from sorted(scan.met, key=lambda met: met.event_time_us)
+        reached = begin.offsets.union(TopicOffsets.of({(part.topic, part.partition): part.end for part in parts}))
+        if self.on_bound is not None:
+            self.on_bound(_position(reached))
+        yield Bound(position=_position(reached), event_time_us=scan.event_time_us, partitions=parts)
+
+    def read(
+        self,
+        planned: PlannedRange,
+        tables: Sequence[PlannedTable],
+        *,
+        sequence: int = 0,
+        as_text: bool = False,
+        stops: bool = False,
+        log: tuple[LogBytes, ...] | None = None,
+        begun: dict[str, int] | None = None,
+    ) -> Iterator[Chunk]:
+        """Rows of *tables* in *planned*, see :class:`connectors.readers.base.Reader`."""
+        del log, begun  # nothing is kept of a scan, and messages are named by their offsets
+        if not isinstance(planned, PartitionRange):
+            raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
+        events, maker = EventReader(), ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
+        partition = (planned.topic, planned.partition)
+        self._checked(partition, planned.start, *self._client.bounds(partition))
+        with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
+            for message in chain.from_iterable(batches):
+                offset = int(message.offset() or 0)
+                event = events.event(message.key(), message.value(), f"{planned.file}:{offset}")
+                if event is not None:
+                    yield from maker.take(offset, event)
+        yield from maker.rest()
+
+    def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:  # noqa: ARG002 as other readers
+        """Nothing is kept of a scan."""
+        return None
+
+    def waiting_bytes(self, position: LogPosition) -> int:  # noqa: ARG002 brokers tell messages, not bytes
+        """Not known: 0."""
+        return 0
+
+    def wait(self, position: LogPosition, timeout_s: float) -> None:
+        """Returns when a partition goes on behind *position*, after *timeout_s* at the latest."""
+        self._client.wait(dict(position.offsets), timeout_s)
+
+    def take_over(self, connector: str) -> None:
+        """Earlier runs leave nothing at brokers, see :class:`connectors.readers.base.Reader`."""
+
+    def look_back(self, xid: str, before: Place) -> tuple[PreparedXa, tuple[TableMapped, ...]]:
+        """Never asked: topics have no XA transactions."""
+        return _no_xa(xid, before)
+
+    def close(self) -> None:
+        """Closes connections; the reader can be used again."""
+        self._client.close()
+
+
+class _Scan:
+    """What was met behind a start, partition by partition."""
+
+    def __init__(self, ranges: Mapping[Partition, tuple[int, int]]) -> None:
+        self._ranges = ranges
+        self._reached = {partition: start for partition, (start, _) in ranges.items()}
+        self._bytes = dict.fromkeys(ranges, 0)
+        self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
+        self._events = EventReader()
+        self.met: list[SchemaMet] = []
+        self.event_time_us = 0
+        self.size_bytes = 0
+
+    def take(self, message: object) -> None:
+        """Takes the next message of a partition."""
+        topic, number, offset = message.topic(), message.partition(), message.offset()  # type: ignore[attr-defined]
+        key, value = message.key(), message.value()  # type: ignore[attr-defined]
+        partition, size = (topic, number), len(key or b"") + len(value or b"")
+        self._reached[partition] = offset + 1
+        self._bytes[partition] += size
+        self.size_bytes += size
+        event = self._events.event(key, value, f"{topic}:{number}:{offset}")
+        if event is None:
+            return
+        self.event_time_us = max(self.event_time_us, event.event_time_us)
+        if self._schemas.get((partition, event.table)) is event.schema:
+            return
+        self._schemas[partition, event.table] = event.schema
+        file = f"{topic}:{number}"
+        self.met.append(
+            SchemaMet(
+                place=Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0),
+                table=event.table,
+                columns=tuple(each.column for each in event.schema.fields),
+                key=event.schema.key,
+                event_time_us=event.event_time_us,
+            )
+        )
+
+    def complete(self) -> None:
+        """All messages have come; offsets up to the ends without one are read too."""
+        self._reached = {partition: end for partition, (_, end) in self._ranges.items()}
+
+    def ranges(self) -> tuple[PartitionRange, ...]:
+        """What was read, by partition."""
+        return tuple(
+            PartitionRange(
+                topic=topic,
+                partition=number,
+                start=start,
+                end=self._reached[topic, number],
+                bytes_read=self._bytes[topic, number],
+            )
+            for (topic, number), (start, _) in sorted(self._ranges.items())
+            if self._reached[topic, number] > start
+        )
+
+
+def _no_xa(xid: str, before: Place) -> NoReturn:
+    raise SourceError("topics have no XA transactions", where=f"{xid} before {before}")
+
+
+def _at(offsets: Mapping[Partition, int]) -> LogPosition:
+    return _position(TopicOffsets.of(offsets))
+
+
+def _position(offsets: TopicOffsets) -> LogPosition:
+    return LogPosition(flavor=KAFKA, gtids=str(offsets), file="", offset=0)

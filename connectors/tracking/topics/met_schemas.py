@@ -1,0 +1,123 @@
+"""The versions to which partitions pass, along one walk. Partitions share no order, so each passes at its own offset.
+
+A schema that a partition meets is, first of all, one that another partition has met before: the next version behind the
+partition's own that fits. If none does, it is a new version. A partition that lags may bring one that was never met and that the
+others have left. It makes no version: its rows go on by the ids that their columns have by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectors.readers.base import SchemaMet
+from connectors.tracking.topics.edits import fits
+from historian.plans.plans import PartitionRange, Passage, PlannedTable
+from historian.schema.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from historian.history.history import History
+    from historian.plans.passages import Passages
+
+__all__ = ["MetSchemas"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A version that was met: its schema, and when the source changed a row under it first."""
+
+    number: int
+    snapshot: Snapshot
+    event_time_us: int
+
+
+class MetSchemas:
+    """Passages of partitions along one walk.
+
+    Args:
+        history: with all versions so far.
+        held: passages before the walk.
+    """
+
+    def __init__(self, history: History, held: Passages) -> None:
+        self._history = history
+        self._last = {key: passages[-1] for key, passages in held.items() if passages}
+        self._met: dict[tuple[str, int], list[Passage]] = {}
+        self._known: dict[int, list[_Known]] = {}
+
+    def passes(self, met: SchemaMet, latest: Snapshot) -> bool:
+        """Notes to which known version the partition of *met* passes; False: to none, it has a new one.
+
+        Args:
+            latest: the table's last schema.
+        """
+        known = self._versions(latest.table_id)
+        key = (met.place.file, latest.table_id)
+        own = self._met.get(key, [self._last[key]] if key in self._last else [])
+        at = own[-1].version if own else 0
+        here = next((each for each in known if each.number == at), None)
+        if here is not None and fits(here.snapshot, met):
+            self._note(key, met, here.number, None)
+            return True
+        fitting = [each for each in known if each.number > at and fits(each.snapshot, met)]
+        if fitting:
+            by_then = [each for each in fitting if each.event_time_us <= met.event_time_us]
+            # A partition that is met first may have begun at any time; one that was met goes on step by step.
+            found = by_then[-1] if not own and by_then else fitting[0]
+            self._note(key, met, found.number, None)
+            return True
+        if known and met.event_time_us < known[-1].event_time_us:
+            self._note(key, met, known[-1].number, self._by_name(met, known))
+            return True
+        return False
+
+    def began(self, met: SchemaMet, number: int, snapshot: Snapshot) -> None:
+        """Notes the version *number*, which the walk has made of *met*."""
+        self._versions(snapshot.table_id).append(_Known(number, snapshot, met.event_time_us))
+        self._note((met.place.file, snapshot.table_id), met, number, None)
+
+    def ranges(self, parts: tuple[PartitionRange, ...], tables: tuple[PlannedTable, ...]) -> tuple[PartitionRange, ...]:
+        """*parts* with the passages of rows in them, for the *tables* of the plan."""
+        planned = {table.table_id: {each.version for each in table.versions} for table in tables}
+        found = []
+        for part in parts:
+            passages = [
+                self._with_schema(passage, planned[table_id])
+                for (file, table_id), passages in self._met.items()
+                if file == part.file and table_id in planned
+                for passage in passages
+            ]
+            if passages:
+                ordered = sorted(passages, key=lambda passage: (passage.table_id, passage.offset))
+                found.append(replace(part, passages=tuple(ordered)))
+        return tuple(found)
+
+    def _versions(self, table_id: int) -> list[_Known]:
+        if table_id not in self._known:
+            self._known[table_id] = [
+                _Known(version.number, version.snapshot, version.entry.event_time_us)
+                for version in self._history.versions_of(table_id)
+                if version.snapshot is not None
+            ]
+        return self._known[table_id]
+
+    def _note(self, key: tuple[str, int], met: SchemaMet, number: int, snapshot: Snapshot | None) -> None:
+        passages = self._met.setdefault(key, [])
+        held = self._last.get(key)
+        if not passages and held is not None and held.version == number and snapshot is None:
+            passages.append(held)  # goes on as it was
+        elif not passages or passages[-1].version != number or passages[-1].snapshot != snapshot:
+            passages.append(Passage(table_id=key[1], version=number, offset=met.place.offset, snapshot=snapshot))
+
+    def _with_schema(self, passage: Passage, planned: set[int]) -> Passage:
+        if passage.snapshot is not None or passage.version in planned:
+            return passage
+        known = next(each for each in self._versions(passage.table_id) if each.number == passage.version)
+        return replace(passage, snapshot=known.snapshot)
+
+    def _by_name(self, met: SchemaMet, known: list[_Known]) -> Snapshot:
+        """The columns of *met* with the ids that columns of their names had last; others have none that anyone reads."""
+        last = known[-1].snapshot
+        ids = {column.name: column.id for each in known for column in each.snapshot.columns}
+        columns = tuple(replace(each, id=ids[each.name]) for each in met.columns if each.name in ids)
+        return replace(last, columns=columns)

@@ -1,0 +1,68 @@
+"""Topics as a source: what the document says, and what is refused with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connectors.config import KafkaSource, load_config
+from historian.errors import ConfigError
+from historian.names import TableName
+
+BASE = "name: shop\nhistory: {store: 'sqlite:///h.db'}\nsinks: [{type: console}]\nsource: "
+
+
+def loaded(directory: Path, source: str) -> KafkaSource:
+    file = directory / "shop.yaml"
+    file.write_text(BASE + source, encoding="utf-8")
+    found = load_config(file, environment={"PASSWORD": "s3cret"}).source
+    assert isinstance(found, KafkaSource)
+    return found
+
+
+def test_settings_of_the_client_are_texts_and_secrets_are_not_shown(tmp_path: Path) -> None:
+    client = "{sasl.password: '${env:PASSWORD}', socket.timeout.ms: 500, enable.ssl.certificate.verification: true}"
+
+    found = loaded(
+        tmp_path, f"{{type: kafka, brokers: 'a:1,b:2', topics: [x, 'y.*'], client: {client}, tables: ['s.*']}}"
+    )
+
+    assert ("a:1,b:2", ("x", "y.*"), "debezium_json", "earliest") == (
+        found.brokers,
+        found.topics,
+        found.format,
+        found.start,
+    )
+    assert {
+        "sasl.password": "s3cret",
+        "socket.timeout.ms": "500",
+        "enable.ssl.certificate.verification": "true",
+    } == found.client
+    assert "s3cret" not in repr(found)
+    assert (True, False) == (found.tables(TableName("s", "t")), found.tables(TableName("r", "t")))
+
+
+@pytest.mark.parametrize(
+    "text,start", [("latest", "latest"), ("changes_only", "latest"), ("b:0:7, a:1:3", "a:1:3,b:0:7")]
+)
+def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
+    assert start == loaded(tmp_path, f"{{type: kafka, brokers: a, topics: [x], start: '{text}'}}").start
+
+
+@pytest.mark.parametrize(
+    "rest,problem",
+    [
+        ("topics: []", "source.topics"),
+        ("topics: [x], start: initial", "expected earliest, latest, or offsets"),
+        ("topics: [x], start: 'binlog.000001:4'", "expected earliest, latest, or offsets"),
+        ("topics: [x], format: maxwell", "source.format"),
+        ("topics: [x], client: {group.id: mine}", "no group is joined"),
+        ("topics: [x], client: {bootstrap.servers: b}", "source.brokers says it"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, f"{{type: kafka, brokers: a, {rest}}}")
+
+    assert any(problem in each and "$.source" in each for each in caught.value.problems), caught.value.problems

@@ -1,0 +1,232 @@
+"""Topics of a real broker as a log: offsets, transactions, what is lost, and what is not the topic that was read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from connectors.readers.base import Bound, SchemaMet
+from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.kafka.reader import KafkaReader
+from connectors.tracking.continuity import Continuity
+from databases.kafka import Kafka
+from historian.errors import LogPurged, LogReplaced, SourceError
+from historian.names import TableName
+from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
+from historian.positions import KAFKA, LogPosition, parse_position
+from historian.schema.snapshots import Column, ColumnType, Snapshot
+from historian.store import Store
+from workload.waiting import wait_until
+
+FIELDS = [{"type": "int32", "optional": False, "field": "id"}]
+TABLE = Snapshot(
+    table_id=1,
+    name=TableName("shop", "t"),
+    columns=(Column(id=1, name="id", type=ColumnType(name="int")),),
+    charset="utf8mb4",
+    collation="utf8mb4_bin",
+)
+
+
+def insert(number: int, table: str = "t", more: tuple[str, ...] = ()) -> bytes:
+    fields = FIELDS + [{"type": "string", "optional": True, "field": name} for name in more]
+    row = {"type": "struct", "fields": fields, "optional": True, "field": "after"}
+    payload = {
+        "before": None,
+        "after": {"id": number},
+        "source": {"db": "shop", "table": table, "ts_us": number},
+        "op": "c",
+    }
+    value = {"schema": {"type": "struct", "fields": [row]}, "payload": payload}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def reader_of(kafka: Kafka, *topics: str, **client: str) -> KafkaReader:
+    settings = {key.replace("_", "."): value for key, value in client.items()}
+    return KafkaReader(KafkaSettings(brokers=kafka.brokers, topics=topics, client=settings))
+
+
+def at(text: str) -> LogPosition:
+    return parse_position(text, KAFKA)
+
+
+def ids(reader: KafkaReader, part: PartitionRange) -> list[int]:
+    version = PlannedVersion(version=1, place=None, edits=(), snapshot=TABLE, segment=0)
+    table = PlannedTable(table_id=1, versions=(version,))
+    planned = PartitionRange(
+        topic=part.topic,
+        partition=part.partition,
+        start=part.start,
+        end=part.end,
+        bytes_read=part.bytes_read,
+        passages=(Passage(table_id=1, version=1, offset=0),),
+    )
+    return [number for chunk in reader.read(planned, [table]) for number in chunk.rows["h1"].to_pylist()]
+
+
+@pytest.fixture
+def topic(kafka: Kafka, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = f"reader.{request.node.name.replace('[', '.').replace(']', '')}"[:200]
+    kafka.make_topic(name, 2)
+    yield name
+    with contextlib.suppress(Exception):
+        kafka.delete_topic(name)
+
+
+def test_a_scan_tells_schemas_by_partition_in_the_sources_order_and_ends_where_the_topic_does(
+    kafka: Kafka, topic: str
+) -> None:
+    kafka.produce(topic, [(None, insert(3)), (None, insert(5, more=("v",))), (None, None)], 0)
+    kafka.produce(topic, [(None, insert(1)), (None, insert(2)), (None, insert(4, "u"))], 1)
+
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        items = list(reader.scan(reader.start()))
+        *met, bound = items
+        found = [(str(m.place), str(m.table), [c.name for c in m.columns]) for m in met if isinstance(m, SchemaMet)]
+        assert isinstance(bound, Bound)
+        assert [] == list(reader.scan(bound.position))
+        rows = {part.file: ids(reader, part) for part in bound.partitions}
+        assert reader.end() == bound.position == reader.locate(bound.position)
+        again = pickle.loads(pickle.dumps(reader))
+        assert [3, 5] == ids(again, bound.partitions[0])
+        again.close()
+
+    assert [
+        (f"{topic}:1:0", "shop.t", ["id"]),
+        (f"{topic}:0:0", "shop.t", ["id"]),
+        (f"{topic}:1:2", "shop.u", ["id"]),
+        (f"{topic}:0:1", "shop.t", ["id", "v"]),
+    ] == found
+    assert {f"{topic}:0": [3, 5], f"{topic}:1": [1, 2]} == rows
+    assert (f"{topic}:0:3,{topic}:1:3", 5) == (str(bound.position), bound.event_time_us)
+
+
+def test_a_scan_ends_at_a_limit_and_at_a_position(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(None, insert(n)) for n in range(10)], 0)
+
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        start = reader.start()
+        bound = list(reader.scan(start, until=at(f"{topic}:0:4,{topic}:1:0")))[-1]
+        limited = list(reader.scan(start, limit_bytes=1))[-1]
+
+    assert isinstance(bound, Bound)
+    assert isinstance(limited, Bound)
+    assert f"{topic}:0:4,{topic}:1:0" == str(bound.position)
+    assert f"{topic}:0:1,{topic}:1:0" == str(limited.position)
+
+
+def test_rows_of_transactions_come_when_they_are_committed_and_never_when_aborted(kafka: Kafka, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": kafka.brokers, "transactional.id": topic})
+    producer.init_transactions(30)
+
+    def sent(*numbers: int) -> None:
+        producer.begin_transaction()
+        for number in numbers:
+            producer.produce(topic, insert(number), partition=0)
+        producer.flush(30)
+
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        sent(1, 2)
+        producer.abort_transaction(30)
+        sent(3)
+        producer.commit_transaction(30)
+        sent(4)
+        open_bound = list(reader.scan(reader.start()))[-1]
+        producer.commit_transaction(30)
+        wait_until(lambda: reader.end() != open_bound.position, 30)  # type: ignore[union-attr]
+        rest = list(reader.scan(open_bound.position))[-1]  # type: ignore[union-attr]
+
+        assert isinstance(open_bound, Bound)
+        assert isinstance(rest, Bound)
+        assert [[3], [4]] == [ids(reader, bound.partitions[0]) for bound in (open_bound, rest)]
+
+
+def test_offsets_lost_to_retention_are_an_error_that_names_both(kafka: Kafka, topic: str) -> None:
+    from confluent_kafka import TopicPartition
+
+    kafka.produce(topic, [(None, insert(n)) for n in range(10)], 0)
+    admin = kafka.admin()
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 6)]).values()
+    deleted.result(30)
+
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        with pytest.raises(LogPurged, match=rf"{topic}:0:2.*offset from 6 to 10"):
+            list(reader.scan(at(f"{topic}:0:2,{topic}:1:0")))
+        with pytest.raises(LogPurged, match=rf"{topic}:0:2.*offset from 6 to 10"):
+            ids(reader, PartitionRange(topic=topic, partition=0, start=2, end=9, bytes_read=1))
+        assert f"{topic}:0:6,{topic}:1:0" == str(reader.start())
+
+
+def test_a_topic_that_ends_before_what_was_read_is_an_error(kafka: Kafka, topic: str) -> None:
+    with contextlib.closing(reader_of(kafka, topic)) as reader, pytest.raises(LogReplaced, match="offsets 0 to 0"):
+        list(reader.scan(at(f"{topic}:0:7,{topic}:1:0")))
+
+
+def test_a_partition_that_is_gone_is_an_error_and_a_new_one_is_read_from_its_beginning(
+    kafka: Kafka, topic: str
+) -> None:
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        with pytest.raises(LogPurged, match=rf"(?s){topic}:7.*partitions \[0, 1\]"):
+            reader.locate(at(f"{topic}:7:1"))
+        kafka.add_partitions(topic, 3)
+        wait_until(lambda: len(reader.end().offsets.next) == 3, 30)
+        kafka.produce(topic, [(None, insert(8))], 2)
+        bound = list(reader.scan(at(f"{topic}:0:0,{topic}:1:0")))[-1]
+
+    assert isinstance(bound, Bound)
+    assert [(2, 0, 1)] == [(part.partition, part.start, part.end) for part in bound.partitions]
+
+
+def test_a_topic_made_anew_is_known_by_its_id(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(None, insert(1))], 0)
+    with contextlib.closing(reader_of(kafka, topic)) as reader, contextlib.closing(Store.open("sqlite://")) as store:
+        Continuity(store, reader).note(reader.end())
+        Continuity(store, reader).check()
+        kafka.delete_topic(topic)
+        wait_until(lambda: topic not in kafka.admin().list_topics(timeout=10).topics, 30)
+        kafka.make_topic(topic, 2)
+        kafka.produce(topic, [(None, insert(1))], 0)
+
+        with pytest.raises(LogReplaced, match=rf"{topic}.*the topic of id .*one of id "):
+            Continuity(store, reader).check()
+
+
+@pytest.mark.parametrize(
+    "topics,client,reason",
+    [
+        (("no.such.topic",), {}, "no such topic.*no.such.topic"),
+        (("*",), {"no_such_setting": "1"}, "settings are not taken.*no.such.setting"),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    kafka: Kafka, topics: tuple[str, ...], client: dict[str, Any], reason: str
+) -> None:
+    with contextlib.closing(reader_of(kafka, *topics, **client)) as reader, pytest.raises(SourceError, match=reason):
+        reader.start()
+
+
+def test_globs_take_in_topics_that_come_later(kafka: Kafka, topic: str) -> None:
+    with contextlib.closing(reader_of(kafka, f"{topic}.more.*")) as reader:
+        assert not reader.start().offsets
+        kafka.make_topic(f"{topic}.more.a")
+        wait_until(lambda: reader.end().offsets, 30)
+
+        assert f"{topic}.more.a:0:0" == str(reader.end())
+    kafka.delete_topic(f"{topic}.more.a")
+
+
+def test_waiting_ends_when_messages_come(kafka: Kafka, topic: str) -> None:
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        end = reader.end()
+        kafka.produce(topic, [(None, insert(1))], 0)
+
+        reader.wait(end, 60)
+
+        assert reader.end().covers(end)
+        assert reader.end() != end

@@ -1,0 +1,222 @@
+"""The same rows by two roads: MySQL's binlog, and what Debezium makes of it in topics of a real broker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from connectors.cli import app
+from connectors.config import load_config
+from connectors.pipeline.run import run
+from connectors.readers.kafka.client import Client, KafkaSettings
+from databases.connect import Connect, debezium_settings, start_connect
+from databases.kafka import Kafka
+from databases.servers import Server
+from historian.store import Store
+from workload.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PREFIX = "road"
+EVERY_TYPE = """CREATE TABLE shop.kinds (id INT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT UNSIGNED,
+ d INT UNSIGNED, e BIGINT, g FLOAT, h DOUBLE, i DECIMAL(12,3), i2 DECIMAL(30,10), j BIT(1), k BIT(12), l DATE,
+ m DATETIME, n DATETIME(6), o TIMESTAMP(3) NULL, p TIME(3), q YEAR, r CHAR(3), s VARCHAR(20), t TEXT, u BINARY(4),
+ v VARBINARY(9), w BLOB, x ENUM('a','b,c'), y SET('x','y','z'), z JSON, geo POINT, geo2 GEOMETRY, bo BOOLEAN,
+ ve VECTOR(2))"""
+
+
+def workload(server: Server, seed: int) -> None:
+    """Rows of every type, changed, moved to other keys and deleted, between DDL; a table without a key."""
+    numbers = random.Random(seed)
+    with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
+
+        def sql(statement: str, *values: Any) -> None:
+            cursor.execute(statement, values or None)
+
+        sql(EVERY_TYPE)
+        sql(
+            "INSERT INTO shop.kinds VALUES (1,-3,65535,16777215,4294967295,-5,0.1,0.1,-123.450,-1.0000000001,1,"
+            "b'101010101010','2024-02-29','2024-01-02 03:04:05','2024-01-02 03:04:05.123456','2024-01-02 03:04:05.123',"
+            "'-12:34:56.789',2024,'ab','h\u00e9\U0001f600','txt',x'0102',x'0304',x'ff00','b,c','x,z','{\"a\": [1, 2.5, null]}',"
+            "ST_GeomFromText('POINT(1 2)'),ST_GeomFromText('LINESTRING(0 0, 1 1)',4326),1,STRING_TO_VECTOR('[1,2]'))"
+        )
+        sql("INSERT INTO shop.kinds (id) VALUES (2)")
+        sql(
+            "INSERT INTO shop.kinds (id, a, b, e, i, k, l, n, o, p, r, x, y, z) VALUES (3, 127, 0, -9223372036854775808, 0.001,"
+            " b'0', '1000-01-01', '9999-12-31 23:59:59.999999', '1970-01-01 00:00:01', '838:59:59', '', 'a', '', '\"text\"')"
+        )
+        sql("UPDATE shop.kinds SET s = 'q', i = 7, x = 'a' WHERE id = 1")
+        sql("CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(40), n INT)")
+        sql("CREATE TABLE shop.nokey (a INT, b VARCHAR(9))")
+        sql("INSERT INTO shop.nokey VALUES (1, 'x'), (1, 'x'), (2, NULL)")
+        sql("DELETE FROM shop.nokey LIMIT 1")
+        extra = 0
+        for step in range(90):
+            kind = numbers.randrange(10)
+            key = numbers.randrange(12)
+            if kind < 4:
+                sql("REPLACE INTO shop.t (id, v, n) VALUES (%s, %s, %s)", key, f"v{step}", step)
+            elif kind < 7:
+                sql("UPDATE shop.t SET v = CONCAT(v, '!'), n = n + 1 WHERE id >= %s", key)
+            elif kind == 7:
+                sql("DELETE FROM shop.t WHERE id = %s", key)
+            elif kind == 8:
+                sql("UPDATE IGNORE shop.t SET id = %s WHERE id = %s", key + 20, key)
+            if step % 15 == 7:
+                extra += 1
+                sql(f"ALTER TABLE shop.t ADD COLUMN c{extra} VARCHAR(9) NOT NULL DEFAULT 'd{extra}' AFTER id")
+                sql(f"UPDATE shop.t SET c{extra} = 'new' WHERE id < 6")
+            if step == 50:
+                sql("ALTER TABLE shop.t DROP COLUMN c1")
+            if step == 60:
+                sql("ALTER TABLE shop.t MODIFY n BIGINT")
+                sql("UPDATE shop.t SET n = n + 3000000000 WHERE id < 6")
+
+
+def sent(server: Server, kafka: Kafka) -> None:
+    """Waits until the topics hold all that the server has logged so far: a last row tells it."""
+    server.sql("CREATE TABLE IF NOT EXISTS shop.mark (id INT AUTO_INCREMENT PRIMARY KEY)")
+    server.sql("INSERT INTO shop.mark VALUES ()")
+    ((last,),) = server.sql("SELECT MAX(id) FROM shop.mark")
+    client = Client(KafkaSettings(brokers=kafka.brokers, topics=(f"{PREFIX}.shop.*",)))
+
+    def is_there() -> bool:
+        return any(
+            json.loads(message.value())["payload"]["after"] == {"id": last}
+            for topic, number in client.partitions()
+            if topic.endswith(".mark")
+            for batch in client.messages({(topic, number): client.bounds((topic, number))})
+            for message in batch
+            if message.value()
+        )
+
+    with contextlib.closing(client):
+        wait_until(is_there, 60)
+
+
+@pytest.fixture(scope="module")
+def source(mysql9: Server, kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
+    mysql9.sql("CREATE DATABASE shop")
+    settings = debezium_settings(mysql9, kafka, PREFIX, "shop")
+    connect = start_connect(tmp_path_factory.mktemp("connect"), kafka, settings)
+    workload(mysql9, 11)
+    sent(mysql9, kafka)
+    yield connect
+    connect.stop()
+
+
+def connector(directory: Path, name: str, source: str, extra: str = "") -> Path:
+    path = directory / f"{name}.yaml"
+    path.write_text(
+        f"name: {name}\nsource: {{{source}}}\nhistory: {{store: 'sqlite:///{directory}/{name}.db'}}\n"
+        f"sinks: [{{type: delta, path: {directory}/{name}, mirror: '{{table}}', changelog: '{{table}}_changelog'}}]\n{extra}",
+        encoding="utf-8",
+    )
+    return path
+
+
+def from_topics(directory: Path, kafka: Kafka, topics: str = f"{PREFIX}.shop.*", extra: str = "") -> Path:
+    return connector(directory, "topics", f"type: kafka, brokers: '{kafka.brokers}', topics: ['{topics}']", extra)
+
+
+def from_log(directory: Path, server: Server) -> Path:
+    at = f"type: mysql, host: {server.host}, port: {server.port}, user: {server.user}, password: {server.password}"
+    return connector(directory, "log", f"{at}, tables: ['shop.*'], start: earliest")
+
+
+def plain(value: Any) -> Any:
+    """A value so that both roads can be compared: what Debezium writes otherwise is in the how-to."""
+    if isinstance(value, (bytearray, bytes)):
+        return bytes(value)
+    if isinstance(value, str) and value[:1] in ('{"', "{", "["):
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.dumps(json.loads(value))
+    return value
+
+
+def rows(spark: SparkSession, path: Path, *system: str) -> list[dict[str, Any]]:
+    table = spark.read.format("delta").load(str(path))
+    names = [
+        name for name in table.columns if name not in ("offset", "op", "system_time", "event_time", "schema_version")
+    ]
+    ordered = table.orderBy(*system) if system else table
+    return [{name: plain(row[name]) for name in (*("op" for _ in system[:1]), *names)} for row in ordered.collect()]
+
+
+def in_order(row: dict[str, Any]) -> str:
+    """A table without a key has no order of rows."""
+    return repr(tuple(row.values()))
+
+
+def by_key(changes: list[dict[str, Any]]) -> dict[Any, list[dict[str, Any]]]:
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in changes:
+        found.setdefault(row.get("id"), []).append(row)
+    return found
+
+
+def test_both_roads_lead_to_the_same_rows(
+    source: Connect, mysql9: Server, kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    run(load_config(from_log(tmp_path, mysql9)), once=True, spark=spark)
+    run(load_config(from_topics(tmp_path, kafka)), once=True, spark=spark)
+
+    for table in ("kinds", "t", "nokey"):
+        logged, sent_rows = (
+            rows(spark, tmp_path / road / f"{table}_changelog", "offset") for road in ("log", "topics")
+        )
+        assert by_key(logged) == by_key(sent_rows), table
+        if table == "nokey":
+            continue  # it has no mirror
+        mirrors = [rows(spark, tmp_path / road / table) for road in ("log", "topics")]
+        assert sorted(mirrors[0], key=in_order) == sorted(mirrors[1], key=in_order), table
+    held = {row["id"]: (row["v"], row["n"]) for row in rows(spark, tmp_path / "topics" / "t")}
+    assert {key: (v, n) for key, v, n in mysql9.sql("SELECT id, v, n FROM shop.t")} == held
+    with contextlib.closing(Store.open(f"sqlite:///{tmp_path}/topics.db")) as store:
+        assert not store.stopped()
+
+
+def test_a_connector_goes_on_where_it_stood_and_is_asked_what_it_knows(
+    source: Connect, mysql9: Server, kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = from_topics(tmp_path, kafka, extra="run: {max_batch_bytes: 40000}\n")
+    run(load_config(path), once=True, spark=spark)
+    with contextlib.closing(Store.open(f"sqlite:///{tmp_path}/topics.db")) as store:
+        plans = len(store.plans())
+    assert plans > 1
+    source.stop()
+    mysql9.sql("INSERT INTO shop.t (id, v, n) VALUES (500, 'while it was down', 1)")
+    source.resume()
+    mysql9.sql("ALTER TABLE shop.t ADD COLUMN last_one INT")
+    mysql9.sql("UPDATE shop.t SET last_one = 3 WHERE id = 500")
+    sent(mysql9, kafka)
+
+    run(load_config(path), once=True, spark=spark)
+
+    ((v, last_one),) = [
+        (row["v"], row["last_one"]) for row in rows(spark, tmp_path / "topics" / "t") if row["id"] == 500
+    ]
+    assert ("while it was down", 3) == (v, last_one)
+    assert mysql9.sql("SELECT id, v FROM shop.t ORDER BY id") == tuple(
+        sorted((row["id"], row["v"]) for row in rows(spark, tmp_path / "topics" / "t"))
+    )
+    changes = [row for row in rows(spark, tmp_path / "topics" / "t_changelog", "offset") if row["id"] == 500]
+    assert [0, 2, 3] == [row["op"] for row in changes]
+    runner = CliRunner()
+    for command, expected in (
+        (["status", str(path)], "tracked"),
+        (["schemas", str(path), "list", "shop.t"], "message at"),
+        (["check", str(path)], "debezium_json"),
+        (["schemas", str(path), "at", "shop.t", f"{PREFIX}.shop.t:0:0"], "v"),
+    ):
+        answer = runner.invoke(app, command)
+        assert answer.exit_code == 0, answer.output
+        assert expected in answer.output, answer.output

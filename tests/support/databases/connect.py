@@ -1,0 +1,114 @@
+"""A real Kafka Connect with Debezium's connector of MySQL for tests: what a server's tables hold, in topics of a broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from databases.java_parts import started
+from databases.kafka import Kafka
+from databases.servers import Server, ServerError, free_port
+
+__all__ = ["Connect", "debezium_settings", "start_connect"]
+
+START_S = 90
+
+_SETTINGS = """\
+bootstrap.servers={brokers}
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=true
+value.converter.schemas.enable=true
+offset.storage.file.filename={directory}/offsets
+offset.flush.interval.ms=500
+listeners=http://127.0.0.1:{port}
+plugin.discovery=service_load
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connect:
+    """A running worker with one connector."""
+
+    url: str
+    connector: str
+    directory: Path
+    _running: list[subprocess.Popen[bytes]] = field(default_factory=list, repr=False)
+
+    def stop(self) -> None:
+        """Ends the worker as a crash would: what it sends since its last noted offset comes again after :meth:`resume`."""
+        while self._running:
+            process = self._running.pop()
+            process.kill()
+            process.wait()
+
+    def resume(self) -> None:
+        """Starts the worker again where its offsets stand."""
+        self._running.append(_run(self.directory, self.url, self.connector))
+
+
+def debezium_settings(server: Server, kafka: Kafka, prefix: str, databases: str, **settings: str) -> dict[str, str]:
+    """A connector's settings: the databases of *server* in topics ``prefix.database.table``; *settings*: underscores for dots."""
+    return (
+        {
+            "name": prefix,
+            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "tasks.max": "1",
+            "database.hostname": server.host,
+            "database.port": str(server.port),
+            "database.user": server.user,
+            "database.password": server.password,
+            "database.server.id": "98711",
+            "database.ssl.mode": "preferred",
+            "topic.prefix": prefix,
+            "database.include.list": databases,
+            "include.schema.changes": "false",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "snapshot.mode": "no_data",
+            "poll.interval.ms": "50",
+            "producer.override.linger.ms": "0",
+        }
+        | {"schema.history.internal.kafka.bootstrap.servers": kafka.brokers}
+        | {key.replace("_", "."): value for key, value in settings.items()}
+    )
+
+
+def start_connect(directory: Path, kafka: Kafka, settings: dict[str, str]) -> Connect:
+    """Starts a worker with one connector in *directory* and waits until that runs."""
+    directory.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    (directory / "worker.properties").write_text(
+        _SETTINGS.format(brokers=kafka.brokers, directory=directory, port=port), encoding="utf-8"
+    )
+    settings = {**settings, "schema.history.internal.file.filename": str(directory / "history")}
+    lines = "".join(f"{key}={value}\n" for key, value in settings.items())
+    (directory / "connector.properties").write_text(lines, encoding="utf-8")
+    url = f"http://127.0.0.1:{port}"
+    name = settings["name"]
+    return Connect(url=url, connector=name, directory=directory, _running=[_run(directory, url, name)])
+
+
+def _run(directory: Path, url: str, connector: str) -> subprocess.Popen[bytes]:
+    log = directory / "connect.log"
+    arguments = [str(directory / "worker.properties"), str(directory / "connector.properties")]
+    process = started("connect", log, "org.apache.kafka.connect.cli.ConnectStandalone", arguments, heap="512m")
+    deadline_s = time.monotonic() + START_S
+    state = "nothing"
+    while process.poll() is None and time.monotonic() < deadline_s and "FAILED" not in state:
+        try:
+            with urllib.request.urlopen(f"{url}/connectors/{connector}/status", timeout=5) as answer:
+                state = answer.read().decode()
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            state = "no answer"
+        found = json.loads(state) if state.startswith("{") else {}
+        if [task["state"] for task in found.get("tasks", ())] == ["RUNNING"]:
+            return process
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    raise ServerError(f"Connect did not start: {state}\nthe end of {log}:\n{log.read_text(errors='replace')[-3000:]}")
