@@ -24,6 +24,7 @@ __all__ = [
     "LogBytes",
     "LogMark",
     "MappedColumn",
+    "PartitionLag",
     "Reader",
     "Scanned",
     "SchemaMet",
@@ -133,6 +134,21 @@ class SchemaMet:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     event_time_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLag:
+    """What one partition of topics holds behind a position.
+
+    Attributes:
+        partition: ``topic:partition``.
+        messages: how many offsets, those without a message among them.
+        since_us: when the broker dates the first of them, UTC microseconds; None: there is none, or it has no date.
+    """
+
+    partition: str
+    messages: int
+    since_us: int | None = None
 
 
 Scanned = Bound | Statement | TableMapped | RolledBack | XaCommitted | SchemaMet
@@ -270,6 +286,9 @@ class Reader(Protocol):
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position* now, about; 0 where that is not known, as on another server. Cheap. Retryable."""
+
+    def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
+        """What each partition holds behind *position*; none of a log that is in one piece. Retryable."""
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when the log may hold more behind *position*, after *timeout_s* at the latest."""

@@ -7,7 +7,7 @@ from contextlib import closing
 from itertools import chain
 from typing import NoReturn
 
-from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, SchemaMet, TableMapped
+from connectors.readers.base import Bound, LogBytes, LogMark, PartitionLag, Scanned, SchemaMet, TableMapped
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
 from connectors.readers.kafka.debezium.events import EventReader, RowSchema
 from connectors.readers.kafka.debezium.rows import ChunkMaker
@@ -32,6 +32,7 @@ class KafkaReader:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._client = Client(settings)
+        self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
 
     def __getstate__(self) -> KafkaSettings:
@@ -128,6 +129,8 @@ class KafkaReader:
         if not parts:
             return
         yield from sorted(scan.met, key=lambda met: met.event_time_us)
+        if scan.message_count:
+            self._message_bytes = scan.size_bytes / scan.message_count
         reached = begin.offsets.union(TopicOffsets.of({(part.topic, part.partition): part.end for part in parts}))
         if self.on_bound is not None:
             self.on_bound(_position(reached))
@@ -163,9 +166,27 @@ class KafkaReader:
         """Nothing is kept of a scan."""
         return None
 
-    def waiting_bytes(self, position: LogPosition) -> int:  # noqa: ARG002 brokers tell messages, not bytes
-        """Not known: 0."""
-        return 0
+    def waiting_bytes(self, position: LogPosition) -> int:
+        """How much stands behind *position*, about: brokers tell messages, and the last scan how long one is. 0 before a scan."""
+        if not self._message_bytes:
+            return 0
+        return round(self._message_bytes * self.end().offsets.since(position.offsets))
+
+    def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
+        """What each partition holds behind *position*, see :class:`connectors.readers.base.Reader`."""
+        read = position.offsets
+        bounds = {partition: self._client.bounds(partition) for partition in self._client.partitions()}
+        begins = {partition: max(low, read.offset(*partition) or 0) for partition, (low, _) in bounds.items()}
+        waiting = {partition: at for partition, at in begins.items() if at < bounds[partition][1]}
+        since_us = self._client.first_times_us({at: (begin, bounds[at][1]) for at, begin in waiting.items()})
+        return tuple(
+            PartitionLag(
+                partition=f"{partition[0]}:{partition[1]}",
+                messages=max(0, high - begins[partition]),
+                since_us=since_us.get(partition),
+            )
+            for partition, (_, high) in bounds.items()
+        )
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when a partition goes on behind *position*, after *timeout_s* at the latest."""
@@ -194,7 +215,7 @@ class _Scan:
         self._events = EventReader()
         self.met: list[SchemaMet] = []
         self.event_time_us = 0
-        self.size_bytes = 0
+        self.size_bytes = self.message_count = 0
 
     def take(self, message: object) -> None:
         """Takes the next message of a partition."""
@@ -204,6 +225,7 @@ class _Scan:
         self._reached[partition] = offset + 1
         self._bytes[partition] += size
         self.size_bytes += size
+        self.message_count += 1
         event = self._events.event(key, value, f"{topic}:{number}:{offset}")
         if event is None:
             return
