@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from connectors.readers.kafka.debezium.schemas import Field, columns_of
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
+
+if TYPE_CHECKING:
+    from connectors.readers.kafka.formats.values import Conventions
 
 __all__ = ["Event", "EventReader", "RowSchema"]
 
@@ -20,10 +23,16 @@ _REMEMBERED = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSchema:
-    """What an inline schema says of a row: its fields in order, and the names of those that are its key."""
+    """What a message says of its rows: their fields in order, and the names of those that are its key.
+
+    Attributes:
+        key: None where the message does not tell.
+        certainty: of the fields, as :attr:`connectors.readers.base.SchemaMet.certainty`.
+    """
 
     fields: tuple[Field, ...]
-    key: tuple[str, ...]
+    key: tuple[str, ...] | None
+    certainty: str = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +44,8 @@ class Event:
         op: c(reate), r(ead of a snapshot), u(pdate), d(elete).
         before, after: the row by field; None where the event has none.
         event_time_us: of the change in the source, UTC microseconds.
+        number: of the change in its message, from 0.
+        written: how values are written where the schema does not say; None: it says.
     """
 
     table: TableName
@@ -43,6 +54,8 @@ class Event:
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     event_time_us: int
+    number: int = 0
+    written: Conventions | None = None
 
 
 class EventReader:
@@ -52,6 +65,11 @@ class EventReader:
         self._rows: dict[bytes, tuple[Field, ...]] = {}
         self._keys: dict[bytes, tuple[str, ...]] = {}
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
+
+    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event, ...]:
+        """As :meth:`event`, as :class:`connectors.readers.kafka.events.Decoder` has it."""
+        found = self.event(key, value, where)
+        return () if found is None else (found,)
 
     def event(self, key: bytes | None, value: bytes | None, where: str) -> Event | None:
         """The event of a message; None for one that is no change of a row: a tombstone, a message of the source's log.

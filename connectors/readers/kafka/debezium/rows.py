@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,19 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.readers.kafka.debezium.events import Event, RowSchema
+from connectors.readers.kafka.debezium.schemas import Field
 from connectors.readers.kafka.debezium.values import arrow_column
+from connectors.readers.kafka.formats.values import Conventions, json_column
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Column, Snapshot
 
 __all__ = ["ChunkMaker"]
 
 _CHUNK_ROWS = 65_536
 _ORDINAL = 1
-"""Of every row: what begins with its message stands before it."""
+"""Of a message's first row: what begins with the message stands before it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,15 +34,18 @@ class _Rows:
     schema: RowSchema
     written: Snapshot
     version: PlannedVersion
+    conventions: Conventions | None
     ops: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, op: Op, event: Event, offset: int, row: dict[str, Any]) -> None:
         self.ops.append(op)
         self.times.append(event.event_time_us)
         self.offsets.append(offset)
+        self.ordinals.append(_ORDINAL + event.number)
         self.rows.append(row)
 
 
@@ -75,17 +80,22 @@ class ChunkMaker:
     def take(self, offset: int, event: Event) -> Iterator[Chunk]:
         """Takes the next event; gives chunks that are full by then."""
         table = self._tables.get(event.table)
-        if table is None or table.table_id in self._stopped:
+        if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
         rows = self._open.get(table.table_id)
         if rows is not None and (
-            rows.schema is not event.schema or rows.version is not version or len(rows.rows) >= _CHUNK_ROWS
+            rows.schema is not event.schema
+            or rows.version is not version
+            or rows.written is not written
+            or len(rows.rows) >= _CHUNK_ROWS
         ):
             yield from self._made(table, rows)
             rows = None
         if rows is None:
-            rows = self._open[table.table_id] = _Rows(schema=event.schema, written=written, version=version)
+            rows = self._open[table.table_id] = _Rows(
+                schema=event.schema, written=written, version=version, conventions=event.written
+            )
         for op, row in self._operations(event, offset):
             rows.add(op, event, offset, row)
 
@@ -108,6 +118,10 @@ class ChunkMaker:
         if event.op == "u":
             return ((Op.CORRECT_FROM, before or {}), (Op.CORRECT_TO, after or {}))
         return ((Op.RETRACT, before or {}),) if event.op == "d" else ((Op.APPEND, after or {}),)
+
+    def _is_behind_stop(self, table: PlannedTable, offset: int) -> bool:
+        stop = table.quarantine
+        return stop is not None and stop.place.file == self._planned.file and offset >= stop.place.offset
 
     def _under(self, table: PlannedTable, offset: int) -> tuple[Snapshot, PlannedVersion]:
         """The schema that the row at *offset* was written under, and the version that it is brought to."""
@@ -162,15 +176,14 @@ class ChunkMaker:
             rows.times,
             [-1] * count,
             rows.offsets,
-            [_ORDINAL] * count,
+            rows.ordinals,
         ]
         arrays = [pa.array(values, each.type) for values, each in zip(system, CHUNK_COLUMNS, strict=True)]
         fields = list(CHUNK_COLUMNS)
         by_name = {each.column.name: each for each in rows.schema.fields}
         for column in rows.written.columns:
-            values = [row.get(column.name) for row in rows.rows]
             try:
-                array = arrow_column(values, by_name[column.name], column.type)
+                array = _column(rows, column, by_name)
             except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, KeyError, ArithmeticError) as error:
                 raise ValueUnrepresentable(
                     "a value of a message is none of its column's type",
@@ -203,6 +216,14 @@ class ChunkMaker:
                     pa.string(),
                 )
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _column(rows: _Rows, column: Column, fields: Mapping[str, Field]) -> pa.Array:
+    conventions = rows.conventions
+    if conventions is None:
+        return arrow_column([row.get(column.name) for row in rows.rows], fields[column.name], column.type)
+    values = [row[column.name] if conventions.whole else row.get(column.name) for row in rows.rows]
+    return json_column(values, column.type, conventions)
 
 
 def _time_text(us: int, digits: int) -> str:
