@@ -74,7 +74,9 @@ class KafkaDocument(Model):
     topics: list[Annotated[str, Field(min_length=1)]] = Field(
         min_length=1, description="Names and globs. A topic that a glob takes in later is read from its beginning."
     )
-    format: Literal["debezium_json", "maxwell", "canal_json", "ticdc_canal_json", "ogg_json"] = Field(
+    format: Literal[
+        "debezium_json", "debezium_json_schemaless", "maxwell", "canal_json", "ticdc_canal_json", "ogg_json"
+    ] = Field(
         default="debezium_json",
         description="How messages are written. `debezium_json`: by Debezium, with their schema inline (`schemas.enable=true`). "
         "`canal_json`: Canal's flat messages.",

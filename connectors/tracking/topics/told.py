@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.readers.base import SchemaMet
-from historian.schema.snapshots import BYTE_TYPES, INTEGER_TYPES, TEXT_TYPES, Column, ColumnType, Snapshot
+from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, Column, ColumnType, Snapshot
 from historian.values.arrow_types import is_readable
 
 __all__ = ["TooLittleTold", "completed", "fits_told"]
@@ -17,12 +17,12 @@ _DECLARE = "declare the table by source.schema, a file of CREATE TABLE statement
 _NUMBERS = ("decimal", "float", "double")
 _TAKES: dict[str, tuple[str, ...]] = {
     "bit": ("bit", "json"),
-    "bigint": (*INTEGER_TYPES, *_NUMBERS, "year", "bit", "json", "enum", "set"),
+    "bigint": (*INTEGER_TYPES, *_NUMBERS, "year", "bit", "json", "enum", "set", "date", "datetime", "time"),
     "double": (*_NUMBERS, "json"),
-    "json": ("json", "set"),
+    "json": ("json", "set", "vector", *GEOMETRIES, "geometrycollection"),
     "mixed": (*_NUMBERS, "json"),
 }
-"""Types of columns that take values of a kind; text may be of any type."""
+"""Types of columns that take values of a kind in some format; text may be of any type."""
 
 
 class TooLittleTold(Exception):

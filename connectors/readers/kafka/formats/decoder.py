@@ -144,14 +144,14 @@ class FlatDecoder:
             return tuple(map(str, names))
         if form.types:
             return ()  # a format that tells types tells a key too, where there is one
-        if not form.key_prefix or not key or not key.startswith(b"{"):
+        if form.key_prefix is None or not key or not key.startswith(b"{"):
             return None
         try:
             fields = orjson.loads(key)
         except orjson.JSONDecodeError:
             return None
-        names = tuple(name.removeprefix(form.key_prefix) for name in fields if name.startswith(form.key_prefix))
-        return names or None
+        prefix = form.key_prefix
+        return tuple(name.removeprefix(prefix) for name in fields if name.startswith(prefix)) or None
 
     def _table(self, message: Mapping[str, Any], where: str) -> TableName:
         form = self._format

@@ -23,7 +23,7 @@ class FlatFormat:
         deleted: the field in which a delete has its row.
         former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row.
         time, time_unit_us: when the source changed the row; of ISO text 0.
-        key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns.
+        key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
         types: the field of column types by name; ``types_are``: "types", or "type_names" where they lack lengths and labels.
         sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
         ddl_unit_us: of ``time`` in statements.
@@ -49,7 +49,7 @@ class FlatFormat:
     time: str
     time_unit_us: int = 0
     key: str = ""
-    key_prefix: str = ""
+    key_prefix: str | None = None
     types: str = ""
     types_are: str = "types"
     sql: str = ""
@@ -142,7 +142,29 @@ _OGG = FlatFormat(
     exact=True,
 )
 
+_DEBEZIUM = FlatFormat(
+    title="Debezium's as JSON without its schema",
+    shape='{"before": ..., "after": {...}, "source": {"db": ..., "table": ...}, "op": "c"}, as schemas.enable=false of JsonConverter writes it',
+    database="source.db",
+    table="source.table",
+    op="op",
+    ops={"c": "c", "r": "r", "u": "u", "d": "d"},
+    passed_over=frozenset(("m",)),
+    data="after",
+    old="before",
+    deleted="before",
+    former="whole",
+    time="source.ts_ms",
+    time_unit_us=1000,
+    key_prefix="",
+    without_types="give the tables by source.schema, or have the connector write its schema (schemas.enable=true, format: debezium_json)",
+    tombstones=True,
+    exact=True,
+    written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64"),
+)
+
 FLAT_FORMATS: Mapping[str, FlatFormat] = {
+    "debezium_json_schemaless": _DEBEZIUM,
     "maxwell": _MAXWELL,
     "canal_json": _CANAL,
     "ticdc_canal_json": _TICDC,

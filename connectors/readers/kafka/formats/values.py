@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
@@ -37,7 +38,7 @@ class Conventions:
     Attributes:
         binary: bytes: "base64", "latin1" (each byte as the character of its number) or "hex".
         labels: ENUM and SET: "text", or "number" as the server stores them.
-        shapes: geometries: "bytes" as the server stores them, in the form of ``binary``; "" : they are not carried exactly.
+        shapes: geometries: "bytes" as the server stores them, in the form of ``binary``; "wkb" as Debezium's objects; "": not exactly.
         documents: JSON columns: "inline" as a part of the message, or "text".
         zone: of TIMESTAMPs that are written without one.
         whole: each row names all its columns; else a column that is missing is NULL.
@@ -98,8 +99,12 @@ def _reading(kind: ColumnType, written: Conventions) -> Read:
         return _bits(kind, written)
     if name in ("date", "datetime", "timestamp", "time"):
         return _debezium_temporal(kind) if written.debezium else _temporal(kind, written.zone)
+    if name in _SHAPES and written.shapes == "wkb":
+        return _shape
     if name in BYTE_TYPES or (name in _SHAPES and written.shapes):
         return _bytes(kind, written)
+    if name == "bigint" and kind.unsigned and written.debezium:
+        return _unsigned
     if name in ("enum", "set"):
         return _labels(kind, written)
     if name == "json":
@@ -123,6 +128,12 @@ def _integer(value: Any) -> int:
     if number != number.to_integral_value():
         raise ValueError(f"no integer: {value!r}")
     return int(number)
+
+
+def _unsigned(value: Any) -> int:
+    """Debezium's default mode writes what is above the signed BIGINTs as if it were one."""
+    number = _integer(value)
+    return number if number >= 0 else number + 2**64
 
 
 def _float(value: Any) -> float:
@@ -162,7 +173,7 @@ def _bits(kind: ColumnType, written: Conventions) -> Read:
     size = (length + 7) // 8
 
     def read(value: Any) -> Any:
-        if written.debezium and length > 1:
+        if written.debezium and length > 1:  # its bytes begin with the lowest one
             return base64.b64decode(value, validate=True)[::-1].rjust(size, b"\0")[-size:]
         number = int(value)
         if length == 1 and number in (0, 1):
@@ -183,6 +194,10 @@ def _bytes(kind: ColumnType, written: Conventions) -> Read:
     if written.binary == "hex":
         return lambda value: padded(bytes.fromhex(value.removeprefix("0x")))
     return lambda value: padded(base64.b64decode(value, validate=True))
+
+
+def _shape(value: Any) -> bytes:
+    return struct.pack("<i", value.get("srid") or 0) + base64.b64decode(value["wkb"])
 
 
 def _text(value: Any) -> str:

@@ -181,9 +181,9 @@ def test_messages_are_the_rows_that_the_documentation_says(path: Path, tmp_path:
     found = came_of(case, tmp_path)
 
     wanted = json.loads(path.read_text(encoding="utf-8"))
-    for what in ("rows", "types", "keys", "statements"):
-        if what in wanted:
-            assert wanted[what] == found[what], what
     assert wanted.get("stopped", {}).keys() == found["stopped"].keys()
     for table, part in wanted.get("stopped", {}).items():
         assert part in found["stopped"][table]
+    for what in ("rows", "types", "keys", "statements"):
+        if what in wanted:
+            assert wanted[what] == found[what], what
