@@ -96,7 +96,7 @@ class ChunkMaker:
             rows = self._open[table.table_id] = _Rows(
                 schema=event.schema, written=written, version=version, conventions=event.written
             )
-        for op, row in self._operations(event, offset):
+        for op, row in self._operations(event, offset, written):
             rows.add(op, event, offset, row)
 
     def rest(self) -> Iterator[Chunk]:
@@ -105,7 +105,7 @@ class ChunkMaker:
         for table_id, rows in list(self._open.items()):
             yield from self._made(by_id[table_id], rows)
 
-    def _operations(self, event: Event, offset: int) -> Iterable[tuple[Op, dict[str, Any]]]:
+    def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
         if (event.op in "crua" and after is None) or (event.op in "ud" and before is None):
             raise UnsupportedEvent(
@@ -115,6 +115,8 @@ class ChunkMaker:
                 found=f"op {event.op} with before {'null' if before is None else 'there'}",
                 next_step="set it at the source, and have the connector write its topics anew",
             )
+        if event.op == "u" and _moves(before or {}, after or {}, written):
+            return ((Op.RETRACT, before or {}), (Op.APPEND, after or {}))
         if event.op == "u":
             return ((Op.CORRECT_FROM, before or {}), (Op.CORRECT_TO, after or {}))
         return ((Op.RETRACT, before or {}),) if event.op == "d" else ((Op.APPEND, after or {}),)
@@ -216,6 +218,14 @@ class ChunkMaker:
                     pa.string(),
                 )
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapshot) -> bool:
+    """Whether an update gives the row another key: the one row goes then, and another one comes."""
+    keys = snapshot.primary_key
+    return bool(keys) and any(
+        before.get(column.name) != after.get(column.name) for column in snapshot.columns if column.id in keys
+    )
 
 
 def _column(rows: _Rows, column: Column, fields: Mapping[str, Field]) -> pa.Array:

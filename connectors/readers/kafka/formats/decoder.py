@@ -140,7 +140,7 @@ class FlatDecoder:
         """The names of the key's columns; None where the message does not tell."""
         form = self._format
         names = _at(message, form.key) if form.key else None
-        if isinstance(names, list) and names:
+        if isinstance(names, list):
             return tuple(map(str, names))
         if form.types:
             return ()  # a format that tells types tells a key too, where there is one
