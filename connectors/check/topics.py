@@ -9,8 +9,8 @@ from itertools import islice
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition
-from connectors.readers.kafka.debezium.events import Event
-from connectors.readers.kafka.formats.decoders import decoder_of
+from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.messages.events import Event
 from historian.errors import HistorianError, SourceError
 
 __all__ = ["topic_checks"]

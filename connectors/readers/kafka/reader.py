@@ -9,10 +9,9 @@ from typing import NoReturn
 
 from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, SchemaMet, Statement, TableMapped
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.debezium.events import Event, RowSchema
-from connectors.readers.kafka.debezium.rows import ChunkMaker
-from connectors.readers.kafka.events import Decoder, SqlEvent
-from connectors.readers.kafka.formats.decoders import advice_of, decoder_of
+from connectors.readers.kafka.decoders import advice_of, decoder_of
+from connectors.readers.kafka.messages.events import Decoder, Event, RowSchema, SqlEvent
+from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk
 from historian.ddl import StatementContext
 from historian.errors import LogPurged, LogReplaced, SourceError

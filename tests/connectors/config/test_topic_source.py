@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connectors.config import KafkaSource, load_config
-from connectors.readers.kafka.formats.decoders import FORMATS
+from connectors.readers.kafka.decoders import FORMATS
 from historian.errors import ConfigError
 from historian.names import TableName
 

@@ -2,60 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
-from connectors.readers.kafka.debezium.schemas import Field, columns_of
+from connectors.readers.kafka.debezium.schemas import columns_of
+from connectors.readers.kafka.messages.events import Event, Field, RowSchema
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-if TYPE_CHECKING:
-    from connectors.readers.kafka.formats.values import Conventions
-
-__all__ = ["Event", "EventReader", "RowSchema"]
+__all__ = ["EventReader"]
 
 _PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
 _REMEMBERED = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSchema:
-    """What a message says of its rows: their fields in order, and the names of those that are its key.
-
-    Attributes:
-        key: None where the message does not tell.
-        certainty: of the fields, as :attr:`connectors.readers.base.SchemaMet.certainty`.
-    """
-
-    fields: tuple[Field, ...]
-    key: tuple[str, ...] | None
-    certainty: str = "exact"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One change.
-
-    Attributes:
-        table: in the source; ``schema``: of its rows.
-        op: c(reate), r(ead of a snapshot), u(pdate), d(elete).
-        before, after: the row by field; None where the event has none.
-        event_time_us: of the change in the source, UTC microseconds.
-        number: of the change in its message, from 0.
-        written: how values are written where the schema does not say; None: it says.
-    """
-
-    table: TableName
-    schema: RowSchema
-    op: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    event_time_us: int
-    number: int = 0
-    written: Conventions | None = None
 
 
 class EventReader:
@@ -67,7 +27,7 @@ class EventReader:
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
 
     def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event, ...]:
-        """As :meth:`event`, as :class:`connectors.readers.kafka.events.Decoder` has it."""
+        """As :meth:`event`, as :class:`connectors.readers.kafka.messages.events.Decoder` has it."""
         found = self.event(key, value, where)
         return () if found is None else (found,)
 

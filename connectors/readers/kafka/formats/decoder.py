@@ -11,11 +11,10 @@ from typing import Any
 
 import orjson
 
-from connectors.readers.kafka.debezium.events import Event, RowSchema
-from connectors.readers.kafka.events import SqlEvent
 from connectors.readers.kafka.formats.schemas import inferred, told
 from connectors.readers.kafka.formats.tables import FlatFormat
 from connectors.readers.kafka.formats.values import rows_of
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
@@ -155,13 +154,13 @@ class FlatDecoder:
 
     def _table(self, message: Mapping[str, Any], where: str) -> TableName:
         form = self._format
-        table = _at(message, form.table)
+        database, table = _at(message, form.database), _at(message, form.table)
         if form.qualified and isinstance(table, str):
             database, _, table = table.rpartition(".")
-        else:
-            database = _at(message, form.database)
-        if not isinstance(table, str) or not isinstance(database, str) or not table:
-            raise self._unlike(where, f"no `{form.table}`" if not table else f"no `{form.database}`")
+        if not isinstance(table, str) or not table:
+            raise self._unlike(where, f"no `{form.table}`")
+        if not isinstance(database, str):
+            raise self._unlike(where, f"no `{form.database}`")
         return TableName(database, table)
 
     # ---- statements ------------------------------------------------------------------------------------------------

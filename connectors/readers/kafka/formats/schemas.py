@@ -7,8 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from connectors.readers.kafka.debezium.events import RowSchema
-from connectors.readers.kafka.debezium.schemas import Field
+from connectors.readers.kafka.messages.events import Field, RowSchema
 from historian.ddl import UnknownColumnType, parse_column_type
 from historian.schema.snapshots import INTEGER_TYPES, Column, ColumnType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from connectors.readers.kafka.formats.values import Conventions
+from connectors.readers.kafka.messages.events import Conventions
 
 __all__ = ["FLAT_FORMATS", "FlatFormat"]
 

@@ -7,7 +7,6 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -16,10 +15,11 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from connectors.readers.kafka.messages.events import Conventions
 from historian.schema.snapshots import BYTE_TYPES, GEOMETRIES, INTEGER_TYPES, TEXT_TYPES, ColumnType, set_text
 from historian.values.arrow_types import arrow_type
 
-__all__ = ["Conventions", "json_column", "json_text"]
+__all__ = ["json_column", "json_text", "rows_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EPOCH_DAY = date(1970, 1, 1)
@@ -28,32 +28,7 @@ _TEMPORAL = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d+))?)?")
 _SHAPES = (*GEOMETRIES, "geometrycollection")
 
-Read = Callable[[Any], Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conventions:
-    """How a format writes values for which JSON has no type.
-
-    Attributes:
-        binary: bytes: "base64", "latin1" (each byte as the character of its number) or "hex".
-        labels: ENUM and SET: "text", or "number" as the server stores them.
-        shapes: geometries: "bytes" as the server stores them, in the form of ``binary``; "wkb" as Debezium's objects; "": not exactly.
-        documents: JSON columns: "inline" as a part of the message, or "text".
-        zone: of TIMESTAMPs that are written without one.
-        whole: each row names all its columns; else a column that is missing is NULL.
-        debezium: temporal values are Debezium's numbers, and ``decimal`` "base64" is its unscaled number.
-        decimal: "text" (or a number), or "base64".
-    """
-
-    binary: str = "base64"
-    labels: str = "text"
-    shapes: str = ""
-    documents: str = "inline"
-    zone: str = "UTC"
-    whole: bool = False
-    debezium: bool = False
-    decimal: str = "text"
+_Read = Callable[[Any], Any]
 
 
 def json_column(values: Sequence[Any], kind: ColumnType, written: Conventions) -> pa.Array:
@@ -91,7 +66,7 @@ def json_text(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
-def _reading(kind: ColumnType, written: Conventions) -> Read:
+def _reading(kind: ColumnType, written: Conventions) -> _Read:
     name = kind.name
     if name == "decimal":
         return _debezium_decimal(kind) if written.decimal == "base64" else _decimal(kind)
@@ -112,7 +87,7 @@ def _reading(kind: ColumnType, written: Conventions) -> Read:
     return _PLAIN.get(name) or _not_carried(kind)
 
 
-def _not_carried(kind: ColumnType) -> Read:
+def _not_carried(kind: ColumnType) -> _Read:
     def refuse(value: Any) -> Any:
         raise ValueError(
             f"the format does not carry {kind.name} exactly; have the producer leave the column out: {value!r}"
@@ -142,7 +117,7 @@ def _float(value: Any) -> float:
     return float(value)
 
 
-def _decimal(kind: ColumnType) -> Read:
+def _decimal(kind: ColumnType) -> _Read:
     step = Decimal(1).scaleb(-(kind.scale or 0))
     is_text = pa.types.is_string(arrow_type(kind))
 
@@ -158,7 +133,7 @@ def _decimal(kind: ColumnType) -> Read:
     return read
 
 
-def _debezium_decimal(kind: ColumnType) -> Read:
+def _debezium_decimal(kind: ColumnType) -> _Read:
     plain = _decimal(kind)
 
     def read(value: Any) -> Any:
@@ -168,7 +143,7 @@ def _debezium_decimal(kind: ColumnType) -> Read:
     return read
 
 
-def _bits(kind: ColumnType, written: Conventions) -> Read:
+def _bits(kind: ColumnType, written: Conventions) -> _Read:
     length = kind.length or 1
     size = (length + 7) // 8
 
@@ -185,7 +160,7 @@ def _bits(kind: ColumnType, written: Conventions) -> Read:
     return read
 
 
-def _bytes(kind: ColumnType, written: Conventions) -> Read:
+def _bytes(kind: ColumnType, written: Conventions) -> _Read:
     def padded(body: bytes) -> bytes:
         return body.ljust(kind.length or 0, b"\0") if kind.name == "binary" else body
 
@@ -206,7 +181,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _labels(kind: ColumnType, written: Conventions) -> Read:
+def _labels(kind: ColumnType, written: Conventions) -> _Read:
     labels = kind.labels
 
     def by_number(value: Any) -> str:
@@ -226,7 +201,7 @@ def _labels(kind: ColumnType, written: Conventions) -> Read:
     return by_number if written.labels == "number" else by_text
 
 
-def _temporal(kind: ColumnType, zone: str) -> Read:
+def _temporal(kind: ColumnType, zone: str) -> _Read:
     if kind.name == "time":
         return _time_us
     if kind.name == "date":
@@ -280,7 +255,7 @@ def _zone(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
-def _debezium_temporal(kind: ColumnType) -> Read:
+def _debezium_temporal(kind: ColumnType) -> _Read:
     """Debezium's default mode: by the type's digits days, milliseconds or microseconds; TIMESTAMP as text, TIME in microseconds."""
     if kind.name == "timestamp":
         return lambda value: _moment_us(value, "UTC")
@@ -297,7 +272,7 @@ def rows_of(value: Any) -> tuple[Mapping[str, Any], ...] | None:
     return None
 
 
-_PLAIN: Mapping[str, Read] = {
+_PLAIN: Mapping[str, _Read] = {
     **dict.fromkeys((*INTEGER_TYPES, "year"), _integer),
     **dict.fromkeys(("float", "double"), _float),
     **dict.fromkeys((*TEXT_TYPES, "uuid", "inet4", "inet6"), _text),

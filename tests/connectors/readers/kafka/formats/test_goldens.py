@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from connectors.readers.kafka.client import KafkaSettings, Partition
-from connectors.readers.kafka.formats.decoders import FORMATS
+from connectors.readers.kafka.decoders import FORMATS
 from connectors.readers.kafka.formats.values import json_text
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.schema_file import catalog_of

@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.readers.kafka.debezium.events import Event, RowSchema
-from connectors.readers.kafka.debezium.schemas import Field
 from connectors.readers.kafka.debezium.values import arrow_column
-from connectors.readers.kafka.formats.values import Conventions, json_column
+from connectors.readers.kafka.formats.values import json_column
+from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from connectors.readers.kafka.debezium.events import EventReader
-from connectors.readers.kafka.events import Decoder
 from connectors.readers.kafka.formats.decoder import FlatDecoder
 from connectors.readers.kafka.formats.tables import FLAT_FORMATS
+from connectors.readers.kafka.messages.events import Decoder
 
 __all__ = ["FORMATS", "advice_of", "decoder_of"]
 
