@@ -31,10 +31,10 @@ def make_reader(source: SourceConfig) -> Reader:
         case BinlogFilesSource():
             return BinlogFilesReader(source.paths())
         case KafkaSource():
-            return KafkaReader(kafka_settings(source))
+            return KafkaReader(_kafka_settings(source))
 
 
-def kafka_settings(source: KafkaSource) -> KafkaSettings:
+def _kafka_settings(source: KafkaSource) -> KafkaSettings:
     """The settings of a configured source's reader."""
     return KafkaSettings(
         brokers=source.brokers,

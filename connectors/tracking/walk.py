@@ -327,6 +327,8 @@ class Walk:
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
         latest = self.catalog.tables.get(met.table)
+        if latest is None and met.table in self.catalog.unknown:
+            return  # it has stopped: what it became is told, but not what became of its rows
         if latest is None or not self.topics.passes(met, latest):
             try:
                 whole = completed(met, latest)

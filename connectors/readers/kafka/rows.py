@@ -16,6 +16,7 @@ from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
+from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
 from historian.schema.snapshots import Column, Snapshot
 
@@ -62,12 +63,11 @@ class ChunkMaker:
         self, planned: PartitionRange, tables: Sequence[PlannedTable], *, sequence: int, as_text: bool, stops: bool
     ) -> None:
         self._planned = planned
-        self._tables = {
-            version.snapshot.name: table
-            for table in tables
-            for version in table.versions
-            if version.snapshot is not None
-        }
+        self._tables: dict[TableName, dict[int, PlannedTable]] = {}
+        for table in tables:
+            for version in table.versions:
+                if version.snapshot is not None:
+                    self._tables.setdefault(version.snapshot.name, {})[table.table_id] = table
         self._passages: dict[int, list[Passage]] = {}
         for passage in planned.passages:
             self._passages.setdefault(passage.table_id, []).append(passage)
@@ -78,7 +78,7 @@ class ChunkMaker:
 
     def take(self, offset: int, event: Event) -> Iterator[Chunk]:
         """Takes the next event; gives chunks that are full by then."""
-        table = self._tables.get(event.table)
+        table = self._named(event.table, offset)
         if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
@@ -100,7 +100,7 @@ class ChunkMaker:
 
     def rest(self) -> Iterator[Chunk]:
         """The chunks of what is left."""
-        by_id = {table.table_id: table for table in self._tables.values()}
+        by_id = {table_id: table for tables in self._tables.values() for table_id, table in tables.items()}
         for table_id, rows in list(self._open.items()):
             yield from self._made(by_id[table_id], rows)
 
@@ -119,6 +119,19 @@ class ChunkMaker:
         if event.op == "u":
             return ((Op.CORRECT_FROM, before or {}), (Op.CORRECT_TO, after or {}))
         return ((Op.RETRACT, before or {}),) if event.op == "d" else ((Op.APPEND, after or {}),)
+
+    def _named(self, name: TableName, offset: int) -> PlannedTable | None:
+        """The table that has the name at *offset*: of two that had it one after the other, that which the partition met last."""
+        found = self._tables.get(name, {})
+        if len(found) < 2:
+            return next(iter(found.values()), None)
+
+        def met(table: PlannedTable) -> int:
+            return max(
+                (each.offset for each in self._passages.get(table.table_id, ()) if each.offset <= offset), default=-1
+            )
+
+        return max(found.values(), key=met)
 
     def _is_behind_stop(self, table: PlannedTable, offset: int) -> bool:
         stop = table.quarantine
