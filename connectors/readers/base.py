@@ -125,15 +125,20 @@ class SchemaMet:
     Attributes:
         place: of the message, which is itself written under it.
         columns: in order, with ids of 0: who follows the history knows them by name.
-        key: names of the columns that are its key.
+        key: names of the columns that are its key; None where the message does not tell.
         event_time_us: of the change in the source, UTC microseconds.
+        certainty: what is known of the columns. "exact": all. "types": all columns, and their types but for charsets. "type_names": all
+            columns, and of some types the name alone. "names": some columns, and of what kind their values are.
+        advice: what to do where they tell too little for a version, for people.
     """
 
     place: Place
     table: TableName
     columns: tuple[Column, ...]
-    key: tuple[str, ...]
+    key: tuple[str, ...] | None
     event_time_us: int
+    certainty: str = "exact"
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,11 +46,14 @@ class KafkaSettings:
         brokers: ``host:port``, comma separated.
         topics: names and globs.
         client: further settings of librdkafka, by its names, secrets among them.
+        format: how messages are written; ``zone``: of TIMESTAMPs that they have without one.
     """
 
     brokers: str
     topics: tuple[str, ...]
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    format: str = "debezium_json"
+    zone: str = "UTC"
 
 
 class Client:
