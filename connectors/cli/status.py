@@ -16,7 +16,8 @@ from connectors.cli.terminal.arguments import Config, Json, configured
 from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.sizes import bytes_text, copied_text
 from connectors.cli.terminal.tables import table, terminal
-from connectors.monitoring.state import connector_state, lag_text, or_reason, place_form, target_rows
+from connectors.monitoring.state import connector_state, or_reason, target_rows
+from connectors.page.phrases import lag_text, place_form
 from historian.errors import HistorianError, StoreError
 from historian.names import TableName
 

@@ -13,6 +13,7 @@ from connectors.config import ServerSource, limits_in_force, named_limits
 from connectors.monitoring.copies import copies_left_s, copies_reading, copies_state, copies_wait, time_text
 from connectors.monitoring.retention import log_kept_s, log_warnings
 from connectors.monitoring.targets import noted_targets
+from connectors.page.phrases import LAG_UNITS
 from historian.errors import HistorianError, ValueUnrepresentable
 from historian.positions import KAFKA, LogPosition, parse_position
 from historian.values.policies import FAIL
@@ -25,11 +26,9 @@ if TYPE_CHECKING:
     from historian.store import Store
     from sinks.contract.base import TargetStatus
 
-__all__ = ["connector_state", "lag_text", "or_reason", "place_form", "target_rows"]
+__all__ = ["connector_state", "or_reason", "target_rows"]
 
 T = TypeVar("T")
-
-_UNITS = ("transactions", "messages", "bytes")
 
 
 def connector_state(config: PipelineConfig, store: Store | None) -> dict[str, Any]:
@@ -120,17 +119,6 @@ def _position(position: LogPosition) -> dict[str, str]:
     return {"gtids": position.gtids, "at": str(position.at) if position.file else ""}
 
 
-def place_form(position: Mapping[str, str]) -> str:
-    """A position of the state for people: GTIDs and the place in the file, or what of the two there is."""
-    gtids, at = position["gtids"], position["at"]
-    return f"{gtids} ({at})" if gtids and at else gtids or at
-
-
-def lag_text(lag: Mapping[str, Any]) -> str:
-    """How far the log goes on, for people; "" where it has moved on to another file."""
-    return lag.get("unknown") or ", ".join(f"{lag[unit]} {unit}" for unit in _UNITS if lag.get(unit) is not None)
-
-
 def or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
     """An answer from a part that may be out of reach, else why there is none: status is for bad days too."""
     try:
@@ -175,7 +163,7 @@ def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int, all_
     kept_s = or_reason(lambda: log_kept_s(config))
     if kept_s is None or isinstance(kept_s, dict):
         return {"log_kept_s": kept_s}
-    is_behind = made_us and any(found["lag"].get(key) != 0 for key in _UNITS if key in found["lag"])
+    is_behind = made_us and any(found["lag"].get(key) != 0 for key in LAG_UNITS if key in found["lag"])
     lag_s = max(0.0, time.time() - made_us / 1e6) if is_behind else 0.0
     copies = [(copy["table"], copy["left_s"]) for copy in found["copies"]]
     return {

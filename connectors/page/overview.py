@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from connectors.monitoring.state import lag_text, place_form
 from connectors.page.lake import LakeFacts, RecordedTable
+from connectors.page.phrases import lag_text, place_form
 from historian.names import TableName
 
 if TYPE_CHECKING:
