@@ -9,7 +9,8 @@ from itertools import islice
 from connectors.check.result import CheckResult, failed, ok, warning
 from connectors.config import KafkaSource
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition
-from connectors.readers.kafka.debezium.events import EventReader
+from connectors.readers.kafka.decoders import decoder_of
+from connectors.readers.kafka.messages.events import Event
 from historian.errors import HistorianError, SourceError
 
 __all__ = ["topic_checks"]
@@ -43,17 +44,15 @@ def topic_checks(source: KafkaSource) -> Iterator[CheckResult]:
 
 
 def _format(source: KafkaSource, client: Client, partitions: tuple[Partition, ...]) -> Iterator[CheckResult]:
-    events, tables, looked = EventReader(), set[str](), 0
+    decoder, tables, looked = decoder_of(source.format), set[str](), 0
     for partition in islice(partitions, _PARTITIONS):
         low, high = client.bounds(partition)
         for batch in client.messages({partition: (low, min(high, low + _SNIFFED))}):
             for message in batch:
-                event = events.event(
-                    message.key(), message.value(), f"{partition[0]}:{partition[1]}:{message.offset()}"
-                )
+                where = f"{partition[0]}:{partition[1]}:{message.offset()}"
+                found = decoder.events(message.key(), message.value(), where)
                 looked += 1
-                if event is not None:
-                    tables.add(str(event.table))
+                tables.update(str(event.table) for event in found if isinstance(event, Event))
     if not looked:
         yield warning(
             "format", "no messages yet", f"messages of the format {source.format}", "nothing, if they come later"

@@ -46,7 +46,7 @@ def cut(
 def _plain(found: ConsistentCut) -> dict[str, object]:
     return {
         "plan": found.plan,
-        "position": {"gtids": found.position.gtids, "at": str(found.position.at)},
+        "position": {"gtids": found.position.gtids, "at": str(found.position.at) if found.position.file else ""},
         "tables": [asdict(table) for table in found.tables],
         "left_out": dict(found.left_out),
     }

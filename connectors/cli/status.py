@@ -17,6 +17,7 @@ from connectors.cli.terminal.outcome import ExitCode, ending
 from connectors.cli.terminal.sizes import bytes_text, copied_text
 from connectors.cli.terminal.tables import table, terminal
 from connectors.monitoring.state import connector_state, or_reason, target_rows
+from connectors.page.phrases import lag_text, place_form
 from historian.errors import HistorianError, StoreError
 from historian.names import TableName
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["status"]
 
 _COLUMNS = ("table", "target", "kind", "plan", "made", "behind", "writer", "stopped")
+_LAG_COLUMNS = ("partition", "messages", "seconds")
 _FEW_COLUMNS = ("table", "kind", "plan", "behind", "stopped")
 _COPY_COLUMNS = ("table", "copied", "rows", "of about", "rows/s", "size", "size/s", "seconds left", "begun")
 _FEW_COPY_COLUMNS = ("table", "copied", "rows", "of about", "rows/s", "size", "seconds left")
@@ -145,6 +147,11 @@ def _shown(found: dict[str, Any], console: Console, *, lists_all: bool, lists_ch
     for name, text in _facts(found):
         facts.add_row(name, Text(text))
     parts: list[RenderableType] = [facts]
+    behind = [row for row in found["lag"].get("partitions", ()) if row["messages"]]
+    if behind:
+        behind.sort(key=lambda row: (-(row["seconds"] or 0), row["partition"]))
+        shown = behind if lists_all else behind[:_MANY]
+        parts += ["", table(_LAG_COLUMNS, ([row[name] for name in _LAG_COLUMNS] for row in shown))]
     targets = found["targets"] if isinstance(found["targets"], list) else []
     standings = _standings(targets)
     lists_each = lists_all or len(targets) <= _MANY
@@ -232,15 +239,14 @@ def _summary(found: dict[str, Any], standings: Sequence[str]) -> str:
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     plan, lag = found["last_plan"], found["lag"]
-    behind = lag.get("unknown") or ", ".join(f"{lag[key]} {key}" for key in ("transactions", "bytes") if key in lag)
     facts = [
         ("connector", f"{found['name']} ({found['connector'] or 'its store is not there'})"),
-        ("tracked to", "nothing yet" if found["tracked"] is None else _place(found["tracked"])),
+        ("tracked to", "nothing yet" if found["tracked"] is None else place_form(found["tracked"])),
         (
             "last plan",
-            "none yet" if plan is None else f"{plan['number']}, made {plan['made']}, to {_place(plan['end'])}",
+            "none yet" if plan is None else f"{plan['number']}, made {plan['made']}, to {place_form(plan['end'])}",
         ),
-        ("behind", behind or "unknown: the log has moved on to another file"),
+        ("behind", lag_text(lag) or "unknown: the log has moved on to another file"),
         ("timeline", f"{found['schema_versions']} entries"),
     ]
     if isinstance(found["log_kept_s"], int):
@@ -294,7 +300,3 @@ def _undelivered(channel: dict[str, Any]) -> str:
     if channel["given_up"]:
         said.append(f"{channel['given_up']} messages were given up")
     return "; ".join(said)
-
-
-def _place(position: dict[str, str]) -> str:
-    return f"{position['gtids']} ({position['at']})" if position["gtids"] else position["at"]

@@ -109,7 +109,11 @@ def revision(config: PipelineConfig) -> str:
         sorted(source.accept_cascades) if isinstance(source, ServerSource) else (),
         "" if source.schema is None else hashlib.sha256(source.schema.read_bytes()).hexdigest(),
         config.sinks,
-        *([] if not isinstance(source, KafkaSource) else [source.topics, source.format]),
+        *(
+            []
+            if not isinstance(source, KafkaSource)
+            else [source.topics, source.format, *([source.time_zone] if source.time_zone != "UTC" else [])]
+        ),
         *config.types.rules,
     ]
     return hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]

@@ -162,6 +162,7 @@ class KafkaSource:
         client: further settings of librdkafka, by its names.
         tables: whose rows are wanted, by their names in the source.
         start: where a connector without history begins: "earliest", "latest", or offsets.
+        schema: an SQL file that makes tables of which messages tell too little; ``time_zone``: of TIMESTAMPs without one.
     """
 
     brokers: str
@@ -172,6 +173,7 @@ class KafkaSource:
     start: str = "earliest"
     flavor: str = KAFKA
     schema: Path | None = None
+    time_zone: str = "UTC"
 
     @property
     def log_start(self) -> str:

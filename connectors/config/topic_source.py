@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from connectors.config import settings
 from connectors.config.filters import TableFilter, check_pattern
-from connectors.config.model import Model
+from connectors.config.model import ExistingPath, Model
 from historian.errors import PositionError
 from historian.positions import KAFKA, parse_position
 
@@ -52,6 +53,14 @@ def _client(settings: dict[str, SecretStr]) -> dict[str, SecretStr]:
     return settings
 
 
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(f"no time zone has that name: {name}") from None
+    return name
+
+
 def _pattern(text: str) -> str:
     check_pattern(text)
     return text
@@ -65,9 +74,21 @@ class KafkaDocument(Model):
     topics: list[Annotated[str, Field(min_length=1)]] = Field(
         min_length=1, description="Names and globs. A topic that a glob takes in later is read from its beginning."
     )
-    format: Literal["debezium_json"] = Field(
+    format: Literal[
+        "debezium_json", "debezium_json_schemaless", "maxwell", "canal_json", "ticdc_canal_json", "ogg_json"
+    ] = Field(
         default="debezium_json",
-        description="How messages are written. `debezium_json`: by Debezium, with their schema inline (`schemas.enable=true`).",
+        description="How messages are written. `debezium_json`: by Debezium, with their schema inline (`schemas.enable=true`). "
+        "`canal_json`: Canal's flat messages.",
+    )
+    schema_file: ExistingPath = Field(
+        default=None,
+        alias="schema",
+        description="An SQL file of CREATE TABLE statements, for tables whose types the messages do not tell.",
+    )
+    time_zone: Annotated[str, AfterValidator(_zone)] = Field(
+        default="UTC",
+        description="The time zone of TIMESTAMPs that messages have without one, such as `Europe/Berlin`: that in which the producer runs.",
     )
     client: Annotated[dict[str, SecretStr], BeforeValidator(_texts), AfterValidator(_client)] = Field(
         default={},
@@ -90,4 +111,6 @@ class KafkaDocument(Model):
             client={key: value.get_secret_value() for key, value in self.client.items()},
             tables=TableFilter(tuple(self.tables)),
             start=self.start,
+            schema=self.schema_file,
+            time_zone=self.time_zone,
         )

@@ -13,12 +13,14 @@ from connectors.config import ServerSource, limits_in_force, named_limits
 from connectors.monitoring.copies import copies_left_s, copies_reading, copies_state, copies_wait, time_text
 from connectors.monitoring.retention import log_kept_s, log_warnings
 from connectors.monitoring.targets import noted_targets
+from connectors.page.phrases import LAG_UNITS
 from historian.errors import HistorianError, ValueUnrepresentable
-from historian.positions import LogPosition, parse_position
+from historian.positions import KAFKA, LogPosition, parse_position
 from historian.values.policies import FAIL
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
+    from connectors.readers.base import PartitionLag
     from historian.history.history import History
     from historian.schema.snapshots import Column
     from historian.store import Store
@@ -114,7 +116,7 @@ def target_rows(
 
 
 def _position(position: LogPosition) -> dict[str, str]:
-    return {"gtids": position.gtids, "at": str(position.at)}
+    return {"gtids": position.gtids, "at": str(position.at) if position.file else ""}
 
 
 def or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
@@ -126,14 +128,20 @@ def or_reason(ask: Callable[[], T]) -> T | dict[str, str]:
 
 
 def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
-    """What the log holds behind the last plan: transactions where it has GTIDs, else bytes in the same file."""
+    """What the log holds behind the last plan: transactions where it has GTIDs, messages of topics, else bytes in the same file."""
     from connectors.tracking.sources import make_reader
 
     with closing(make_reader(config.source)) as reader:
         end = reader.near_end()
         start = reader.start() if reached is None else reached
+        partitions = reader.partition_lags(start)
     lag: dict[str, Any] = {"log_end": _position(end)}
-    if not end.gtids:
+    if end.flavor == KAFKA:
+        lag |= {
+            "messages": sum(each.messages for each in partitions),
+            "partitions": [_partition(each) for each in partitions],
+        }
+    elif not end.gtids:
         lag["bytes"] = end.offset - start.offset if end.file == start.file else None
     else:
         behind = end.transactions_since(start)
@@ -141,12 +149,21 @@ def _lag(config: PipelineConfig, reached: LogPosition | None) -> dict[str, Any]:
     return lag
 
 
+def _partition(lag: PartitionLag) -> dict[str, Any]:
+    age_s = None if lag.since_us is None else max(0.0, time.time() - lag.since_us / 1e6)
+    return {
+        "partition": lag.partition,
+        "messages": lag.messages,
+        "seconds": round(age_s, 3) if age_s is not None else None if lag.messages else 0,
+    }
+
+
 def _retention(config: PipelineConfig, found: dict[str, Any], made_us: int, all_s: int | None) -> dict[str, Any]:
     """For how long the source keeps its log, and how long that is for the log behind the last plan, made at *made_us*; *all_s*: copies take."""
     kept_s = or_reason(lambda: log_kept_s(config))
     if kept_s is None or isinstance(kept_s, dict):
         return {"log_kept_s": kept_s}
-    is_behind = made_us and any(found["lag"].get(key) != 0 for key in ("transactions", "bytes") if key in found["lag"])
+    is_behind = made_us and any(found["lag"].get(key) != 0 for key in LAG_UNITS if key in found["lag"])
     lag_s = max(0.0, time.time() - made_us / 1e6) if is_behind else 0.0
     copies = [(copy["table"], copy["left_s"]) for copy in found["copies"]]
     return {

@@ -166,7 +166,7 @@ class StoredTables:
 
 def place_text(position: LogPosition) -> str:
     """File and offset, which are short, and the GTIDs behind them."""
-    return f"{position.at}, {position.gtids}" if position.gtids else str(position.at)
+    return f"{position.at}, {position.gtids}" if position.gtids and position.file else str(position)
 
 
 def _notes(store: Store) -> list[str]:

@@ -2,5 +2,5 @@
 
 How a connector stands is given to it (:mod:`connectors.monitoring`), and does not belong here; neither does serving it.
 
-Open to other rooms: ``html``, ``page``.
+Open to other rooms: ``html``, ``page``, ``phrases``.
 """

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from connectors.page.lake import LakeFacts, RecordedTable
+from connectors.page.phrases import lag_text, place_form
 from historian.names import TableName
 
 if TYPE_CHECKING:
@@ -218,14 +219,11 @@ def _cut(targets: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any] | None:
 def _lag(lag: Mapping[str, Any]) -> str:
     if "unknown" in lag:
         return f"not known: {lag['unknown']}"
-    told = [f"{lag[unit]} {unit}" for unit in ("transactions", "bytes") if lag.get(unit) is not None]
-    return ", ".join(told) or "not known: the log has moved on to another file"
+    return lag_text(lag) or "not known: the log has moved on to another file"
 
 
 def _place(position: Mapping[str, str] | None) -> str:
-    if position is None:
-        return ""
-    return f"{position['gtids']} ({position['at']})" if position["gtids"] else position["at"]
+    return "" if position is None else place_form(position)
 
 
 def _name(table: str) -> TableName:

@@ -24,6 +24,7 @@ __all__ = [
     "LogBytes",
     "LogMark",
     "MappedColumn",
+    "PartitionLag",
     "Reader",
     "Scanned",
     "SchemaMet",
@@ -124,15 +125,35 @@ class SchemaMet:
     Attributes:
         place: of the message, which is itself written under it.
         columns: in order, with ids of 0: who follows the history knows them by name.
-        key: names of the columns that are its key.
+        key: names of the columns that are its key; None where the message does not tell.
         event_time_us: of the change in the source, UTC microseconds.
+        certainty: what is known of the columns. "exact": all. "types": all columns, and their types but for charsets. "type_names": all
+            columns, and of some types the name alone. "names": some columns, and of what kind their values are.
+        advice: what to do where they tell too little for a version, for people.
     """
 
     place: Place
     table: TableName
     columns: tuple[Column, ...]
-    key: tuple[str, ...]
+    key: tuple[str, ...] | None
     event_time_us: int
+    certainty: str = "exact"
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLag:
+    """What one partition of topics holds behind a position.
+
+    Attributes:
+        partition: ``topic:partition``.
+        messages: how many offsets, those without a message among them.
+        since_us: when the broker dates the first of them, UTC microseconds; None: there is none, or it has no date.
+    """
+
+    partition: str
+    messages: int
+    since_us: int | None = None
 
 
 Scanned = Bound | Statement | TableMapped | RolledBack | XaCommitted | SchemaMet
@@ -270,6 +291,9 @@ class Reader(Protocol):
 
     def waiting_bytes(self, position: LogPosition) -> int:
         """How much log stands behind *position* now, about; 0 where that is not known, as on another server. Cheap. Retryable."""
+
+    def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
+        """What each partition holds behind *position*; none of a log that is in one piece. Retryable."""
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when the log may hold more behind *position*, after *timeout_s* at the latest."""

@@ -31,7 +31,18 @@ def make_reader(source: SourceConfig) -> Reader:
         case BinlogFilesSource():
             return BinlogFilesReader(source.paths())
         case KafkaSource():
-            return KafkaReader(KafkaSettings(brokers=source.brokers, topics=source.topics, client=source.client))
+            return KafkaReader(_kafka_settings(source))
+
+
+def _kafka_settings(source: KafkaSource) -> KafkaSettings:
+    """The settings of a configured source's reader."""
+    return KafkaSettings(
+        brokers=source.brokers,
+        topics=source.topics,
+        client=source.client,
+        format=source.format,
+        zone=source.time_zone,
+    )
 
 
 def server_address(source: ServerSource) -> ServerAddress:
@@ -96,4 +107,5 @@ def _schema(source: SourceConfig) -> Catalog | None:
         return None
     from connectors.tracking.schema_file import catalog_of, sql_text
 
-    return catalog_of(sql_text(source.schema), flavor=source.flavor, where=str(source.schema))
+    flavor = "mysql" if isinstance(source, KafkaSource) else source.flavor
+    return catalog_of(sql_text(source.schema), flavor=flavor, where=str(source.schema))

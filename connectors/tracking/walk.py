@@ -17,6 +17,7 @@ from connectors.tracking.stop_reasons import cascades, renamed_out, shown, why_s
 from connectors.tracking.table_names import TableNames, creates
 from connectors.tracking.topics.edits import edits_to
 from connectors.tracking.topics.met_schemas import MetSchemas
+from connectors.tracking.topics.told import TooLittleTold, completed
 from historian.charsets.client_text import printable
 from historian.ddl import StatementContext, resolve
 from historian.ddl.resolving.analyzed_tables import analyzed_name, analyzed_table
@@ -159,6 +160,8 @@ class Walk:
 
     def _statement(self, statement: Statement) -> None:
         resolution = resolve(statement.sql, self._context(statement), self.catalog)
+        if self.topics is not None and not self.topics.takes(statement, resolution, self.catalog):
+            return
         edits: list[Edit] = list(resolution.edits)
         if resolution.kind in ("dml", "not_understood"):
             reason = why_stopped(resolution, statement.sql)
@@ -324,8 +327,15 @@ class Walk:
     def _schema_met(self, met: SchemaMet) -> None:
         assert self.topics is not None  # noqa: S101 - whoever walks topics gives it
         latest = self.catalog.tables.get(met.table)
+        if latest is None and met.table in self.catalog.unknown:
+            return  # it has stopped: what it became is told, but not what became of its rows
         if latest is None or not self.topics.passes(met, latest):
-            self._record(met.place, edits_to(met, self.catalog), None, met.event_time_us)
+            try:
+                whole = completed(met, latest)
+            except TooLittleTold as reason:
+                self._stop(met.table, met.place, str(reason), self.reached)
+                return
+            self._record(met.place, edits_to(whole, self.catalog), None, met.event_time_us)
             latest = self.catalog.tables[met.table]
             self.topics.began(met, self.number, latest)
         self.with_rows.add(latest.table_id)
@@ -381,8 +391,11 @@ class Walk:
             event_time_us=event_time_us if statement is None else statement.event_time_us,
             server=self.reached.server,
         )
+        before = self.catalog
         self.new_entries.append(entry)
         self._advance(entry)
+        if self.topics is not None and statement is not None:
+            self.topics.stated(entry, before, self.catalog)
 
     def _advance(self, entry: TimelineEntry) -> None:
         self.catalog = apply_all(entry.edits, self.catalog)

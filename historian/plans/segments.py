@@ -231,7 +231,7 @@ def _is_before(place: Place, other: Place) -> bool:
 
     A table of topics stops in all partitions at once, behind what was read of them.
     """
-    if place.file != other.file and ":" in place.file:  # partitions share no order
-        return False
+    if ":" in place.file:  # partitions share no order
+        return place.file == other.file and place.offset < other.offset
     at, limit = FilePosition(place.file, place.offset), FilePosition(other.file, other.offset)
     return limit.covers(at) and at != limit

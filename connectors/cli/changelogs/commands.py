@@ -18,7 +18,7 @@ from connectors.cli.terminal.tables import print_table
 from connectors.cli.terminal.work_progress import spark_progress
 from historian.changelog.validation.findings import Profile
 from historian.errors import PositionError
-from historian.positions import LogPosition, parse_position
+from historian.positions import KAFKA, LogPosition, parse_position
 
 if TYPE_CHECKING:
     from historian.changelog.validation import Finding
@@ -96,18 +96,22 @@ def project(
 
 
 def _until(text: str) -> int | LogPosition | None:
-    """An offset, or a position: a changelog does not say of which flavor its source is, but the two write GTIDs differently."""
+    """An offset, or a position: a changelog does not say of which flavor its source is, but each writes positions differently."""
     text = text.strip()
     if not text:
         return None
     if text.isdecimal():
         return int(text)
-    for flavor in ("mysql", "mariadb"):
+    for flavor in ("mysql", "mariadb", KAFKA):
         try:
             return parse_position(text, flavor)
         except PositionError:
             continue
-    raise PositionError("neither an offset nor a position", where=text, expected="4711, GTIDs, or FILE:OFFSET")
+    raise PositionError(
+        "neither an offset nor a position",
+        where=text,
+        expected="4711, GTIDs, FILE:OFFSET, or TOPIC:PARTITION:OFFSET,...",
+    )
 
 
 def _print(findings: tuple[Finding, ...]) -> None:

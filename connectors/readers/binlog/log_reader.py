@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, TableMapped, XaCommitted
+from connectors.readers.base import Bound, LogBytes, LogMark, PartitionLag, Scanned, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
 from connectors.readers.binlog.transport.dump_places import PURGED_NEXT_STEP
 from connectors.readers.binlog.transport.log_cache import LogCache, cached_windows
@@ -288,6 +288,10 @@ class BinlogReader(ABC):
             return 0
         sizes = self._sizes(position.file)
         return sum(sizes) - position.offset if sizes else 0
+
+    def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:  # noqa: ARG002 as other readers
+        """None: a binlog is in one piece."""
+        return ()
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:  # noqa: ARG002 - a server can tell
         """Returns after *timeout_s*, see :class:`connectors.readers.base.Reader`."""

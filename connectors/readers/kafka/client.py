@@ -5,7 +5,9 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from historian.errors import LogPurged, SourceError
@@ -44,11 +46,14 @@ class KafkaSettings:
         brokers: ``host:port``, comma separated.
         topics: names and globs.
         client: further settings of librdkafka, by its names, secrets among them.
+        format: how messages are written; ``zone``: of TIMESTAMPs that they have without one.
     """
 
     brokers: str
     topics: tuple[str, ...]
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    format: str = "debezium_json"
+    zone: str = "UTC"
 
 
 class Client:
@@ -160,10 +165,12 @@ class Client:
                 ids[topic] = found
         return ids
 
-    def messages(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[list[Message], None, None]:
+    def messages(
+        self, ranges: Mapping[Partition, tuple[int, int]], *, first_only: bool = False
+    ) -> Generator[list[Message], None, None]:
         """The messages of *ranges* (first offset, and the one behind the last), each partition's in order, in batches.
 
-        Offsets may be empty: of compacted topics, and where a transaction's end is marked.
+        With *first_only* the first one of each range. Offsets may be empty: of compacted topics, and where a transaction's end is marked.
 
         Raises:
             LogPurged: an offset is gone.
@@ -190,7 +197,7 @@ class Client:
                             continue
                         if error is None and offset < end:
                             batch.append(message)
-                        if offset + (error is None) >= end:
+                        if offset + (error is None) >= end or (first_only and error is None):
                             del left[partition]
                             consumer.incremental_unassign([TopicPartition(*partition)])
                     else:
@@ -202,6 +209,16 @@ class Client:
                     raise self._down(names, f"nothing for {_SILENCE_S:g} s")
         finally:
             consumer.unassign()
+
+    def first_times_us(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
+        """When the first message of each of *ranges* is dated, UTC microseconds; none where a range has no message, or it no date. Retryable."""
+        found: dict[Partition, int] = {}
+        with closing(self.messages(ranges, first_only=True)) as batches:
+            for message in chain.from_iterable(batches):
+                kind, time_ms = message.timestamp()
+                if kind:  # 0: the broker has none
+                    found[str(message.topic()), int(message.partition() or 0)] = time_ms * 1000
+        return found
 
     def _check(self, error: Any, partition: Partition) -> None:
         from confluent_kafka import KafkaError

@@ -7,11 +7,22 @@ from contextlib import closing
 from itertools import chain
 from typing import NoReturn
 
-from connectors.readers.base import Bound, LogBytes, LogMark, Scanned, SchemaMet, TableMapped
+from connectors.readers.base import (
+    Bound,
+    LogBytes,
+    LogMark,
+    PartitionLag,
+    Scanned,
+    SchemaMet,
+    Statement,
+    TableMapped,
+)
 from connectors.readers.kafka.client import Client, KafkaSettings, Partition, purged
-from connectors.readers.kafka.debezium.events import EventReader, RowSchema
-from connectors.readers.kafka.debezium.rows import ChunkMaker
+from connectors.readers.kafka.decoders import advice_of, decoder_of
+from connectors.readers.kafka.messages.events import Decoder, Event, RowSchema, SqlEvent
+from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk
+from historian.ddl import StatementContext
 from historian.errors import LogPurged, LogReplaced, SourceError
 from historian.names import TableName
 from historian.plans.plans import PartitionRange, PlannedRange, PlannedTable
@@ -20,9 +31,12 @@ from historian.positions.places import Place
 
 __all__ = ["KafkaReader"]
 
+_SQL_VERSION = 80_400
+"""Of the server whose statements come in messages, which do not tell it: they are read as the present one reads them."""
+
 
 class KafkaReader:
-    """Topics that a Debezium connector writes; implements :class:`connectors.readers.base.Reader`.
+    """Topics of change events; implements :class:`connectors.readers.base.Reader`.
 
     It connects when it is first used, and it pickles: without connections.
     """
@@ -32,6 +46,7 @@ class KafkaReader:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._client = Client(settings)
+        self._message_bytes = 0.0
         self.on_bound: Callable[[LogPosition], None] | None = None
 
     def __getstate__(self) -> KafkaSettings:
@@ -116,7 +131,7 @@ class KafkaReader:
         if until is not None:
             ends = {partition: min(end, until.offsets.offset(*partition) or 0) for partition, end in ends.items()}
         ranges = {partition: (at, max(at, ends.get(partition, at))) for partition, at in begin.offsets}
-        scan = _Scan(ranges)
+        scan = _Scan(ranges, self._settings)
         with closing(self._client.messages(ranges)) as batches:
             for message in chain.from_iterable(batches):
                 scan.take(message)
@@ -127,7 +142,9 @@ class KafkaReader:
         parts = scan.ranges()
         if not parts:
             return
-        yield from sorted(scan.met, key=lambda met: met.event_time_us)
+        yield from (item for _, item in sorted(scan.found, key=lambda found: found[0]))
+        if scan.message_count:
+            self._message_bytes = scan.size_bytes / scan.message_count
         reached = begin.offsets.union(TopicOffsets.of({(part.topic, part.partition): part.end for part in parts}))
         if self.on_bound is not None:
             self.on_bound(_position(reached))
@@ -148,24 +165,45 @@ class KafkaReader:
         del log, begun  # nothing is kept of a scan, and messages are named by their offsets
         if not isinstance(planned, PartitionRange):
             raise SourceError("a range of a binlog, and a reader of topics", where=str(planned))
-        events, maker = EventReader(), ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops)
+        decoder, maker = (
+            _decoder(self._settings, tells=False),
+            ChunkMaker(planned, tables, sequence=sequence, as_text=as_text, stops=stops),
+        )
         partition = (planned.topic, planned.partition)
         self._checked(partition, planned.start, *self._client.bounds(partition))
         with closing(self._client.messages({partition: (planned.start, planned.end)})) as batches:
             for message in chain.from_iterable(batches):
                 offset = int(message.offset() or 0)
-                event = events.event(message.key(), message.value(), f"{planned.file}:{offset}")
-                if event is not None:
-                    yield from maker.take(offset, event)
+                for event in decoder.events(message.key(), message.value(), f"{planned.file}:{offset}"):
+                    if isinstance(event, Event):
+                        yield from maker.take(offset, event)
         yield from maker.rest()
 
     def cached(self, planned: PlannedRange) -> tuple[LogBytes, ...] | None:  # noqa: ARG002 as other readers
         """Nothing is kept of a scan."""
         return None
 
-    def waiting_bytes(self, position: LogPosition) -> int:  # noqa: ARG002 brokers tell messages, not bytes
-        """Not known: 0."""
-        return 0
+    def waiting_bytes(self, position: LogPosition) -> int:
+        """How much stands behind *position*, about: brokers tell messages, and the last scan how long one is. 0 before a scan."""
+        if not self._message_bytes:
+            return 0
+        return round(self._message_bytes * self.end().offsets.since(position.offsets))
+
+    def partition_lags(self, position: LogPosition) -> tuple[PartitionLag, ...]:
+        """What each partition holds behind *position*, see :class:`connectors.readers.base.Reader`."""
+        read = position.offsets
+        bounds = {partition: self._client.bounds(partition) for partition in self._client.partitions()}
+        begins = {partition: max(low, read.offset(*partition) or 0) for partition, (low, _) in bounds.items()}
+        waiting = {partition: at for partition, at in begins.items() if at < bounds[partition][1]}
+        since_us = self._client.first_times_us({at: (begin, bounds[at][1]) for at, begin in waiting.items()})
+        return tuple(
+            PartitionLag(
+                partition=f"{partition[0]}:{partition[1]}",
+                messages=max(0, high - begins[partition]),
+                since_us=since_us.get(partition),
+            )
+            for partition, (_, high) in bounds.items()
+        )
 
     def wait(self, position: LogPosition, timeout_s: float) -> None:
         """Returns when a partition goes on behind *position*, after *timeout_s* at the latest."""
@@ -184,17 +222,24 @@ class KafkaReader:
 
 
 class _Scan:
-    """What was met behind a start, partition by partition."""
+    """What was met behind a start, partition by partition.
 
-    def __init__(self, ranges: Mapping[Partition, tuple[int, int]]) -> None:
+    Attributes:
+        found: schemas and statements, each with its time in the source, which never goes back within a partition.
+    """
+
+    def __init__(self, ranges: Mapping[Partition, tuple[int, int]], settings: KafkaSettings) -> None:
         self._ranges = ranges
         self._reached = {partition: start for partition, (start, _) in ranges.items()}
         self._bytes = dict.fromkeys(ranges, 0)
         self._schemas: dict[tuple[Partition, TableName], RowSchema] = {}
-        self._events = EventReader()
-        self.met: list[SchemaMet] = []
+        self._stated_us: dict[Partition, int] = {}
+        # What one partition tells bit by bit says nothing of another one, which may be further.
+        self._decoders = {partition: _decoder(settings, tells=True) for partition in ranges}
+        self._advice = advice_of(settings.format)
+        self.found: list[tuple[int, SchemaMet | Statement]] = []
         self.event_time_us = 0
-        self.size_bytes = 0
+        self.size_bytes = self.message_count = 0
 
     def take(self, message: object) -> None:
         """Takes the next message of a partition."""
@@ -204,23 +249,43 @@ class _Scan:
         self._reached[partition] = offset + 1
         self._bytes[partition] += size
         self.size_bytes += size
-        event = self._events.event(key, value, f"{topic}:{number}:{offset}")
-        if event is None:
-            return
-        self.event_time_us = max(self.event_time_us, event.event_time_us)
-        if self._schemas.get((partition, event.table)) is event.schema:
-            return
-        self._schemas[partition, event.table] = event.schema
+        self.message_count += 1
         file = f"{topic}:{number}"
-        self.met.append(
-            SchemaMet(
-                place=Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0),
-                table=event.table,
-                columns=tuple(each.column for each in event.schema.fields),
-                key=event.schema.key,
-                event_time_us=event.event_time_us,
-            )
+        place = Place(gtid=f"{file}:{offset}", file=file, offset=offset, ordinal=0)
+        for event in self._decoders[partition].events(key, value, place.gtid):
+            self.event_time_us = max(self.event_time_us, event.event_time_us)
+            if isinstance(event, SqlEvent):
+                self._take_statement(event, partition, place)
+            elif self._schemas.get((partition, event.table)) is not event.schema:
+                self._take_schema(event, partition, place)
+
+    def _take_statement(self, event: SqlEvent, partition: Partition, place: Place) -> None:
+        time_us = self._stated_us[partition] = max(self._stated_us.get(partition, 0), event.event_time_us)
+        # What it changes may show in no message: the next row of each table is told again.
+        self._schemas.clear()
+        context = StatementContext(
+            database=event.database,
+            version=_SQL_VERSION,
+            charset="utf8mb4",
+            collation="utf8mb4_bin",
+            time_us=event.event_time_us,
         )
+        statement = Statement(place=place, event_time_us=event.event_time_us, sql=event.sql, context=context)
+        self.found.append((time_us, statement))
+
+    def _take_schema(self, event: Event, partition: Partition, place: Place) -> None:
+        self._schemas[partition, event.table] = event.schema
+        time_us = max(self._stated_us.get(partition, 0), event.event_time_us)
+        met = SchemaMet(
+            place=place,
+            table=event.table,
+            columns=tuple(each.column for each in event.schema.fields),
+            key=event.schema.key,
+            event_time_us=time_us,
+            certainty=event.schema.certainty,
+            advice=self._advice,
+        )
+        self.found.append((time_us, met))
 
     def complete(self) -> None:
         """All messages have come; offsets up to the ends without one are read too."""
@@ -239,6 +304,10 @@ class _Scan:
             for (topic, number), (start, _) in sorted(self._ranges.items())
             if self._reached[topic, number] > start
         )
+
+
+def _decoder(settings: KafkaSettings, *, tells: bool) -> Decoder:
+    return decoder_of(settings.format, zone=settings.zone, tells=tells)
 
 
 def _no_xa(xid: str, before: Place) -> NoReturn:

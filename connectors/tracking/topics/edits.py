@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.readers.base import SchemaMet
+from connectors.tracking.topics.told import fits_told
 from historian.schema.applying import apply_all
 from historian.schema.edits import (
     AddColumn,
@@ -25,14 +26,19 @@ __all__ = ["edits_to", "fits"]
 
 
 def fits(snapshot: Snapshot, met: SchemaMet) -> bool:
-    """Whether rows of *met* are those of *snapshot*: the same columns in order, types and key; defaults may differ."""
+    """Whether rows of *met* are those of *snapshot*: the same columns in order, types and key; defaults may differ.
+
+    Where *met* tells less, as far as it tells.
+    """
+    if met.certainty != "exact":
+        return fits_told(snapshot, met)
     mine = tuple((column.name, column.type, column.nullable) for column in snapshot.columns)
     theirs = tuple((column.name, column.type, column.nullable) for column in met.columns)
     return mine == theirs and _key_names(snapshot) == met.key
 
 
 def edits_to(met: SchemaMet, catalog: Catalog) -> tuple[Edit, ...]:
-    """What makes the table of *met* in *catalog* one that *met* fits."""
+    """What makes the table of *met* in *catalog* one that *met* fits. *met* is exact, or :func:`.told.completed`."""
     before = catalog.tables.get(met.table)
     if before is None:
         return (CreateTable(snapshot=_created(met, catalog)),)
@@ -63,7 +69,7 @@ def edits_to(met: SchemaMet, catalog: Catalog) -> tuple[Edit, ...]:
                 order.insert(order.index(after) + 1 if after else 0, old.id)
             after = old.id
         ids[column.name] = after
-    key = tuple(ids[name] for name in met.key)
+    key = tuple(ids[name] for name in met.key or ())
     present = apply_all(tuple(edits), catalog).tables[table].primary_key
     if key != present:
         edits.append(SetPrimaryKey(table=table, columns=key))
@@ -90,7 +96,7 @@ def _created(met: SchemaMet, catalog: Catalog) -> Snapshot:
         table_id=catalog.next_table_id,
         name=met.table,
         columns=columns,
-        primary_key=tuple(ids[name] for name in met.key),
+        primary_key=tuple(ids[name] for name in met.key or ()),
         charset="utf8mb4",
         collation="utf8mb4_bin",
     )

@@ -10,13 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectors.readers.base import SchemaMet
+from connectors.readers.base import SchemaMet, Statement
 from connectors.tracking.topics.edits import fits
+from historian.charsets.client_text import printable
+from historian.ddl import Resolution
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
     from historian.history.history import History
+    from historian.history.timeline import TimelineEntry
     from historian.plans.passages import Passages
 
 __all__ = ["MetSchemas"]
@@ -29,6 +32,7 @@ class _Known:
     number: int
     snapshot: Snapshot
     event_time_us: int
+    by_statement: bool = False
 
 
 class MetSchemas:
@@ -44,6 +48,7 @@ class MetSchemas:
         self._last = {key: passages[-1] for key, passages in held.items() if passages}
         self._met: dict[tuple[str, int], list[Passage]] = {}
         self._known: dict[int, list[_Known]] = {}
+        self._stated: set[tuple[str, int]] | None = None
 
     def passes(self, met: SchemaMet, latest: Snapshot) -> bool:
         """Notes to which known version the partition of *met* passes; False: to none, it has a new one.
@@ -55,6 +60,13 @@ class MetSchemas:
         key = (met.place.file, latest.table_id)
         own = self._met.get(key, [self._last[key]] if key in self._last else [])
         at = own[-1].version if own else 0
+        stated = [
+            each for each in known if each.by_statement and each.number > at and each.event_time_us <= met.event_time_us
+        ]
+        if stated and fits(stated[-1].snapshot, met):
+            # A statement may change what no message tells.
+            self._note(key, met, stated[-1].number, None)
+            return True
         here = next((each for each in known if each.number == at), None)
         if here is not None and fits(here.snapshot, met):
             self._note(key, met, here.number, None)
@@ -66,7 +78,8 @@ class MetSchemas:
             found = by_then[-1] if not own and by_then else fitting[0]
             self._note(key, met, found.number, None)
             return True
-        if known and met.event_time_us < known[-1].event_time_us:
+        # Of some columns alone nobody can say that the others are gone.
+        if known and met.certainty != "names" and met.event_time_us < known[-1].event_time_us:
             self._note(key, met, known[-1].number, self._by_name(met, known))
             return True
         return False
@@ -75,6 +88,38 @@ class MetSchemas:
         """Notes the version *number*, which the walk has made of *met*."""
         self._versions(snapshot.table_id).append(_Known(number, snapshot, met.event_time_us))
         self._note((met.place.file, snapshot.table_id), met, number, None)
+
+    def takes(self, statement: Statement, resolution: Resolution, catalog: Catalog) -> bool:
+        """Whether a statement in a topic changes the history.
+
+        It does not where it came before, in another partition or from a producer that began anew. Nor where it cannot be followed and
+        messages tell what it did: of tables that are not known yet, or whose rows behind it came first, by another partition.
+        """
+        if self._stated is None:
+            self._stated = {(entry.statement, entry.event_time_us) for entry in self._history.entries}
+        if (printable(statement.sql), statement.event_time_us) in self._stated:
+            return False
+        if resolution.kind != "not_understood":
+            return True
+        return any(
+            table in catalog.tables and not self._told_behind(catalog.tables[table], statement)
+            for table in resolution.tables
+        )
+
+    def stated(self, entry: TimelineEntry, before: Catalog, after: Catalog) -> None:
+        """Notes the versions that *entry* makes, which is of a statement."""
+        if self._stated is not None:
+            self._stated.add((entry.statement, entry.event_time_us))
+        held = {snapshot.table_id: snapshot for snapshot in before.tables.values()}
+        for snapshot in after.tables.values():
+            if held.get(snapshot.table_id) != snapshot:
+                known = self._versions(snapshot.table_id)
+                if all(each.number != entry.number for each in known):
+                    known.append(_Known(entry.number, snapshot, entry.event_time_us, by_statement=True))
+
+    def _told_behind(self, snapshot: Snapshot, statement: Statement) -> bool:
+        last = self._versions(snapshot.table_id)[-1]
+        return not last.by_statement and last.event_time_us >= statement.event_time_us
 
     def ranges(self, parts: tuple[PartitionRange, ...], tables: tuple[PlannedTable, ...]) -> tuple[PartitionRange, ...]:
         """*parts* with the passages of rows in them, for the *tables* of the plan."""
@@ -95,7 +140,12 @@ class MetSchemas:
     def _versions(self, table_id: int) -> list[_Known]:
         if table_id not in self._known:
             self._known[table_id] = [
-                _Known(version.number, version.snapshot, version.entry.event_time_us)
+                _Known(
+                    version.number,
+                    version.snapshot,
+                    version.entry.event_time_us,
+                    by_statement=not version.entry.statement.startswith("--") and bool(version.entry.statement),
+                )
                 for version in self._history.versions_of(table_id)
                 if version.snapshot is not None
             ]

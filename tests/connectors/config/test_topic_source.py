@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from connectors.config import KafkaSource, load_config
+from connectors.readers.kafka.decoders import FORMATS
 from historian.errors import ConfigError
 from historian.names import TableName
 
@@ -56,7 +57,9 @@ def test_a_start_has_one_text(tmp_path: Path, text: str, start: str) -> None:
         ("topics: []", "source.topics"),
         ("topics: [x], start: initial", "expected earliest, latest, or offsets"),
         ("topics: [x], start: 'binlog.000001:4'", "expected earliest, latest, or offsets"),
-        ("topics: [x], format: maxwell", "source.format"),
+        ("topics: [x], format: bson", "source.format"),
+        ("topics: [x], format: maxwell, time_zone: Europe/Nowhere", "source.time_zone"),
+        ("topics: [x], schema: no-such-file.sql", "source.schema"),
         ("topics: [x], client: {group.id: mine}", "no group is joined"),
         ("topics: [x], client: {bootstrap.servers: b}", "source.brokers says it"),
     ],
@@ -66,3 +69,15 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, rest: str, problem
         loaded(tmp_path, f"{{type: kafka, brokers: a, {rest}}}")
 
     assert any(problem in each and "$.source" in each for each in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_that_is_read_can_be_configured(tmp_path: Path, name: str) -> None:
+    (tmp_path / "tables.sql").write_text("CREATE TABLE s.t (id INT)", encoding="utf-8")
+
+    found = loaded(
+        tmp_path,
+        f"{{type: kafka, brokers: a, topics: [x], format: {name}, time_zone: Asia/Tokyo, schema: {tmp_path}/tables.sql}}",
+    )
+
+    assert (name, "Asia/Tokyo", tmp_path / "tables.sql") == (found.format, found.time_zone, found.schema)

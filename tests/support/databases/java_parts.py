@@ -22,12 +22,21 @@ def jars_of(part: str) -> list[Path]:
     return fetch_jars(jars, cache_directory() / "test-servers" / "java")
 
 
-def started(part: str, log: Path, main: str, arguments: Sequence[str], *, heap: str) -> subprocess.Popen[bytes]:
-    """A Java process of *main* with the jars of *part*, which the kernel kills with the thread that started it."""
+def started(
+    part: str,
+    log: Path,
+    main: str,
+    arguments: Sequence[str],
+    *,
+    heap: str,
+    more: Sequence[Path] = (),
+    options: Sequence[str] = (),
+) -> subprocess.Popen[bytes]:
+    """A Java process of *main* with the jars of *part* and *more*, which the kernel kills with the thread that started it."""
     setpriv = [shutil.which("setpriv") or "/usr/bin/setpriv", "--pdeathsig", "KILL"]
     # What runs for seconds is not worth compiling well.
-    java = [str(find_java()), f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    classpath = ":".join(map(str, jars_of(part)))
+    java = [str(find_java()), f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options]
+    classpath = ":".join(map(str, (*jars_of(part), *more)))
     with log.open("ab") as output:
         return subprocess.Popen(
             [*setpriv, *java, "-cp", classpath, main, *arguments],

@@ -121,7 +121,7 @@ def main() -> None:
         sys.stdout.write(
             f"  prometheus   {prometheus.promtool('--version', directory=Path.cwd()).split()[2].rstrip(',')}\n"
         )
-        for part in ("kafka", "connect"):
+        for part in ("kafka", "connect", "maxwell"):
             sys.stdout.write(f"  {part:12} {len(java_parts.jars_of(part))} jars\n")
         version = (chromium_files.prepare() / "VERSION").read_text(encoding="utf-8").strip()
         sys.stdout.write(f"  {chromium_files.BROWSER_NAME:12} {version}\n")

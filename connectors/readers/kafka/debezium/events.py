@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from connectors.readers.kafka.debezium.schemas import Field, columns_of
+from connectors.readers.kafka.debezium.schemas import columns_of
+from connectors.readers.kafka.messages.events import Event, Field, RowSchema
 from historian.errors import UnsupportedEvent
 from historian.names import TableName
 
-__all__ = ["Event", "EventReader", "RowSchema"]
+__all__ = ["EventReader"]
 
 _PAYLOAD = b',"payload":'
 _SCHEMA = b'{"schema":'
 _REMEMBERED = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSchema:
-    """What an inline schema says of a row: its fields in order, and the names of those that are its key."""
-
-    fields: tuple[Field, ...]
-    key: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One change.
-
-    Attributes:
-        table: in the source; ``schema``: of its rows.
-        op: c(reate), r(ead of a snapshot), u(pdate), d(elete).
-        before, after: the row by field; None where the event has none.
-        event_time_us: of the change in the source, UTC microseconds.
-    """
-
-    table: TableName
-    schema: RowSchema
-    op: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    event_time_us: int
 
 
 class EventReader:
@@ -52,6 +25,11 @@ class EventReader:
         self._rows: dict[bytes, tuple[Field, ...]] = {}
         self._keys: dict[bytes, tuple[str, ...]] = {}
         self._schemas: dict[tuple[bytes, bytes], RowSchema] = {}
+
+    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event, ...]:
+        """As :meth:`event`, as :class:`connectors.readers.kafka.messages.events.Decoder` has it."""
+        found = self.event(key, value, where)
+        return () if found is None else (found,)
 
     def event(self, key: bytes | None, value: bytes | None, where: str) -> Event | None:
         """The event of a message; None for one that is no change of a row: a tombstone, a message of the source's log.

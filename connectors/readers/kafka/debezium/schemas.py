@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from connectors.readers.kafka.messages.events import Field
 from historian.errors import UnsupportedEvent
 from historian.schema.snapshots import Column, ColumnType
 
-__all__ = ["Field", "columns_of", "labels_of"]
+__all__ = ["columns_of", "labels_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _TEXT = ColumnType(name="longtext", charset="utf8mb4", collation="utf8mb4_bin")
@@ -51,22 +51,6 @@ _NAMED = {
     "io.debezium.data.geometry.Geography": _GEOMETRY,
     "io.debezium.data.FloatVector": ColumnType(name="vector"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A field of the row.
-
-    Attributes:
-        column: what it is as a column, id 0.
-        type: of Kafka Connect; ``name``: of what it means, "" for the plain type.
-        parameters: that the schema gives with the meaning.
-    """
-
-    column: Column
-    type: str
-    name: str
-    parameters: Mapping[str, str]
 
 
 def columns_of(schema: Mapping[str, Any], where: str) -> tuple[Field, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from connectors.readers.kafka.debezium.schemas import Field
+from connectors.readers.kafka.messages.events import Field
 from historian.schema.snapshots import ColumnType
 from historian.values.arrow_types import arrow_type
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from connectors.readers.kafka.debezium.events import EventReader
-from connectors.readers.kafka.debezium.rows import ChunkMaker
 from connectors.readers.kafka.debezium.schemas import columns_of, labels_of
 from connectors.readers.kafka.debezium.values import arrow_column
+from connectors.readers.kafka.rows import ChunkMaker
 from historian.changelog.chunks import Chunk, positions
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
 from historian.names import TableName

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from connectors.readers.base import Bound, SchemaMet
-from connectors.readers.kafka.client import KafkaSettings
+from connectors.readers.base import Bound, PartitionLag, SchemaMet
+from connectors.readers.kafka.client import Client, KafkaSettings
 from connectors.readers.kafka.reader import KafkaReader
 from connectors.tracking.continuity import Continuity
 from databases.kafka import Kafka
@@ -47,9 +47,13 @@ def insert(number: int, table: str = "t", more: tuple[str, ...] = ()) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def reader_of(kafka: Kafka, *topics: str, **client: str) -> KafkaReader:
+def reader_settings(kafka: Kafka, *topics: str, **client: str) -> KafkaSettings:
     settings = {key.replace("_", "."): value for key, value in client.items()}
-    return KafkaReader(KafkaSettings(brokers=kafka.brokers, topics=topics, client=settings))
+    return KafkaSettings(brokers=kafka.brokers, topics=topics, client=settings)
+
+
+def reader_of(kafka: Kafka, *topics: str, **client: str) -> KafkaReader:
+    return KafkaReader(reader_settings(kafka, *topics, **client))
 
 
 def at(text: str) -> LogPosition:
@@ -105,6 +109,28 @@ def test_a_scan_tells_schemas_by_partition_in_the_sources_order_and_ends_where_t
     ] == found
     assert {f"{topic}:0": [3, 5], f"{topic}:1": [1, 2]} == rows
     assert (f"{topic}:0:3,{topic}:1:3", 5) == (str(bound.position), bound.event_time_us)
+
+
+def test_each_partition_says_how_far_and_since_when_it_goes_on(kafka: Kafka, topic: str) -> None:
+    kafka.produce(topic, [(None, insert(number)) for number in (1, 2, 3)], 0)
+    kafka.produce(topic, [(None, insert(4))], 1)
+
+    with contextlib.closing(reader_of(kafka, topic)) as reader:
+        read, behind = reader.partition_lags(at(f"{topic}:0:1,{topic}:1:1")), reader.partition_lags(reader.start())
+        (message,) = [
+            each for batch in Client(reader_settings(kafka, topic)).messages({(topic, 0): (1, 2)}) for each in batch
+        ]
+        before = reader.waiting_bytes(reader.start())
+        *_, bound = reader.scan(reader.start())
+        assert isinstance(bound, Bound)
+        after = reader.waiting_bytes(at(f"{topic}:0:1,{topic}:1:1"))
+
+    assert (
+        PartitionLag(partition=f"{topic}:0", messages=2, since_us=message.timestamp()[1] * 1000),
+        PartitionLag(partition=f"{topic}:1", messages=0),
+    ) == read
+    assert [3, 1] == [each.messages for each in behind]
+    assert (0, 2 * len(insert(1))) == (before, after)
 
 
 def test_a_scan_ends_at_a_limit_and_at_a_position(kafka: Kafka, topic: str) -> None:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.readers.kafka.debezium.events import Event, RowSchema
 from connectors.readers.kafka.debezium.values import arrow_column
+from connectors.readers.kafka.formats.values import json_column
+from connectors.readers.kafka.messages.events import Conventions, Event, Field, RowSchema
 from historian.changelog.chunks import Chunk
 from historian.changelog.operations import CHUNK_COLUMNS, Op, physical_name
 from historian.changelog.projection import project
 from historian.errors import SourceError, UnsupportedEvent, ValueUnrepresentable
+from historian.names import TableName
 from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
-from historian.schema.snapshots import Snapshot
+from historian.schema.snapshots import Column, Snapshot
 
 __all__ = ["ChunkMaker"]
 
 _CHUNK_ROWS = 65_536
 _ORDINAL = 1
-"""Of every row: what begins with its message stands before it."""
+"""Of a message's first row: what begins with the message stands before it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,15 +34,18 @@ class _Rows:
     schema: RowSchema
     written: Snapshot
     version: PlannedVersion
+    conventions: Conventions | None
     ops: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, op: Op, event: Event, offset: int, row: dict[str, Any]) -> None:
         self.ops.append(op)
         self.times.append(event.event_time_us)
         self.offsets.append(offset)
+        self.ordinals.append(_ORDINAL + event.number)
         self.rows.append(row)
 
 
@@ -58,12 +63,11 @@ class ChunkMaker:
         self, planned: PartitionRange, tables: Sequence[PlannedTable], *, sequence: int, as_text: bool, stops: bool
     ) -> None:
         self._planned = planned
-        self._tables = {
-            version.snapshot.name: table
-            for table in tables
-            for version in table.versions
-            if version.snapshot is not None
-        }
+        self._tables: dict[TableName, dict[int, PlannedTable]] = {}
+        for table in tables:
+            for version in table.versions:
+                if version.snapshot is not None:
+                    self._tables.setdefault(version.snapshot.name, {})[table.table_id] = table
         self._passages: dict[int, list[Passage]] = {}
         for passage in planned.passages:
             self._passages.setdefault(passage.table_id, []).append(passage)
@@ -74,28 +78,33 @@ class ChunkMaker:
 
     def take(self, offset: int, event: Event) -> Iterator[Chunk]:
         """Takes the next event; gives chunks that are full by then."""
-        table = self._tables.get(event.table)
-        if table is None or table.table_id in self._stopped:
+        table = self._named(event.table, offset)
+        if table is None or table.table_id in self._stopped or self._is_behind_stop(table, offset):
             return
         written, version = self._under(table, offset)
         rows = self._open.get(table.table_id)
         if rows is not None and (
-            rows.schema is not event.schema or rows.version is not version or len(rows.rows) >= _CHUNK_ROWS
+            rows.schema is not event.schema
+            or rows.version is not version
+            or rows.written is not written
+            or len(rows.rows) >= _CHUNK_ROWS
         ):
             yield from self._made(table, rows)
             rows = None
         if rows is None:
-            rows = self._open[table.table_id] = _Rows(schema=event.schema, written=written, version=version)
-        for op, row in self._operations(event, offset):
+            rows = self._open[table.table_id] = _Rows(
+                schema=event.schema, written=written, version=version, conventions=event.written
+            )
+        for op, row in self._operations(event, offset, written):
             rows.add(op, event, offset, row)
 
     def rest(self) -> Iterator[Chunk]:
         """The chunks of what is left."""
-        by_id = {table.table_id: table for table in self._tables.values()}
+        by_id = {table_id: table for tables in self._tables.values() for table_id, table in tables.items()}
         for table_id, rows in list(self._open.items()):
             yield from self._made(by_id[table_id], rows)
 
-    def _operations(self, event: Event, offset: int) -> Iterable[tuple[Op, dict[str, Any]]]:
+    def _operations(self, event: Event, offset: int, written: Snapshot) -> Iterable[tuple[Op, dict[str, Any]]]:
         before, after = event.before, event.after
         if (event.op in "crua" and after is None) or (event.op in "ud" and before is None):
             raise UnsupportedEvent(
@@ -105,9 +114,28 @@ class ChunkMaker:
                 found=f"op {event.op} with before {'null' if before is None else 'there'}",
                 next_step="set it at the source, and have the connector write its topics anew",
             )
+        if event.op == "u" and _moves(before or {}, after or {}, written):
+            return ((Op.RETRACT, before or {}), (Op.APPEND, after or {}))
         if event.op == "u":
             return ((Op.CORRECT_FROM, before or {}), (Op.CORRECT_TO, after or {}))
         return ((Op.RETRACT, before or {}),) if event.op == "d" else ((Op.APPEND, after or {}),)
+
+    def _named(self, name: TableName, offset: int) -> PlannedTable | None:
+        """The table that has the name at *offset*: of two that had it one after the other, that which the partition met last."""
+        found = self._tables.get(name, {})
+        if len(found) < 2:
+            return next(iter(found.values()), None)
+
+        def met(table: PlannedTable) -> int:
+            return max(
+                (each.offset for each in self._passages.get(table.table_id, ()) if each.offset <= offset), default=-1
+            )
+
+        return max(found.values(), key=met)
+
+    def _is_behind_stop(self, table: PlannedTable, offset: int) -> bool:
+        stop = table.quarantine
+        return stop is not None and stop.place.file == self._planned.file and offset >= stop.place.offset
 
     def _under(self, table: PlannedTable, offset: int) -> tuple[Snapshot, PlannedVersion]:
         """The schema that the row at *offset* was written under, and the version that it is brought to."""
@@ -162,15 +190,14 @@ class ChunkMaker:
             rows.times,
             [-1] * count,
             rows.offsets,
-            [_ORDINAL] * count,
+            rows.ordinals,
         ]
         arrays = [pa.array(values, each.type) for values, each in zip(system, CHUNK_COLUMNS, strict=True)]
         fields = list(CHUNK_COLUMNS)
         by_name = {each.column.name: each for each in rows.schema.fields}
         for column in rows.written.columns:
-            values = [row.get(column.name) for row in rows.rows]
             try:
-                array = arrow_column(values, by_name[column.name], column.type)
+                array = _column(rows, column, by_name)
             except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, KeyError, ArithmeticError) as error:
                 raise ValueUnrepresentable(
                     "a value of a message is none of its column's type",
@@ -203,6 +230,22 @@ class ChunkMaker:
                     pa.string(),
                 )
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _moves(before: Mapping[str, Any], after: Mapping[str, Any], snapshot: Snapshot) -> bool:
+    """Whether an update gives the row another key: the one row goes then, and another one comes."""
+    keys = snapshot.primary_key
+    return bool(keys) and any(
+        before.get(column.name) != after.get(column.name) for column in snapshot.columns if column.id in keys
+    )
+
+
+def _column(rows: _Rows, column: Column, fields: Mapping[str, Field]) -> pa.Array:
+    conventions = rows.conventions
+    if conventions is None:
+        return arrow_column([row.get(column.name) for row in rows.rows], fields[column.name], column.type)
+    values = [row[column.name] if conventions.whole else row.get(column.name) for row in rows.rows]
+    return json_column(values, column.type, conventions)
 
 
 def _time_text(us: int, digits: int) -> str:

@@ -1,0 +1,223 @@
+"""Messages of a flat format as events: one decoder, led by the format's table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from connectors.readers.kafka.formats.schemas import inferred, told
+from connectors.readers.kafka.formats.tables import FlatFormat
+from connectors.readers.kafka.formats.values import rows_of
+from connectors.readers.kafka.messages.events import Event, RowSchema, SqlEvent
+from historian.errors import UnsupportedEvent
+from historian.names import TableName
+
+__all__ = ["FlatDecoder"]
+
+_UNTOLD = RowSchema(fields=(), key=None, certainty="names")
+_SHOWN = 60
+
+
+class FlatDecoder:
+    """Reads messages of one format. Not for several threads at once.
+
+    Args:
+        format: its table.
+        zone: of TIMESTAMPs that are written without one.
+        tells: events say what schema their message has; else they say none, for rows whose schema a plan knows.
+    """
+
+    def __init__(self, format: FlatFormat, *, zone: str = "UTC", tells: bool = True) -> None:  # noqa: A002 its name
+        self._format = format
+        self._tells = tells
+        self._written = replace(format.written, zone=zone)
+        self._told: dict[tuple[TableName, str], RowSchema] = {}
+        self._inferred: dict[TableName, RowSchema] = {}
+
+    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event | SqlEvent, ...]:
+        """The events of a message, in order; none of one that changes nothing.
+
+        Args:
+            where: names the message in errors.
+
+        Raises:
+            UnsupportedEvent: it is none of this format, or of a kind that is not read.
+        """
+        form = self._format
+        if value is None:
+            if form.tombstones:
+                return ()
+            raise self._unlike(where, "no value")
+        message = self._parsed(value, where)
+        op = _at(message, form.op)
+        if not isinstance(op, str):
+            raise self._unlike(where, f"no `{form.op}`, with the fields {', '.join(map(str, message))[:_SHOWN]}")
+        if (form.is_ddl and message.get(form.is_ddl) is True) or op in form.ddl_ops:
+            return self._statement(message, where)
+        if op in form.passed_over:
+            return ()
+        if op not in form.ops:
+            raise self._unlike(where, f"`{form.op}` is {op!r}, which is none of {', '.join(form.ops)}")
+        if form.partial and _at(message, form.partial) is True:
+            raise UnsupportedEvent(
+                "a row of which only the key is sent",
+                where=where,
+                expected="whole rows",
+                found=f"{form.partial}: true",
+                next_step=f"set at the producer: {form.partial_fix}",
+            )
+        return self._rows(message, form.ops[op], key, where)
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+    def _rows(self, message: Mapping[str, Any], op: str, key: bytes | None, where: str) -> tuple[Event, ...]:
+        form = self._format
+        table = self._table(message, where)
+        after = rows_of(_at(message, form.deleted if op == "d" else form.data))
+        if after is None:
+            raise self._unlike(where, f"`{form.data}` holds no row")
+        old = rows_of(_at(message, form.old)) if op == "u" else None
+        if op == "u" and (old is None or len(old) != len(after)):
+            raise UnsupportedEvent(
+                "an update without the row before it",
+                where=f"{table} at {where}",
+                expected=f"`{form.old}` with a former row for each row of `{form.data}`",
+                found="nothing" if old is None else f"{len(old)} former rows of {len(after)}",
+                next_step="have the producer send former rows",
+            )
+        time_us = self._time_us(message, form.time_unit_us, where)
+        columns = self._key(message, key)
+        events = []
+        for number, row in enumerate(after):
+            former = None
+            if old is not None:
+                # What `old` names had another value, NULL too; what it does not name had the same.
+                former = {**row, **old[number]} if form.former == "overlay" else dict(old[number])
+            events.append(
+                Event(
+                    table=table,
+                    schema=self._schema(table, message, row, former, columns) if self._tells else _UNTOLD,
+                    op=op,
+                    before=dict(row) if op == "d" else former,
+                    after=None if op == "d" else dict(row),
+                    event_time_us=time_us,
+                    number=number,
+                    written=self._written,
+                )
+            )
+        return tuple(events)
+
+    def _schema(
+        self,
+        table: TableName,
+        message: Mapping[str, Any],
+        row: Mapping[str, Any],
+        former: Mapping[str, Any] | None,
+        key: tuple[str, ...] | None,
+    ) -> RowSchema:
+        form = self._format
+        if form.types:
+            types = message.get(form.types) or {}
+            names = tuple(row)
+            text = repr((names, types, key))
+            held = self._told.get((table, text))
+            if held is None:
+                held = self._told[table, text] = told(types, names, key, form.types_are if types else "names")
+            return held
+        held = inferred(row, self._inferred.get(table), key)
+        if former is not None:
+            held = inferred(former, held, key)
+        self._inferred[table] = held
+        return held
+
+    def _key(self, message: Mapping[str, Any], key: bytes | None) -> tuple[str, ...] | None:
+        """The names of the key's columns; None where the message does not tell."""
+        form = self._format
+        names = _at(message, form.key) if form.key else None
+        if isinstance(names, list):
+            return tuple(map(str, names))
+        if form.types:
+            return ()  # a format that tells types tells a key too, where there is one
+        if form.key_prefix is None or not key or not key.startswith(b"{"):
+            return None
+        try:
+            fields = orjson.loads(key)
+        except orjson.JSONDecodeError:
+            return None
+        prefix = form.key_prefix
+        return tuple(name.removeprefix(prefix) for name in fields if name.startswith(prefix)) or None
+
+    def _table(self, message: Mapping[str, Any], where: str) -> TableName:
+        form = self._format
+        database, table = _at(message, form.database), _at(message, form.table)
+        if form.qualified and isinstance(table, str):
+            database, _, table = table.rpartition(".")
+        if not isinstance(table, str) or not table:
+            raise self._unlike(where, f"no `{form.table}`")
+        if not isinstance(database, str):
+            raise self._unlike(where, f"no `{form.database}`")
+        return TableName(database, table)
+
+    # ---- statements ------------------------------------------------------------------------------------------------
+    def _statement(self, message: Mapping[str, Any], where: str) -> tuple[SqlEvent, ...]:
+        form = self._format
+        sql = message.get(form.sql)
+        if not isinstance(sql, str) or not sql.strip():
+            raise self._unlike(where, f"a statement without `{form.sql}`")
+        database = _at(message, form.database)
+        self._inferred.clear()  # what columns there were before says nothing of those behind
+        return (
+            SqlEvent(
+                sql=sql,
+                database=database if isinstance(database, str) else "",
+                event_time_us=self._time_us(message, form.ddl_unit_us, where),
+            ),
+        )
+
+    # ---- parts of a message ----------------------------------------------------------------------------------------
+    def _parsed(self, value: bytes, where: str) -> dict[str, Any]:
+        try:
+            # orjson knows numbers as binary floats alone, which have not all digits of a DECIMAL.
+            message = json.loads(value, parse_float=Decimal) if self._format.exact else orjson.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise self._unlike(where, f"broken JSON: {error}") from None
+        if not isinstance(message, dict):
+            raise self._unlike(where, value[:_SHOWN].decode("utf-8", "replace"))
+        return message
+
+    def _time_us(self, message: Mapping[str, Any], unit_us: int, where: str) -> int:
+        found = _at(message, self._format.time)
+        if unit_us and isinstance(found, int):
+            return found * unit_us
+        if not unit_us and isinstance(found, str):
+            try:
+                at = datetime.fromisoformat(found.replace("Z", "+00:00"))
+                return int((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1_000_000)
+            except ValueError:
+                pass
+        raise self._unlike(where, f"`{self._format.time}` is no time: {found!r}")
+
+    def _unlike(self, where: str, found: str) -> UnsupportedEvent:
+        return UnsupportedEvent(
+            f"a message is none of {self._format.title}",
+            where=where,
+            expected=self._format.shape,
+            found=found,
+            next_step="correct source.topics, or source.format",
+        )
+
+
+def _at(message: Mapping[str, Any], path: str) -> Any:
+    if "." not in path:
+        return message.get(path) if path else None
+    found: Any = message
+    for name in path.split("."):
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
+    return found

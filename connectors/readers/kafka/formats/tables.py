@@ -1,0 +1,173 @@
+"""What each format calls things: its fields, its operations, and its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connectors.readers.kafka.messages.events import Conventions
+
+__all__ = ["FLAT_FORMATS", "FlatFormat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatFormat:
+    """A format by its names. A dot in a name leads into an object.
+
+    Attributes:
+        title: for people; ``shape``: what a message looks like, for errors.
+        database, table: of the source; ``qualified``: the table's field is ``DATABASE.TABLE``.
+        op: the field of the operation; ``ops``: its values as c(reate), r(ead of a snapshot), u(pdate), d(elete).
+        passed_over: values of ``op`` that are no change of a row, nor a statement.
+        data, old: the fields of the row after and before.
+        deleted: the field in which a delete has its row.
+        former: how an update has the row before: "overlay": ``old`` lies over ``data``, by presence; "whole": ``old`` is that row.
+        time, time_unit_us: when the source changed the row; of ISO text 0.
+        key: the field of the key's columns; ``key_prefix``: of fields in the message's key that are key columns; None: the key has none.
+        types: the field of column types by name; ``types_are``: "types", or "type_names" where they lack lengths and labels.
+        sql: the field of a statement's text; ``is_ddl``: a field that is true of statements; ``ddl_ops``: values of ``op`` of statements.
+        ddl_unit_us: of ``time`` in statements.
+        partial: a field that is true where a row is not whole; ``partial_fix``: what to set at the producer.
+        without_types: what to do where types are told too little.
+        tombstones: messages without a value are passed over, as for compaction; else they are refused.
+        exact: numbers are read by their digits.
+        written: conventions of values.
+    """
+
+    title: str
+    shape: str
+    database: str
+    table: str
+    qualified: bool = False
+    op: str
+    ops: Mapping[str, str]
+    passed_over: frozenset[str] = frozenset()
+    data: str = "data"
+    old: str = "old"
+    deleted: str = "data"
+    former: str = "overlay"
+    time: str
+    time_unit_us: int = 0
+    key: str = ""
+    key_prefix: str | None = None
+    types: str = ""
+    types_are: str = "types"
+    sql: str = ""
+    is_ddl: str = ""
+    ddl_ops: frozenset[str] = frozenset()
+    ddl_unit_us: int = 1000
+    partial: str = ""
+    partial_fix: str = ""
+    without_types: str = "give the tables by source.schema: a file of CREATE TABLE statements"
+    tombstones: bool = False
+    exact: bool = False
+    written: Conventions = field(default_factory=Conventions)
+
+
+_CANAL_OPS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
+
+_MAXWELL = FlatFormat(
+    title="Maxwell",
+    shape='{"database": ..., "table": ..., "type": "insert", "ts": ..., "data": {...}}',
+    database="database",
+    table="table",
+    op="type",
+    ops={"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": "r"},
+    passed_over=frozenset(("bootstrap-start", "bootstrap-complete", "heartbeat")),
+    time="ts",
+    time_unit_us=1_000_000,
+    key="primary_key_columns",
+    key_prefix="pk.",
+    sql="sql",
+    ddl_ops=frozenset(f"{what}-{verb}" for what in ("table", "database") for verb in ("create", "alter", "drop")),
+    without_types="have Maxwell write statements (output_ddl=true), or give the tables by source.schema",
+    tombstones=True,
+    exact=True,
+)
+
+_CANAL = FlatFormat(
+    title="Canal's flat JSON",
+    shape='{"database": ..., "table": ..., "type": "INSERT", "isDdl": false, "es": ..., "mysqlType": {...}, "data": [{...}]}',
+    database="database",
+    table="table",
+    op="type",
+    ops=_CANAL_OPS,
+    passed_over=frozenset(("TRANSACTIONBEGIN", "TRANSACTIONEND", "TRANSACTIONHEARTBEAT")),
+    time="es",
+    time_unit_us=1000,
+    key="pkNames",
+    types="mysqlType",
+    sql="sql",
+    is_ddl="isDdl",
+    ddl_ops=frozenset(("QUERY",)),
+    written=Conventions(binary="latin1", labels="number", shapes="bytes", documents="text", whole=True),
+)
+
+_TICDC = FlatFormat(
+    title="TiCDC's canal-json",
+    shape=_CANAL.shape,
+    database="database",
+    table="table",
+    op="type",
+    ops=_CANAL_OPS,
+    passed_over=frozenset(("TIDB_WATERMARK",)),
+    time="es",
+    time_unit_us=1000,
+    key="pkNames",
+    types="mysqlType",
+    types_are="type_names",
+    sql="sql",
+    is_ddl="isDdl",
+    ddl_ops=frozenset(("QUERY",)),
+    partial="_tidb.onlyHandleKey",
+    partial_fix="delete-only-handle-key-columns=false and large-message-handle-option=none or claim-check",
+    without_types="set content-compatible=true at the changefeed, or give the tables by source.schema",
+    written=Conventions(binary="latin1", labels="number", documents="text", whole=True),
+)
+
+_OGG = FlatFormat(
+    title="Oracle GoldenGate's JSON",
+    shape='{"table": "SCHEMA.TABLE", "op_type": "I", "op_ts": ..., "after": {...}}',
+    database="",
+    table="table",
+    qualified=True,
+    op="op_type",
+    ops={"I": "c", "U": "u", "D": "d"},
+    data="after",
+    old="before",
+    deleted="before",
+    former="whole",
+    time="op_ts",
+    key="primary_keys",
+    exact=True,
+)
+
+_DEBEZIUM = FlatFormat(
+    title="Debezium's as JSON without its schema",
+    shape='{"before": ..., "after": {...}, "source": {"db": ..., "table": ...}, "op": "c"}, as schemas.enable=false of JsonConverter writes it',
+    database="source.db",
+    table="source.table",
+    op="op",
+    ops={"c": "c", "r": "r", "u": "u", "d": "d"},
+    passed_over=frozenset(("m",)),
+    data="after",
+    old="before",
+    deleted="before",
+    former="whole",
+    time="source.ts_ms",
+    time_unit_us=1000,
+    key_prefix="",
+    without_types="give the tables by source.schema, or have the connector write its schema (schemas.enable=true, format: debezium_json)",
+    tombstones=True,
+    exact=True,
+    written=Conventions(shapes="wkb", documents="text", debezium=True, decimal="base64"),
+)
+
+FLAT_FORMATS: Mapping[str, FlatFormat] = {
+    "debezium_json_schemaless": _DEBEZIUM,
+    "maxwell": _MAXWELL,
+    "canal_json": _CANAL,
+    "ticdc_canal_json": _TICDC,
+    "ogg_json": _OGG,
+}
+"""By the name that ``source.format`` has for them."""

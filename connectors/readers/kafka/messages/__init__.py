@@ -1,0 +1,6 @@
+"""What messages of any format are read as: changes of rows and statements, and how values are written.
+
+How a format's messages are read does not belong here (:mod:`connectors.readers.kafka.debezium`, :mod:`connectors.readers.kafka.formats`).
+
+Open to other rooms: ``events``.
+"""

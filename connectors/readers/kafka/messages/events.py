@@ -1,0 +1,118 @@
+"""Events that messages are read as, what they say of their rows, and what reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from historian.names import TableName
+from historian.schema.snapshots import Column
+
+__all__ = ["Conventions", "Decoder", "Event", "Field", "RowSchema", "SqlEvent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the row.
+
+    Attributes:
+        column: what it is as a column, id 0.
+        type: of Kafka Connect; ``name``: of what it means, "" for the plain type.
+        parameters: that the schema gives with the meaning.
+    """
+
+    column: Column
+    type: str
+    name: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSchema:
+    """What a message says of its rows: their fields in order, and the names of those that are its key.
+
+    Attributes:
+        key: None where the message does not tell.
+        certainty: of the fields, as :attr:`connectors.readers.base.SchemaMet.certainty`.
+    """
+
+    fields: tuple[Field, ...]
+    key: tuple[str, ...] | None
+    certainty: str = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conventions:
+    """How a format writes values for which JSON has no type.
+
+    Attributes:
+        binary: bytes: "base64", "latin1" (each byte as the character of its number) or "hex".
+        labels: ENUM and SET: "text", or "number" as the server stores them.
+        shapes: geometries: "bytes" as the server stores them, in the form of ``binary``; "wkb" as Debezium's objects; "": not exactly.
+        documents: JSON columns: "inline" as a part of the message, or "text".
+        zone: of TIMESTAMPs that are written without one.
+        whole: each row names all its columns; else a column that is missing is NULL.
+        debezium: temporal values are Debezium's numbers, and ``decimal`` "base64" is its unscaled number.
+        decimal: "text" (or a number), or "base64".
+    """
+
+    binary: str = "base64"
+    labels: str = "text"
+    shapes: str = ""
+    documents: str = "inline"
+    zone: str = "UTC"
+    whole: bool = False
+    debezium: bool = False
+    decimal: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change.
+
+    Attributes:
+        table: in the source; ``schema``: of its rows.
+        op: c(reate), r(ead of a snapshot), u(pdate), d(elete).
+        before, after: the row by field; None where the event has none.
+        event_time_us: of the change in the source, UTC microseconds.
+        number: of the change in its message, from 0.
+        written: how values are written where the schema does not say; None: it says.
+    """
+
+    table: TableName
+    schema: RowSchema
+    op: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    event_time_us: int
+    number: int = 0
+    written: Conventions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlEvent:
+    """A statement that the source executed.
+
+    Attributes:
+        database: the default one of names without; "" where none is told.
+        event_time_us: UTC microseconds.
+    """
+
+    sql: str
+    database: str
+    event_time_us: int
+
+
+class Decoder(Protocol):
+    """Reads messages of one format. Not for several threads at once."""
+
+    def events(self, key: bytes | None, value: bytes | None, where: str) -> tuple[Event | SqlEvent, ...]:
+        """The events of a message, in order; none of one that changes nothing.
+
+        Args:
+            where: names the message in errors.
+
+        Raises:
+            UnsupportedEvent: it is none of the format, or of a kind that is not read.
+        """

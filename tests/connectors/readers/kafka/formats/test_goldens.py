@@ -1,0 +1,189 @@
+"""Recorded messages of each format, and the rows that they are: one file of ``goldens/`` for each case.
+
+A case is a JSON file: ``format``, ``follows`` (which documentation says so), ``messages``, and what comes of them. A message is its value,
+or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is. What may come of them:
+
+- ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
+- ``types`` and ``keys``: of a table's last version; ``statements``: of the history behind its begin.
+- ``stopped``: by table, a part of the reason; ``refused``: a part of the error that ends the reading.
+
+Also there may be ``schema`` (SQL), ``time_zone``, and ``plans``: after how many messages a plan ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.readers.kafka.client import KafkaSettings, Partition
+from connectors.readers.kafka.decoders import FORMATS
+from connectors.readers.kafka.formats.values import json_text
+from connectors.readers.kafka.reader import KafkaReader
+from connectors.tracking.schema_file import catalog_of
+from connectors.tracking.tracker import Tracker
+from historian.changelog.operations import Op, physical_name
+from historian.errors import HistorianError
+from historian.store import Store
+
+GOLDENS = sorted((Path(__file__).parent / "goldens").glob("*.json"))
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as confluent-kafka gives it."""
+
+    at: tuple[str, int, int]
+    key_text: bytes | None
+    value_text: bytes | None
+
+    def topic(self) -> str:
+        return self.at[0]
+
+    def partition(self) -> int:
+        return self.at[1]
+
+    def offset(self) -> int:
+        return self.at[2]
+
+    def key(self) -> bytes | None:
+        return self.key_text
+
+    def value(self) -> bytes | None:
+        return self.value_text
+
+
+class Topic:
+    """A topic in memory, which answers as :class:`connectors.readers.kafka.client.Client` does."""
+
+    def __init__(self, messages: list[Any]) -> None:
+        self.held: dict[Partition, list[Message]] = {}
+        self.waiting = [self._made(each) for each in messages]
+        for message in self.waiting:
+            self.held.setdefault(message.at[:2], [])
+
+    def _made(self, given: Any) -> Message:
+        whole = given if isinstance(given, dict) and given.keys() <= {"key", "value", "partition"} else {"value": given}
+        key, value = (
+            None if (part := whole.get(name)) is None else (part if isinstance(part, str) else json_text(part)).encode()
+            for name in ("key", "value")
+        )
+        return Message(("t", int(whole.get("partition", 0)), 0), key, value)
+
+    def bring(self, count: int) -> None:
+        for message in self.waiting[:count]:
+            held = self.held[message.at[:2]]
+            held.append(Message((*message.at[:2], len(held)), message.key_text, message.value_text))
+        del self.waiting[:count]
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return tuple(sorted(self.held))
+
+    def bounds(self, partition: Partition) -> tuple[int, int]:
+        return 0, len(self.held[partition])
+
+    def topic_ids(self) -> dict[str, str]:
+        return {}
+
+    def messages(self, ranges: Mapping[Partition, tuple[int, int]]) -> Generator[list[Message], None, None]:
+        for partition, (start, end) in ranges.items():
+            yield self.held[partition][start:end]
+
+    def close(self) -> None:
+        pass
+
+
+def shown(value: Any) -> Any:
+    """A value as goldens have it."""
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else value
+
+
+@contextlib.contextmanager
+def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracker, None, None]:
+    reader = KafkaReader(
+        KafkaSettings(brokers="", topics=("t",), format=case["format"], zone=case.get("time_zone", "UTC"))
+    )
+    reader._client = topic  # type: ignore[assignment]
+    schema = catalog_of(case["schema"], flavor="mysql", where="the case") if "schema" in case else None
+    with contextlib.closing(Store.open(url)) as store:
+        yield Tracker(
+            reader=reader,
+            store=store,
+            connector=store.connector("goldens"),
+            captured=lambda _: True,
+            revision="",
+            schema=schema,
+        )
+
+
+def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """What comes of the messages of *case*, under the names that goldens have for it."""
+    topic, rows, number = Topic(case["messages"]), dict[str, list[list[Any]]](), 0
+    url = f"sqlite:///{directory}/store.db"
+    plans = [*case.get("plans", ()), len(case["messages"])]
+    for before, upto in zip([0, *plans], plans, strict=False):
+        topic.bring(upto - before)
+        with tracked(case, topic, url) as tracker:
+            while (plan := tracker.plan_after(number)) is not None:
+                number = plan.number
+                for planned in plan.ranges:
+                    for chunk in tracker.reader.read(planned, plan.tables, stops=True):
+                        table = next(each for each in plan.tables if each.table_id == chunk.table_id)
+                        version = next(each for each in table.versions if each.version == chunk.version)
+                        assert version.snapshot is not None
+                        names = {column.name: physical_name(column.id) for column in version.snapshot.columns}
+                        for row in chunk.rows.to_pylist():
+                            values = {name: shown(row[column]) for name, column in names.items()}
+                            rows.setdefault(str(version.snapshot.name), []).append([Op(row["op"]).sign, values])
+                        if chunk.stopped:
+                            rows.setdefault(str(version.snapshot.name), []).append(["stopped", chunk.stopped])
+    with tracked(case, topic, url) as tracker:
+        catalog = tracker.history.catalog
+        entries = tracker.history.entries[1:]
+        return {
+            "rows": rows,
+            "types": {
+                str(name): {column.name: str(column.type) for column in snapshot.columns}
+                for name, snapshot in catalog.tables.items()
+            },
+            "keys": {
+                str(name): [column.name for column in snapshot.columns if column.id in snapshot.primary_key]
+                for name, snapshot in catalog.tables.items()
+            },
+            "statements": [entry.statement for entry in entries if not entry.statement.startswith("--")],
+            "stopped": {str(table): stop.reason for _, table, stop in tracker.store.stopped()},
+        }
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.stem)
+def test_messages_are_the_rows_that_the_documentation_says(path: Path, tmp_path: Path) -> None:
+    case = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    assert case["follows"]
+    assert case["format"] in FORMATS
+    if "refused" in case:
+        with pytest.raises(HistorianError) as error:
+            came_of(case, tmp_path)
+        for part in case["refused"]:
+            assert part in str(error.value)
+        return
+
+    found = came_of(case, tmp_path)
+
+    wanted = json.loads(path.read_text(encoding="utf-8"))
+    assert wanted.get("stopped", {}).keys() == found["stopped"].keys()
+    for table, part in wanted.get("stopped", {}).items():
+        assert part in found["stopped"][table]
+    for what in ("rows", "types", "keys", "statements"):
+        if what in wanted:
+            assert wanted[what] == found[what], what
