@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from binlog_work import report
 
+from command_line import HISTORIAN
 from databases.servers import start_server
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 WARM_S = 10
 ROWS, PAUSE_S = 10, 0.01
 WAIT_S = 60
-COMMAND = [sys.executable, "-c", "from connectors.cli import main; main()", "run"]
+COMMAND = [*HISTORIAN, "run"]
 CONFIG = """
 name: bench
 source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"], start: earliest}}

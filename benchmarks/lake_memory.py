@@ -24,9 +24,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from binlog_work import report
 from orders import create_orders, fill_orders
 
+from command_line import HISTORIAN
 from databases.servers import Server, start_server
 
-COMMAND = [sys.executable, "-c", "from connectors.cli import main; main()", "run", "--once"]
+COMMAND = [*HISTORIAN, "run", "--once"]
 CONFIG = """
 name: bench
 source: {{type: mysql, host: "{host}", port: {port}, user: {user}, password: "{password}", tables: ["bench.*"], start: earliest}}

@@ -34,6 +34,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from binlog_work import report
 from history import build
 
+from command_line import HISTORIAN
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from connectors.spark.jvm import delta_jars
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 CALLS = 5
 SCRAPE_S, BEGIN_S = 1.0, 0.05
 INSERT_ROWS = 5000
-HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 PAGE_CALLS, PAGE_TABLES = 3, 1_000
 CONFIG = """
 name: bench

@@ -13,6 +13,7 @@ from connectors.cli.terminal.arguments import Config
 from connectors.cli.terminal.outcome import ending, say
 from connectors.cli.terminal.recorded_history import table_named
 from connectors.cli.terminal.sessions import session
+from connectors.cli.terminal.work_progress import log_progress
 
 if TYPE_CHECKING:
     from connectors.config import PipelineConfig
@@ -49,7 +50,9 @@ def replay_dead_letters(
         if not found:
             say("there are no dead letters")
         for table_id in sorted({letters.table_id for letters, is_held in held.items() if is_held}):
-            done = replay(tracker, table_id, earliest(tracker))
+            begin, last = earliest(tracker), tracker.store.last_plan()
+            with log_progress("reading the log", tracker.reader, begin, None if last is None else last.end):
+                done = replay(tracker, table_id, begin)
             say(f"{done.table}: the next run reads it again into fresh targets, as plan {done.plan.number}")
 
 

@@ -7,10 +7,10 @@ import io
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from command_line import HISTORIAN
 from databases.servers import Server
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
-HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 

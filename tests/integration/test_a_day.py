@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from typer.testing import CliRunner
 
 from browser.chromium import browsed
+from command_line import HISTORIAN
 from connectors.cli import app
 from databases.servers import Server, free_port
 from historian.changelog.operations import Op
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RULES = Path(__file__).parents[2] / "docker" / "monitoring" / "alerts.yaml"
-_RUN = [sys.executable, "-c", "from connectors.cli import main; main()", "run"]
 _LONGEST_S = 120.0
 _STOPPED = ("historian_sink_stopped_tables", ())
 _TABLES = ("orders", "customers", "later")
@@ -48,7 +47,7 @@ def test_from_the_first_file_to_the_last_signal(
         output = tmp_path / "run.log"
         with (
             output.open("wb") as log,
-            subprocess.Popen([*_RUN, str(file)], stdout=log, stderr=subprocess.STDOUT) as process,
+            subprocess.Popen([*HISTORIAN, "run", str(file)], stdout=log, stderr=subprocess.STDOUT) as process,
         ):
             try:
                 with beside(lambda ended: _write(mysql9, ended)):

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from command_line import HISTORIAN
 from connectors.cli.terminal.outcome import ExitCode
 from databases.servers import Server
 
-HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 WAIT_S = 120
 
 TABLE = """

@@ -8,7 +8,6 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Collection
 from contextlib import closing
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from command_line import HISTORIAN
 from connectors.cli.replay import lake_of
 from connectors.config import load_config
 from connectors.monitoring.observer import Observer
@@ -102,15 +102,7 @@ def test_what_only_the_source_shows_yet_is_not_told(
 def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -> None:
     """To the process alone, or to its whole group, as Ctrl-C of a terminal and systemd send them."""
     path = _replicated(mysql8, spark, tmp_path)
-    command = [
-        sys.executable,
-        "-u",
-        "-c",
-        "from connectors.cli import main; main()",
-        "verify",
-        str(path),
-        "--continuous",
-    ]
+    command = [*HISTORIAN, "verify", str(path), "--continuous"]
     cases: list[tuple[Callable[[int], None], tuple[str, ...], int]] = [
         (lambda number: os.kill(number, signal.SIGTERM), (), 0),
         (lambda number: os.killpg(number, signal.SIGTERM), ("DELETE FROM c.t WHERE id = 5001",), 1),
@@ -118,7 +110,12 @@ def test_a_signal_ends_it(mysql8: Server, spark: SparkSession, tmp_path: Path) -
     for end, statements, code in cases:
         unlogged(mysql8, *statements)
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         ) as process:
             assert process.stdout is not None
             assert process.stderr is not None

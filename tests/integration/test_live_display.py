@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,13 +12,13 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from command_line import HISTORIAN
 from connectors.cli import app
 from connectors.cli.terminal.outcome import ExitCode
 from connectors.cli.terminal.sizes import bytes_text, copied_text
 from databases.servers import Server
 from monitoring.screens import on_a_screen
 
-HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 ROWS = 20_000
 KEPT_S = 600
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from command_line import HISTORIAN
 from connectors.config import load_config
 from connectors.pipeline.run import run
 from databases.servers import Server
@@ -18,11 +18,6 @@ from replicas.first_copies import copying_config
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HISTORIAN = [
-    sys.executable,
-    "-c",
-    "from connectors.cli import main; main()",
-]
 ROWS = 3000
 LONGEST_S = 240
 """Of a command that starts Spark, on a machine that has much to do."""

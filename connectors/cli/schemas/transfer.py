@@ -11,6 +11,7 @@ import typer
 
 from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.outcome import ending, tell
+from connectors.cli.terminal.progress import progress
 from connectors.cli.terminal.recorded_history import open_recorded
 from historian.errors import ConfigError, StoreError
 
@@ -46,8 +47,13 @@ def export_history(context: typer.Context, file: _Target = Path("-")) -> None:
         sys.stdout.writelines(lines)
         return
     try:
-        with file.open("w", encoding="utf-8", newline="\n") as target:
-            target.writelines(lines)
+        with (
+            file.open("w", encoding="utf-8", newline="\n") as target,
+            progress(f"writing {file}", len(history.entries)) as told,
+        ):
+            for number, line in enumerate(lines):
+                target.write(line)
+                told.reach(number)
     except OSError as error:
         raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(file)) from error
 

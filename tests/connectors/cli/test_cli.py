@@ -19,6 +19,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner, Result
 
+from command_line import HISTORIAN
 from connectors.cli import app
 from connectors.cli.terminal.outcome import ExitCode, exit_code
 from connectors.config import load_config
@@ -33,7 +34,6 @@ from sinks.contract.base import TargetStatus
 ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "how-to" / "watch-changes.md").read_text()
 BINLOG = ROOT / "examples" / "shop" / "binlog"
-HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 
 
 def _run(*arguments: str | Path) -> Result:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import HISTORIAN
+
 pytestmark = pytest.mark.spark
 SHOP = Path(__file__).parents[3] / "examples" / "shop"
-HISTORIAN = [sys.executable, "-c", "from connectors.cli import main; main()"]
 NOISE = ("WARN", "log4j", "log level", "incubator")
 
 

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from historian.errors import LogCorrupt, SourceError
+from historian.errors import LogCorrupt, PositionError, SourceError
 from historian.positions import GtidSet, MariadbGtids
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "GTID_EVENTS",
     "HEADER_BYTES",
     "MAGIC",
+    "MAX_SEQUENCE",
     "ROTATE_BYTES",
     "EventType",
     "FormatDescription",
@@ -36,6 +37,9 @@ __all__ = [
     "rotate",
     "uuid_text",
 ]
+
+MAX_SEQUENCE = 2**63 - 1
+"""Of a GTID that is read: kernels take signed numbers. MariaDB's own go on to twice as many."""
 
 MAGIC = b"\xfebin"
 HEADER_BYTES = 19
@@ -285,6 +289,7 @@ def gtid_list(event: bytes | memoryview) -> MariadbGtids:
 
     Raises:
         LogCorrupt: lengths that do not fit.
+        PositionError: a number of 2**63 or more, which no kernel takes.
     """
     body = memoryview(event)[HEADER_BYTES:]
     count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
@@ -292,6 +297,12 @@ def gtid_list(event: bytes | memoryview) -> MariadbGtids:
         raise _misfit(event)
     latest: dict[int, tuple[int, int, int]] = {}
     for domain, server, sequence in struct.iter_unpack("<IIQ", body[4 : 4 + 16 * count]):
+        if sequence > MAX_SEQUENCE:
+            raise PositionError(
+                "a GTID with a number that is not read",
+                expected=f"up to {MAX_SEQUENCE}",
+                found=f"{domain}-{server}-{sequence}",
+            )
         latest[domain] = (domain, server, sequence)
     return MariadbGtids(tuple(latest[domain] for domain in sorted(latest)))
 

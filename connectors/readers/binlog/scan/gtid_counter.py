@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from connectors.readers.binlog.events.gtid_sources import source_name, source_words
+from connectors.readers.binlog.events.layout import MAX_SEQUENCE
 from connectors.readers.binlog.kernels.log import scan_layout as at
+from historian.errors import PositionError
 from historian.positions import GtidSet, MariadbGtids, parse_gtids
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ class GtidCounter:
         pass_over: transactions of *gtids* may still come and are passed over; else they are known not to (MariaDB
             numbers that do not ascend are then an error).
 
+    Raises:
+        PositionError: a number of 2**63 or more.
+
     Attributes:
         sources, intervals, records: arrays for the kernel, see ``scan_layout``.
     """
@@ -41,6 +46,7 @@ class GtidCounter:
         self.records: NDArray[np.int64] = np.empty((_RECORDS, 3), np.int64)
         if isinstance(self._known, MariadbGtids):
             for domain, _, last in self._known.last:
+                _check_number(last, gtids)
                 self._add(str(domain), ((1, last),), last)
         else:
             for source, intervals in self._known:
@@ -120,11 +126,13 @@ class GtidCounter:
             self._known = self._known.union(gtids)
 
     def stop_before_covering(self, wanted: str) -> bool:
-        """Asks the kernel to stop where *wanted* may be reached; True where it already is."""
+        """Asks the kernel to stop where *wanted* may be reached; True where it already is. Raises as the class does."""
         goal = parse_gtids(wanted, self._flavor)
         self.sources[:, at.STOP_AT] = -1
         stops: dict[str, int] = {}
         if isinstance(goal, MariadbGtids) and isinstance(self._known, MariadbGtids):
+            for _, _, number in goal.last:
+                _check_number(number, wanted)
             stops = {str(d): number for d, _, number in goal.last if number > self._known.sequence(d)}
         elif isinstance(goal, GtidSet) and isinstance(self._known, GtidSet):
             stops = {source: intervals[-1][1] for source, intervals in goal.subtract(self._known)}
@@ -133,6 +141,16 @@ class GtidCounter:
                 self._add(name, (), 0)
             self.sources[self._numbers[name], at.STOP_AT] = number
         return not stops
+
+
+def _check_number(number: int, gtids: str) -> None:
+    if number > MAX_SEQUENCE:
+        raise PositionError(
+            "a position with a number that is not read",
+            where=gtids,
+            expected=f"numbers up to {MAX_SEQUENCE}",
+            found=number,
+        )
 
 
 def _intervals(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:

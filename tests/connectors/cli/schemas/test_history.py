@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from command_line import HISTORIAN
 from connectors.cli import app
 from connectors.cli.schemas import watch
 from connectors.cli.terminal.outcome import ExitCode
@@ -19,6 +20,7 @@ from connectors.tracking.sources import make_tracker
 from historian.history.timeline import TimelineEntry
 from logs.log_files import previous_gtids, write_log
 from logs.row_events import begin, gtid
+from monitoring.screens import on_a_screen
 
 SHOP = Path(__file__).parents[4] / "examples" / "shop"
 
@@ -196,6 +198,15 @@ def test_an_imported_history_lets_a_connector_go_on(config: Path, tmp_path: Path
     entries = _track(second / "shop.yaml")
     assert entries == _track(config)
     assert entries[: len(half)] == half
+
+
+def test_an_export_shows_how_far_it_is(config: Path, tmp_path: Path) -> None:
+    command = ["schemas", str(config), "export", str(tmp_path / "history.jsonl")]
+    with on_a_screen([*HISTORIAN, *command]) as screen:
+        assert 0 == screen.end()
+        assert f"writing {tmp_path}"[:20].encode() in screen.raw
+        assert "writing" not in screen.text()
+    assert (tmp_path / "history.jsonl").read_text() == _run("schemas", config, "export").stdout
 
 
 def test_what_does_not_fit_is_not_imported(config: Path, tmp_path: Path) -> None:

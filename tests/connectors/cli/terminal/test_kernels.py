@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import HISTORIAN
 from monitoring.screens import on_a_screen
 
 ROOT = Path(__file__).parents[4]
@@ -42,7 +43,7 @@ def _screen(words: list[str], package: Path, longest_s: float) -> str:
     """All that the terminal was told."""
     paths = os.pathsep.join([str(ROOT), str(package)])
     environment = {"NUMBA_CACHE_DIR": str(package / "kept"), "PYTHONPATH": paths}
-    with on_a_screen([sys.executable, *words], columns=120, environment=environment) as screen:
+    with on_a_screen(words, columns=120, environment=environment) as screen:
         assert 0 == screen.end(longest_s), screen.text()
         return re.sub(r"\x1b\[[0-9;]*m", "", screen.raw.decode())
 
@@ -50,7 +51,7 @@ def _screen(words: list[str], package: Path, longest_s: float) -> str:
 def test_what_has_no_code_is_compiled_with_a_bar_once(tmp_path: Path) -> None:
     (tmp_path / "few_kernels.py").write_text(KERNELS)
 
-    first, second = (_screen(["-c", SCRIPT], tmp_path, 120) for _ in range(2))
+    first, second = (_screen([sys.executable, "-c", SCRIPT], tmp_path, 120) for _ in range(2))
 
     assert "compiling kernels, once on this machine ━" in first
     kept = {path.name.partition("-")[0] for path in (tmp_path / "kept").rglob("*.nbi")}
@@ -62,9 +63,8 @@ def test_what_has_no_code_is_compiled_with_a_bar_once(tmp_path: Path) -> None:
 def test_a_new_installations_first_command_shows_how_far_it_is(tmp_path: Path) -> None:
     log = str(ROOT / "examples" / "shop" / "binlog" / "binlog.000001")
     words = ["tail", "--format", "ndjson", "--table", "shop.coupons", "--binlog", log]
-    tail = ["-c", "from connectors.cli import main; main()", *words]
 
-    first, second = (_screen(tail, tmp_path, 600) for _ in range(2))
+    first, second = (_screen([*HISTORIAN, *words], tmp_path, 600) for _ in range(2))
 
     assert "compiling kernels, once on this machine ━" in first
     assert "compiling" not in second

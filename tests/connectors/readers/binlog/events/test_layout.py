@@ -16,7 +16,7 @@ from connectors.readers.binlog.events.layout import (
     rotate,
 )
 from connectors.readers.binlog.transport.dump import encoded_gtids
-from historian.errors import LogCorrupt, SourceError
+from historian.errors import LogCorrupt, PositionError, SourceError
 from historian.positions import GtidSet
 from logs.log_files import format_description as written_format
 from logs.log_files import gtid_list as written_list
@@ -102,6 +102,12 @@ def test_a_gtid_set_survives_its_encoding(text: str) -> None:
 def test_a_domains_latest_gtid_stands_last_in_a_list() -> None:
     found = gtid_list(written_list((0, 7, 9), (0, 3, 12), (5, 3, 1), (0, 7, 14)))
     assert str(found) == "0-7-14,5-3-1"
+
+
+def test_a_number_that_no_kernel_takes_is_refused_where_it_stands_in_a_list() -> None:
+    assert str(gtid_list(written_list((0, 7, 2**63 - 1)))) == "0-7-9223372036854775807"
+    with pytest.raises(PositionError, match="found 0-7-9223372036854775808"):
+        gtid_list(written_list((0, 7, 2**63)))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import pytest
 
 from connectors.readers.base import Bound, Scanned, Statement, TableMapped, XaCommitted
 from connectors.readers.binlog.events.layout import FormatDescription
+from connectors.readers.binlog.scan.gtid_counter import GtidCounter
 from connectors.readers.binlog.scan.scanner import Scanner
 from connectors.readers.binlog.transport.unpacking import unpacked
 from connectors.readers.binlog.transport.window import Window
-from historian.errors import LogCorrupt, SourceError, UnsupportedEvent
+from historian.errors import LogCorrupt, PositionError, SourceError, UnsupportedEvent
 from historian.names import TableName
 from historian.plans.plans import RolledBack
 from historian.positions import LogPosition
@@ -291,6 +292,14 @@ def test_what_a_file_says_of_the_log_before_it_is_adopted() -> None:
     assert said(scan([previous_gtids((UUID, [(1, 9)])), *commit(10, MAP, ROWS)]))[-1] == "S:1-10"
     events = [gtid_list((4, 7, 9)), mariadb_gtid(3), MAP, rows_event(23, 1, [INT], [(1,)]), XID]
     assert said(scan(events, at=start(flavor="mariadb")))[-1] == "0-7-3,4-7-9"
+
+
+def test_a_position_with_a_number_that_no_kernel_takes_is_refused() -> None:
+    beyond = f"0-1-{2**63}"
+    with pytest.raises(PositionError, match="found 9223372036854775808"):
+        GtidCounter(beyond, "mariadb", pass_over=False)
+    with pytest.raises(PositionError, match="found 9223372036854775808"):
+        GtidCounter("0-1-5", "mariadb", pass_over=False).stop_before_covering(beyond)
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------------------
