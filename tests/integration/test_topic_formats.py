@@ -83,17 +83,11 @@ def test_statements_of_a_topic_lead_the_targets_as_those_of_a_binlog_do(
 
     mirror = spark.read.format("delta").load(f"{tmp_path}/lake/t").orderBy("id").select("id", "w", "n").collect()
     assert [(2, "b", 7), (3, "c", 8)] == [tuple(row) for row in mirror]
-    log = spark.read.format("delta").load(f"{tmp_path}/lake/t_log").orderBy("offset").select("op", "id", "w").collect()
-    assert [
-        (0, 1, "gone"),
-        (1, 1, "gone"),
-        (0, 2, "a"),
-        (2, 2, "a"),
-        (3, 2, None),
-        (2, 2, None),
-        (3, 2, "b"),
-        (0, 3, "c"),
-    ] == [tuple(row) for row in log]
+    log = spark.read.format("delta").load(f"{tmp_path}/lake/t_log").orderBy("offset")
+    found = [tuple(row) for row in log.select("op", "id", "w").collect()]
+    gone, kept = [row for row in found if row[1] == 1], [row for row in found if row[1] != 1]
+    assert [(0, 1, "gone"), (1, 1, "gone")] == gone, found
+    assert [(0, 2, "a"), (2, 2, "a"), (3, 2, None), (2, 2, None), (3, 2, "b"), (0, 3, "c")] == kept, found
     runner = CliRunner()
     for command, code, parts in (
         (["check", str(path)], 0, ["canal_json", "shop.t"]),
