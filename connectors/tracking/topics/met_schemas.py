@@ -15,6 +15,7 @@ from connectors.tracking.topics.edits import fits
 from historian.charsets.client_text import printable
 from historian.ddl import Resolution
 from historian.plans.plans import PartitionRange, Passage, PlannedTable
+from historian.schema.edits import TruncateTable
 from historian.schema.snapshots import Catalog, Snapshot
 
 if TYPE_CHECKING:
@@ -111,8 +112,10 @@ class MetSchemas:
         if self._stated is not None:
             self._stated.add((entry.statement, entry.event_time_us))
         held = {snapshot.table_id: snapshot for snapshot in before.tables.values()}
+        # Rows behind a TRUNCATE stay, so it is a version though the schema is the same.
+        emptied = {edit.table for edit in entry.edits if isinstance(edit, TruncateTable)}
         for snapshot in after.tables.values():
-            if held.get(snapshot.table_id) != snapshot:
+            if held.get(snapshot.table_id) != snapshot or snapshot.name in emptied:
                 known = self._versions(snapshot.table_id)
                 if all(each.number != entry.number for each in known):
                     known.append(_Known(entry.number, snapshot, entry.event_time_us, by_statement=True))

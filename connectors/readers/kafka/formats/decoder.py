@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +23,16 @@ __all__ = ["FlatDecoder"]
 
 _UNTOLD = RowSchema(fields=(), key=None, certainty="names")
 _SHOWN = 60
+_HALVES = b"\\ud"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_LAST_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+_EXACTLY: dict[str, Any] = {"parse_float": Decimal, "parse_constant": _no_number}
 
 
 class FlatDecoder:
@@ -101,7 +112,7 @@ class FlatDecoder:
             events.append(
                 Event(
                     table=table,
-                    schema=self._schema(table, message, row, former, columns) if self._tells else _UNTOLD,
+                    schema=self._schema(table, message, row, former, columns, where) if self._tells else _UNTOLD,
                     op=op,
                     before=dict(row) if op == "d" else former,
                     after=None if op == "d" else dict(row),
@@ -119,10 +130,13 @@ class FlatDecoder:
         row: Mapping[str, Any],
         former: Mapping[str, Any] | None,
         key: tuple[str, ...] | None,
+        where: str,
     ) -> RowSchema:
         form = self._format
         if form.types:
             types = message.get(form.types) or {}
+            if not isinstance(types, dict):
+                raise self._unlike(where, f"`{form.types}` is no object")
             names = tuple(row)
             text = repr((names, types, key))
             held = self._told.get((table, text))
@@ -183,7 +197,9 @@ class FlatDecoder:
     def _parsed(self, value: bytes, where: str) -> dict[str, Any]:
         try:
             # orjson knows numbers as binary floats alone, which have not all digits of a DECIMAL.
-            message = json.loads(value, parse_float=Decimal) if self._format.exact else orjson.loads(value)
+            message = json.loads(value, **_EXACTLY) if self._format.exact else orjson.loads(value)
+            if self._format.exact and _HALVES in value:
+                orjson.loads(value)  # refuses halves of a character, which no text may have
         except (ValueError, RecursionError) as error:
             raise self._unlike(where, f"broken JSON: {error}") from None
         if not isinstance(message, dict):
@@ -192,15 +208,16 @@ class FlatDecoder:
 
     def _time_us(self, message: Mapping[str, Any], unit_us: int, where: str) -> int:
         found = _at(message, self._format.time)
-        if unit_us and isinstance(found, int):
-            return found * unit_us
-        if not unit_us and isinstance(found, str):
-            try:
+        time_us = -1
+        if unit_us and isinstance(found, int) and not isinstance(found, bool):
+            time_us = found * unit_us
+        elif not unit_us and isinstance(found, str):
+            with contextlib.suppress(ValueError, OverflowError):
                 at = datetime.fromisoformat(found.replace("Z", "+00:00"))
-                return int((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1_000_000)
-            except ValueError:
-                pass
-        raise self._unlike(where, f"`{self._format.time}` is no time: {found!r}")
+                time_us = ((at if at.tzinfo else at.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
+        if not 0 <= time_us <= _LAST_US:
+            raise self._unlike(where, f"`{self._format.time}` is no time: {str(found)[:_SHOWN]}")
+        return time_us
 
     def _unlike(self, where: str, found: str) -> UnsupportedEvent:
         return UnsupportedEvent(

@@ -24,6 +24,7 @@ __all__ = ["json_column", "json_text", "rows_of"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EPOCH_DAY = date(1970, 1, 1)
 _WIDE = Context(prec=100)
+_DIGITS = 100
 _TEMPORAL = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?(Z|[+-]\d\d:?\d\d)?")
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d+))?)?")
 _SHAPES = (*GEOMETRIES, "geometrycollection")
@@ -100,7 +101,8 @@ def _integer(value: Any) -> int:
     if isinstance(value, int):
         return int(value)
     number = Decimal(value)
-    if number != number.to_integral_value():
+    # No column holds more digits, and a short text may stand for a number of very many.
+    if not number.is_finite() or number.adjusted() > _DIGITS or number != number.to_integral_value():
         raise ValueError(f"no integer: {value!r}")
     return int(number)
 
@@ -137,7 +139,7 @@ def _debezium_decimal(kind: ColumnType) -> _Read:
     plain = _decimal(kind)
 
     def read(value: Any) -> Any:
-        number = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
+        number = int.from_bytes(base64.b64decode(_text(value), validate=True), "big", signed=True)
         return plain(Decimal(number).scaleb(-(kind.scale or 0), _WIDE))
 
     return read
@@ -149,12 +151,12 @@ def _bits(kind: ColumnType, written: Conventions) -> _Read:
 
     def read(value: Any) -> Any:
         if written.debezium and length > 1:  # its bytes begin with the lowest one
-            return base64.b64decode(value, validate=True)[::-1].rjust(size, b"\0")[-size:]
-        number = int(value)
+            return base64.b64decode(_text(value), validate=True)[::-1].rjust(size, b"\0")[-size:]
+        number = _integer(value)
         if length == 1 and number in (0, 1):
             return bool(number)
-        if length == 1:
-            raise ValueError(f"no bit: {value!r}")
+        if length == 1 or number < 0:
+            raise ValueError(f"no bits: {value!r}")
         return number.to_bytes(size, "big")
 
     return read
@@ -165,13 +167,15 @@ def _bytes(kind: ColumnType, written: Conventions) -> _Read:
         return body.ljust(kind.length or 0, b"\0") if kind.name == "binary" else body
 
     if written.binary == "latin1":
-        return lambda value: padded(value.encode("latin-1"))
+        return lambda value: padded(_text(value).encode("latin-1"))
     if written.binary == "hex":
-        return lambda value: padded(bytes.fromhex(value.removeprefix("0x")))
-    return lambda value: padded(base64.b64decode(value, validate=True))
+        return lambda value: padded(bytes.fromhex(_text(value).removeprefix("0x")))
+    return lambda value: padded(base64.b64decode(_text(value), validate=True))
 
 
 def _shape(value: Any) -> bytes:
+    if not isinstance(value, dict):
+        raise TypeError(f"no geometry: {value!r}")
     return struct.pack("<i", value.get("srid") or 0) + base64.b64decode(value["wkb"])
 
 
@@ -185,9 +189,11 @@ def _labels(kind: ColumnType, written: Conventions) -> _Read:
     labels = kind.labels
 
     def by_number(value: Any) -> str:
-        number = int(value)
-        if kind.name == "enum":
+        number = _integer(value)
+        if kind.name == "enum" and 0 <= number <= len(labels):
             return labels[number - 1] if number else ""
+        if kind.name == "enum":
+            raise ValueError(f"an ENUM of {len(labels)} labels has no {value!r}")
         if number >> len(labels):
             raise ValueError(f"a SET of {len(labels)} labels has no {value!r}")
         return set_text(label for at, label in enumerate(labels) if number >> at & 1)

@@ -4,6 +4,7 @@ A case is a JSON file: ``format``, ``follows`` (which documentation says so), ``
 or an object of ``key``, ``value`` and ``partition``; a value that is a text is taken as it is. What may come of them:
 
 - ``rows``: by table, each an operation and the row. Bytes are ``0x...``, moments ISO 8601, decimals text, TIME microseconds.
+- ``segments``: by table, of each row: what is behind a TRUNCATE is in another one.
 - ``types`` and ``keys``: of a table's last version; ``statements``: of the history behind its begin.
 - ``stopped``: by table, a part of the reason; ``refused``: a part of the error that ends the reading.
 
@@ -130,6 +131,7 @@ def tracked(case: Mapping[str, Any], topic: Topic, url: str) -> Generator[Tracke
 def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     """What comes of the messages of *case*, under the names that goldens have for it."""
     topic, rows, number = Topic(case["messages"]), dict[str, list[list[Any]]](), 0
+    segments: dict[str, list[int]] = {}
     url = f"sqlite:///{directory}/store.db"
     plans = [*case.get("plans", ()), len(case["messages"])]
     for before, upto in zip([0, *plans], plans, strict=False):
@@ -143,6 +145,9 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
                         version = next(each for each in table.versions if each.version == chunk.version)
                         assert version.snapshot is not None
                         names = {column.name: physical_name(column.id) for column in version.snapshot.columns}
+                        segments.setdefault(str(version.snapshot.name), []).extend(
+                            [chunk.segment] * chunk.rows.num_rows
+                        )
                         for row in chunk.rows.to_pylist():
                             values = {name: shown(row[column]) for name, column in names.items()}
                             rows.setdefault(str(version.snapshot.name), []).append([Op(row["op"]).sign, values])
@@ -153,6 +158,7 @@ def came_of(case: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         entries = tracker.history.entries[1:]
         return {
             "rows": rows,
+            "segments": segments,
             "types": {
                 str(name): {column.name: str(column.type) for column in snapshot.columns}
                 for name, snapshot in catalog.tables.items()
@@ -184,6 +190,6 @@ def test_messages_are_the_rows_that_the_documentation_says(path: Path, tmp_path:
     assert wanted.get("stopped", {}).keys() == found["stopped"].keys()
     for table, part in wanted.get("stopped", {}).items():
         assert part in found["stopped"][table]
-    for what in ("rows", "types", "keys", "statements"):
+    for what in ("rows", "segments", "types", "keys", "statements"):
         if what in wanted:
             assert wanted[what] == found[what], what

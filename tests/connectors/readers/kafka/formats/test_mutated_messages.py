@@ -1,0 +1,123 @@
+"""Messages with parts changed at random: rows, or an error of our own, and never another one."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.readers.kafka.decoders import FORMATS, decoder_of
+from connectors.readers.kafka.messages.events import Event
+from connectors.readers.kafka.rows import ChunkMaker
+from historian.errors import HistorianError
+from historian.plans.plans import PartitionRange, Passage, PlannedTable, PlannedVersion
+from historian.schema.snapshots import Column, ColumnType, Snapshot
+
+GOLDENS = Path(__file__).parent / "goldens"
+STRANGE: list[Any] = [
+    None, True, False, 0, -1, 10**30, 1.5, 1e300, "", "x", "2024-13-45", "0x", "\u0000", "\ud83d", [], {}, [None], [[]], {"a": 1}, [{"id": None}],
+    "9" * 400, "-" , "1e999999999", "NaN",
+]  # fmt: skip
+
+
+def cases(name: str) -> list[Any]:
+    found = []
+    for path in sorted(GOLDENS.glob("*.json")):
+        case = json.loads(path.read_text(encoding="utf-8"))
+        if case["format"] == name:
+            found += case["messages"]
+    return found
+
+
+def mutated(message: Any, numbers: random.Random) -> Any:
+    """*message* with one part replaced, taken away, or with a name that is another's."""
+    changed = copy.deepcopy(message)
+    parts: list[tuple[Any, Any]] = []
+
+    def walk(value: Any) -> None:
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            parts.append((value, key))
+            walk(value[key])
+
+    walk(changed)
+    if not parts:
+        return numbers.choice(STRANGE)
+    held, key = numbers.choice(parts)
+    kind = numbers.randrange(3)
+    if kind == 0 and isinstance(held, dict):
+        del held[key]
+    elif kind == 1:
+        held[key] = copy.deepcopy(numbers.choice(parts)[0])
+    else:
+        held[key] = copy.deepcopy(numbers.choice(STRANGE))
+    return changed
+
+
+def taken(name: str, key: bytes | None, value: bytes | None) -> None:
+    """Reads a message twice, for its schema and for its rows under the types that it tells."""
+    for event in decoder_of(name).events(key, value, "t:0:0"):
+        if not isinstance(event, Event):
+            continue
+        columns = tuple(
+            Column(
+                id=number,
+                name=field.column.name,
+                type=field.column.type if field.column.type.name != "mixed" else ColumnType(name="json"),
+            )
+            for number, field in enumerate(event.schema.fields, 1)
+        )
+        snapshot = Snapshot(table_id=1, name=event.table, columns=columns, charset="utf8mb4", collation="utf8mb4_bin")
+        part = PartitionRange(
+            topic="t", partition=0, start=0, end=1, bytes_read=1, passages=(Passage(table_id=1, version=1, offset=0),)
+        )
+        version = PlannedVersion(version=1, place=None, edits=(), snapshot=snapshot, segment=0)
+        maker = ChunkMaker(
+            part, [PlannedTable(table_id=1, versions=(version,))], sequence=0, as_text=False, stops=False
+        )
+        for read in decoder_of(name, tells=False).events(key, value, "t:0:0"):
+            if isinstance(read, Event):
+                list(maker.take(0, read))
+        list(maker.rest())
+
+
+def tried(name: str, count: int, seed: int) -> tuple[int, int]:
+    """How many messages were read, and how many refused."""
+    numbers, messages, read = random.Random(seed), cases(name), 0
+    for _ in range(count):
+        message = numbers.choice(messages)
+        whole = (
+            message
+            if isinstance(message, dict) and message.keys() <= {"key", "value", "partition"}
+            else {"value": message}
+        )
+        value = whole.get("value")
+        text = value if isinstance(value, str) else json.dumps(mutated(value, numbers))
+        body = text.encode("utf-8", "surrogatepass")
+        if numbers.randrange(10) == 0:
+            at = numbers.randrange(len(body) + 1)
+            body = body[:at] + bytes([numbers.randrange(256)]) + body[at + numbers.randrange(3) :]
+        key = json.dumps(mutated(whole["key"], numbers)).encode() if whole.get("key") else None
+        try:
+            taken(name, key, body)
+            read += 1
+        except HistorianError:
+            pass
+    return read, count - read
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "debezium_json"])
+def test_mutated_messages_are_rows_or_refused(name: str) -> None:
+    read, refused = tried(name, 400, 5)
+
+    assert read > 20
+    assert refused > 20
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "debezium_json"])
+def test_many_mutated_messages_are_rows_or_refused(name: str) -> None:
+    tried(name, 100_000, 6)
