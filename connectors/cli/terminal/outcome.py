@@ -18,7 +18,7 @@ from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.logs import log
 from connectors.cli.terminal.plain_text import as_lines
 from connectors.spark.bundle import BundleError
-from connectors.spark.executors import ExecutorsDiffer
+from connectors.spark.executors import ExecutorsDiffer, ExecutorsLost
 from historian import errors
 from historian.errors import ConfigError, HistorianError
 from sinks.session import SessionUnusable
@@ -75,6 +75,7 @@ _CODES: tuple[tuple[type[HistorianError], ExitCode], ...] = (
     (errors.ValueUnrepresentable, ExitCode.SOURCE),
     (SessionUnusable, ExitCode.USAGE),
     (ExecutorsDiffer, ExitCode.USAGE),
+    (ExecutorsLost, ExitCode.SINK),
     (BundleError, ExitCode.USAGE),
 )
 
