@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from pyspark import SparkContext
 from typer.testing import CliRunner, Result
 
 from connectors.cli import app
@@ -368,3 +369,33 @@ def test_a_connector_that_runs_or_never_did_is_not_healed(fixed: Path, tmp_path:
         running = _run("heal", fixed, "--table", "shop.orders")
 
     assert (running.exit_code, _run("heal", never, "--table", "shop.orders").exit_code) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--once"),
+        ("verify",),
+        ("verify", "--continuous"),
+        ("replay", "--table", "shop.orders"),
+        ("plan",),
+        ("apply",),
+        ("cut",),
+        ("replay-dead-letters",),
+    ],
+)
+def test_every_command_that_starts_spark_takes_its_settings_from_the_configuration(
+    fixed: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by a setting with which no session starts."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    sinks = "sinks: [{type: delta, path: lake}]\nrun: {spark: {conf: {spark.api.mode: connect}}}\n"
+    source = "source: {type: mysql, host: 127.0.0.1, port: 1, user: u, password: p, start: earliest}"
+    if words[0] == "verify":  # of files nothing is verified
+        fixed.write_text(f"name: shop\n{source}\n{sinks}")
+    else:
+        fixed.write_text(f"{fixed.read_text()}{sinks}")
+
+    done = _run(words[0], fixed, *words[1:])
+
+    assert (ExitCode.USAGE, True) == (done.exit_code, "Spark Connect cannot run" in done.stderr), done.stderr
