@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
@@ -17,6 +18,7 @@ import pytest
 
 from connectors.cli.terminal.outcome import ExitCode
 from databases.servers import Server, free_port
+from sinks.delta.log.orphans import orphaned_files
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ def test_a_connector_that_is_not_let_in_ends_alone_and_the_others_go_on(
     for name in ("one", "two"):
         held = spark.read.format("delta").load(f"{tmp_path}/lake_{name}/{name}_t").collect()
         assert [(1,), (2,)] == sorted(map(tuple, held))
+        assert [] == orphaned_files(f"{tmp_path}/lake_{name}", datetime.now(timezone.utc) + timedelta(seconds=1))
     assert {"one": "runs", "two": "runs", "shut": "failed"} == {name: each["state"] for name, each in status.items()}
     assert "Access denied" in status["shut"]["failure"]
     assert re.search(r"^two: [\d:]+ plan 1: 1 rows", said, re.MULTILINE), said
