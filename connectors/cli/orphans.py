@@ -32,7 +32,7 @@ def orphans(
             metavar="TIME",
             help="Only files written before that; longer than any plan takes, at least 1 hour.",
         ),
-    ] = "7 days",
+    ] = "168 hours",
     removes: Annotated[
         bool, typer.Option("--remove", help="Remove the files. Without it they are shown alone.")
     ] = False,
