@@ -415,8 +415,8 @@ def test_orphaned_files_are_shown_and_removed_where_that_is_said(tmp_path: Path)
         os.utime(table / name, (0, 0))
 
     shown = _run("orphans", config)
-    assert shown.stdout.startswith("t/left.parquet: 4 bytes, written 1970-01-01 00:00 UTC\n"), shown.stdout
-    assert "1 orphaned files, 4 bytes; would be removed by --remove" in shown.stdout
+    assert shown.stdout.startswith("t/left.parquet: 4 B, written 1970-01-01 00:00 UTC\n"), shown.stdout
+    assert "1 orphaned files, 4 B; would be removed by --remove" in shown.stdout
     assert (table / "left.parquet").exists()
     assert "t/left.parquet" == json.loads(_run("orphans", config, "--remove", "--json").stdout)["path"]
 
