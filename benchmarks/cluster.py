@@ -8,6 +8,7 @@ from __future__ import annotations
 from parts import run_parts
 
 PARTS = {
+    "start": ["cluster_start.py"],
     "typed_read": ["typed_read.py"],
 }
 

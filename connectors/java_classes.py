@@ -34,7 +34,7 @@ def write_archive() -> Path:
     os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {archive}".strip()
     try:
         with tempfile.TemporaryDirectory(prefix="historian-classes-") as directory:
-            with session("classes", [directory]) as spark:
+            with session("classes", [directory], None) as spark:
                 _use(spark, directory)
             gateway = SparkContext._gateway  # noqa: SLF001 there is no public way to end Java in order
             if gateway is not None:

@@ -19,6 +19,7 @@ __all__ = ["SessionUnusable", "runs_here", "session_beside", "spark_session"]
 _PYTHON = "spark.pyspark.python"
 _NAME = "spark.app.name"
 _HEAP = "spark.driver.memory"
+_CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 class SessionUnusable(HistorianError):
@@ -52,17 +53,19 @@ def spark_session(
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 there is no public way to ask
         # A builder with settings would change those of the session that runs.
         return SparkSession.builder.getOrCreate()
-    _refuse_connect(dict(settings or {}))
+    said = said_settings()
+    _refuse_connect({**said, **(settings or {})})
     if _is_submitted():
         SparkContext._ensure_initialized()  # noqa: SLF001 spark-submit has said all before Python began
         given = dict(SparkConf().getAll())
+        _refuse_connect(given)
         jars = () if _has_delta(jars) else jars
         chosen = chosen_settings({**(settings or {}), **given}, {}, master=None, jars=",".join(map(str, jars)))
         name = _submitted_name(given, name)
         if _HEAP not in given:
             del chosen[_HEAP]  # Java is there already.
     else:
-        chosen = chosen_settings(said_settings(), settings or {}, master=master, jars=",".join(map(str, jars)))
+        chosen = chosen_settings(said, settings or {}, master=master, jars=",".join(map(str, jars)))
     # Workers must run an interpreter that has our packages; what the environment says wins over the setting.
     python = chosen.setdefault(_PYTHON, _python(chosen["spark.master"]))
     os.environ["PYSPARK_PYTHON"] = python
@@ -127,13 +130,23 @@ def _submitted_name(given: Mapping[str, str], name: str) -> str:
 
 
 def _refuse_connect(settings: Mapping[str, str]) -> None:
-    remote = os.environ.get("SPARK_REMOTE") or settings.get("spark.remote")
-    if remote or settings.get("spark.api.mode", os.environ.get("SPARK_CONNECT_MODE_ENABLED", "")) in ("connect", "1"):
+    """Whatever of it PySpark looks at; *settings* are those of the configuration and of ``spark-defaults.conf``."""
+    said = [f"{name}={_shown(os.environ[name])}" for name in _CONNECT_VARIABLES if os.environ.get(name)]
+    if settings.get("spark.remote"):
+        said.append(f"spark.remote={_shown(settings['spark.remote'])}")
+    if settings.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "")).lower() == "connect":
+        said.append("spark.api.mode=connect")
+    if said:
         raise SessionUnusable(
             "Spark Connect cannot run what writes the lake: a connector plans and commits in the driver's own process",
-            found=f"SPARK_REMOTE={remote}" if remote else "spark.api.mode=connect",
+            found=", ".join(said),
             next_step="unset it, and name the cluster by run.spark.master or spark-submit --master",
         )
+
+
+def _shown(remote: str) -> str:
+    """The address, without its parameters: a token is one of them."""
+    return remote.partition(";")[0]
 
 
 def _python(master: str) -> str:

@@ -153,6 +153,7 @@ def test_only_the_composition_knows_sinks() -> None:
         "connectors.monitoring.targets",
         "connectors.notifications.effects",
         "connectors.reconfiguration.sink_effects",
+        "connectors.together.runs",
         "pyspark_historian.replication",
         "pyspark_historian.session",
     )

@@ -20,6 +20,7 @@ from connectors.cli.ddl import ddl
 from connectors.cli.dead_letters import replay_dead_letters
 from connectors.cli.heal import ddl_override, heal
 from connectors.cli.init import init
+from connectors.cli.orphans import orphans
 from connectors.cli.page import page
 from connectors.cli.plan import plan
 from connectors.cli.replay import replay
@@ -88,6 +89,7 @@ app.add_typer(schemas, name="schemas")
 app.command()(status)
 app.command()(page)
 app.command()(cut)
+app.command()(orphans)
 app.command()(heal)
 app.command("ddl-override")(ddl_override)
 app.command()(replay)

@@ -54,7 +54,7 @@ def replay(
     wanted = table_named(table)
     with held_tracker(config) as (settings, tracker):
         lake = lake_of(settings)
-        with session(f"replay {settings.name}", settings.sink_paths) as spark:
+        with session(f"replay {settings.name}", settings.sink_paths, settings.run.spark) as spark:
             table_status = _table_status(spark, lake, str(wanted))
             if start is None:
                 (position, behind), seed = _stopped_at(table_status, table), None

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from connectors.cli.live.display import live_display
 from connectors.cli.live.lines import RunLines
-from connectors.cli.terminal.arguments import Config, configured
+from connectors.cli.terminal.arguments import configured
 from connectors.cli.terminal.kernels import compile_first
 from connectors.cli.terminal.logs import bind
-from connectors.cli.terminal.outcome import ExitCode, ending, tell
+from connectors.cli.terminal.outcome import ExitCode, ending, tell, tell_error
 from connectors.cli.terminal.progress import can_be_live
 from connectors.monitoring.observer import Observers
-from historian.errors import ConfigError
+from historian.errors import ConfigError, HistorianError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +31,12 @@ __all__ = ["replicated", "run"]
 
 @ending
 def run(
-    config: Config,
+    configs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CONFIG...", help="YAML files of connectors, or directories of them.", show_default=False
+        ),
+    ],
     *,
     once: Annotated[bool, typer.Option("--once", help="End at what the log holds now.")] = False,
     until: Annotated[
@@ -42,7 +50,16 @@ def run(
 
     Ctrl-C ends it after the running batch. Start it again and it goes on where it was; nothing is written twice.
     Ends with 1 where a captured table stopped on the way and did not come back; the others are complete.
+
+    Several connectors run side by side in one process and one Spark session. One that fails ends alone, and the command with 1 when all have ended.
     """
+    files = [file for path in configs for file in _files(path)]
+    if len(files) != 1 or configs != files:
+        if until is not None:
+            raise typer.BadParameter("give --until with one configuration alone")
+        _run_together([configured(file) for file in files], once=once)
+        return
+    [config] = files
     settings = configured(config)
     if once and until is not None:
         raise typer.BadParameter("give --once or --until, not both")
@@ -51,6 +68,48 @@ def run(
     if until is not None:
         until = _located(settings, until)
     replicated(settings, once=once, until=until, live=not no_live and can_be_live())
+
+
+def _files(path: Path) -> list[Path]:
+    """The configurations that a path names: itself, or the YAML files of a directory, by name."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for suffix in ("yaml", "yml") for file in path.glob(f"*.{suffix}"))
+    if not found:
+        raise ConfigError("there is nothing to run", problems=("expected *.yaml files",), where=str(path))
+    return found
+
+
+def _run_together(configs: list[PipelineConfig], *, once: bool) -> None:
+    """Runs several connectors, told in lines that begin with their names."""
+    from connectors.together.runs import Outcome, run_together
+
+    lines = {config.name: RunLines(config, is_alone=False) for config in configs}
+
+    def ended(name: str, outcome: Outcome) -> None:
+        of_one, error = lines[name], outcome.error
+        if error is None:
+            of_one.look_for_stopped(outcome.stopped)
+            tell(f"{name}: {of_one.summary()}", connector=name)
+            return
+        tell(f"{name}: has failed, and ends; the others go on", level=logging.ERROR, connector=name)
+        if isinstance(error, HistorianError):
+            tell_error(error)
+        else:
+            tell("".join(traceback.format_exception(error)).rstrip())
+            tell("this is a mistake in historian itself; please report it with the lines above")
+
+    try:
+        for config in configs:
+            lines[config.name].begins("the log's present end" if once or config.run.once else "")
+        outcomes = run_together(configs, once=once, observers=lines, ended=ended)
+    finally:
+        for each in lines.values():
+            each.close()
+    failed = sorted(name for name, outcome in outcomes.items() if outcome.error is not None)
+    tell(f"{len(outcomes) - len(failed)} of {len(outcomes)} connectors came to their end")
+    if failed or any(each.stopped for each in lines.values()):
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def replicated(

@@ -86,7 +86,10 @@ def verify(
         if _differs_meanwhile(configured(config), wanted):
             raise typer.Exit(ExitCode.FAILED)
         return
-    with held_tracker(config) as (settings, tracker), session(f"verify {settings.name}", settings.sink_paths) as spark:
+    with (
+        held_tracker(config) as (settings, tracker),
+        session(f"verify {settings.name}", settings.sink_paths, settings.run.spark) as spark,
+    ):
         differing = differing_tables(spark, settings, tracker, wanted, repair=repair, percent=sample)
     if differing:
         raise typer.Exit(ExitCode.FAILED)
@@ -173,7 +176,7 @@ def _differs_meanwhile(settings: PipelineConfig, wanted: Collection[TableName] |
     with (
         closing(open_recorded(settings)) as store,
         signals(stopping.set),
-        session(f"verify {settings.name}", settings.sink_paths) as spark,
+        session(f"verify {settings.name}", settings.sink_paths, settings.run.spark) as spark,
         # A Spark context takes SIGINT for itself.
         signals(stopping.set),
         progress("verifying") as told,

@@ -20,7 +20,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from prometheus_client.exposition import choose_encoder
@@ -40,9 +40,11 @@ from historian.errors import ConfigError, HistorianError
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["served"]
+__all__ = ["Answer", "Answers", "Pages", "Watched", "listening", "served", "verdict"]
 
 T = TypeVar("T")
+Answers: TypeAlias = Callable[[str, str, str, str], "Answer"]
+"""What is answered to path, Accept, Authorization and Host."""
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _REALM = (("WWW-Authenticate", 'Basic realm="historian", charset="UTF-8"'),)
@@ -60,16 +62,46 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
     """
     limits = config.run.http
     assert limits is not None  # noqa: S101 the caller has looked
-    kinds = tuple(sink.type for sink in config.sinks)
-    metrics = Metrics(config.name, config.source.place, kinds, tables=limits.max_tables)
-    metrics.registry.register(StoreMetrics(config, tables=limits.max_tables))
-    health = Health.of(limits, metrics)
-    page = Page(config, live=True)
-    state = _Remembered(lambda: _state(config))
-    shown = _Remembered(lambda: _page(config, page, state()))
-    pages = _Pages(metrics.registry, health, state, shown, limits)
+    watched = Watched.of(config, limits)
+    with listening(limits, watched.pages.answer, config):
+        yield watched.observer
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A connector that an endpoint tells of: its pages, and who is told what its run does."""
+
+    pages: Pages
+    observer: Observer
+
+    @classmethod
+    def of(cls, config: PipelineConfig, limits: HttpConfig) -> Watched:
+        """With notes that are empty yet."""
+        kinds = tuple(sink.type for sink in config.sinks)
+        metrics = Metrics(config.name, config.source.place, kinds, tables=limits.max_tables)
+        metrics.registry.register(StoreMetrics(config, tables=limits.max_tables))
+        health = Health.of(limits, metrics)
+        page = Page(config, live=True)
+        state = _Remembered(lambda: _state(config))
+        shown = _Remembered(lambda: _page(config, page, state()))
+        pages = Pages(metrics.registry, health, state, shown, limits)
+        return cls(pages, Observers(metrics, health))
+
+
+@contextmanager
+def listening(limits: HttpConfig, answers: Answers, config: PipelineConfig) -> Iterator[None]:
+    """An HTTP server inside of the ``with``; *answers* are called from several threads.
+
+    Args:
+        limits: where it listens.
+        answers: what stands under a path.
+        config: that says so, for the error.
+
+    Raises:
+        ConfigError: nobody can listen there.
+    """
     try:
-        server = _Server((limits.host, limits.port), pages)
+        server = _Server((limits.host, limits.port), answers)
     except OSError as error:
         problem = f"{error.strerror or error} @ $.run.http (got {limits.host}:{limits.port})"
         raise ConfigError("the endpoint cannot listen", problems=(problem,), where=str(config.path)) from None
@@ -78,7 +110,7 @@ def served(config: PipelineConfig) -> Iterator[Observer]:
     thread = threading.Thread(target=serve, name="historian http", daemon=True)
     thread.start()
     try:
-        yield Observers(metrics, health)
+        yield
     finally:
         server.shutdown()
         server.server_close()
@@ -115,21 +147,22 @@ class _Remembered(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Answer:
+    """What is answered to one request."""
+
     status: HTTPStatus
     kind: str
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(
-        cls, value: object, status: HTTPStatus = HTTPStatus.OK, headers: tuple[tuple[str, str], ...] = ()
-    ) -> _Answer:
+    def of(cls, value: object, status: HTTPStatus = HTTPStatus.OK, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
+        """*value* as JSON."""
         return cls(status, _JSON, json.dumps(value, indent=2).encode() + b"\n", headers)
 
 
 @dataclass(frozen=True, slots=True)
-class _Pages:
+class Pages:
     """What stands under which path."""
 
     registry: CollectorRegistry
@@ -138,20 +171,21 @@ class _Pages:
     page: Callable[[], str]
     limits: HttpConfig
 
-    def answer(self, path: str, accept: str, authorization: str, host: str) -> _Answer:
+    def answer(self, path: str, accept: str, authorization: str, host: str) -> Answer:
+        """What stands under *path* for who asks with these headers; "" where there is none."""
         match path:
             case "/health":
-                return _verdict(self.health.dead())
+                return verdict(self.health.dead())
             case "/ready":
-                return _verdict(self.health.not_ready())
+                return verdict(self.health.not_ready())
             case "/" | "/metrics" | "/status" if not self._lets_in(authorization):
-                return _Answer.of(
+                return Answer.of(
                     {"error": "expected Authorization: Bearer with run.http.token, or that as a password"},
                     HTTPStatus.UNAUTHORIZED,
                     _REALM,
                 )
             case "/" | "/status" if not (self.limits.token or _is_own(host, self.limits.host)):
-                return _Answer.of(
+                return Answer.of(
                     {
                         "error": f"asked as {host[:100]!r}, which may be a name of someone else's that leads here",
                         "next": "ask by its address or as localhost, or set run.http.token",
@@ -162,11 +196,11 @@ class _Pages:
                 return self._page()
             case "/metrics":
                 encode, kind = choose_encoder(accept)
-                return _Answer(HTTPStatus.OK, kind, encode(self.registry))
+                return Answer(HTTPStatus.OK, kind, encode(self.registry))
             case "/status":
                 return self._status()
         known = ["/", "/metrics", "/health", "/ready", "/status"]
-        return _Answer.of({"error": "not found", "known": known}, HTTPStatus.NOT_FOUND)
+        return Answer.of({"error": "not found", "known": known}, HTTPStatus.NOT_FOUND)
 
     def _lets_in(self, authorization: str) -> bool:
         expected = f"Bearer {self.limits.token}"
@@ -176,19 +210,19 @@ class _Pages:
             return True
         return hmac.compare_digest(_password(given), self.limits.token.encode())
 
-    def _page(self) -> _Answer:
+    def _page(self) -> Answer:
         try:
             body = self.page().encode()
         except HistorianError as error:
-            return _Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+            return Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
         policy = f"{security_policy()}; frame-ancestors 'none'"
-        return _Answer(HTTPStatus.OK, _HTML, body, (("Content-Security-Policy", policy),))
+        return Answer(HTTPStatus.OK, _HTML, body, (("Content-Security-Policy", policy),))
 
-    def _status(self) -> _Answer:
+    def _status(self) -> Answer:
         try:
-            return _Answer.of(self.state() | {"ready": not self.health.not_ready()})
+            return Answer.of(self.state() | {"ready": not self.health.not_ready()})
         except HistorianError as error:
-            return _Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+            return Answer.of({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _is_own(host: str, listens: str) -> bool:
@@ -213,16 +247,17 @@ def _password(authorization: bytes) -> bytes:
         return b""
 
 
-def _verdict(reasons: Sequence[str]) -> _Answer:
+def verdict(reasons: Sequence[str]) -> Answer:
+    """200 where there are no *reasons*, else 503 with them."""
     status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
-    return _Answer.of({"ok": not reasons, "reasons": list(reasons)}, status)
+    return Answer.of({"ok": not reasons, "reasons": list(reasons)}, status)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], pages: _Pages) -> None:
-        self.pages = pages
+    def __init__(self, address: tuple[str, int], answers: Answers) -> None:
+        self.answers = answers
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 
@@ -244,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         headers = self.headers
-        answer = self.server.pages.answer(
+        answer = self.server.answers(
             urlsplit(self.path).path,
             headers.get("Accept", ""),
             headers.get("Authorization", ""),

@@ -66,8 +66,9 @@ def make_bundle(path: Path, extra: Sequence[str] = (), *, cpu: str | None = None
                     archive.writestr(_entry(name), file.read_bytes())
             unfinished.replace(path)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
             raise BundleError("the archive cannot be written", where=str(path), found=str(error)) from error
+        finally:
+            unfinished.unlink(missing_ok=True)  # Ctrl-C leaves none either.
     return Bundle(
         path=path,
         size_bytes=path.stat().st_size,

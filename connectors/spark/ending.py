@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["answers", "stop"]
+__all__ = ["answers", "is_stopped", "stop"]
 
 
 def answers(spark: SparkSession) -> bool:
@@ -17,6 +17,14 @@ def answers(spark: SparkSession) -> bool:
     except Exception:  # noqa: BLE001 whatever Py4J makes of a closed socket
         return False
     return True
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether no job runs in the session any more: somebody has stopped it, its cluster has let it go, or its process is gone."""
+    try:
+        return bool(spark._jsparkSession.sparkContext().isStopped())  # noqa: SLF001 same
+    except Exception:  # noqa: BLE001 same
+        return True
 
 
 def stop(spark: SparkSession) -> None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import sys
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectors.spark import executor_report
-from historian.errors import HistorianError
+from connectors.spark.ending import is_stopped
+from historian.errors import HistorianError, SinkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ExecutorsDiffer", "check_executors"]
+__all__ = ["ExecutorsDiffer", "ExecutorsLost", "check_executors"]
+
+_RAISED_THERE = "Traceback (most recent call last)"
+_NO_PROGRAM = "Cannot run program"
+_BEHIND_A_TRACEBACK = ("at ", "SQLSTATE", "Driver stacktrace")
+_OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
 
 
 class ExecutorsDiffer(HistorianError):
-    """Spark's executors lack our packages, or have others than the driver."""
+    """Spark's executors lack our packages or a Python, or have others than the driver."""
 
     usual_next_step: ClassVar[str] = (
         "make one archive with `historian bundle historian.zip` on the driver, and give it to the executors by "
@@ -23,29 +30,31 @@ class ExecutorsDiffer(HistorianError):
     )
 
 
+class ExecutorsLost(HistorianError):
+    """Spark's executors ended while they were asked, as those do whose machine went. Others may answer."""
+
+    retryable = True
+    usual_next_step: ClassVar[str] = "see the log of Spark's executors"
+
+
 def check_executors(spark: SparkSession) -> None:
     """Compares what executors that are there have with what the driver has. Takes a job of small tasks.
 
     Raises:
-        ExecutorsDiffer: an executor has no packages of ours, others, or another Python.
+        ExecutorsDiffer: an executor has no packages of ours, others, or another Python; asking again does not help.
+        ExecutorsLost: they ended meanwhile: retry.
+        SinkError: Spark has stopped, and answers no more.
     """
     from pyspark import cloudpickle
 
     context = spark.sparkContext
-    tasks = max(2, min(context.defaultParallelism, 64))
     by_value: Any = cloudpickle
     by_value.register_pickle_by_value(executor_report)
     try:
+        tasks = max(2, min(context.defaultParallelism, 64))
         told = context.parallelize(range(tasks), tasks).mapPartitions(executor_report.report).collect()
     except Exception as error:
-        if "PYTHON_VERSION_MISMATCH" not in str(error):
-            raise
-        raise ExecutorsDiffer(
-            "Spark's executors run another Python than the driver",
-            expected=f"Python {sys.version_info.major}.{sys.version_info.minor}",
-            found=next(line.strip() for line in str(error).splitlines() if "PYTHON_VERSION_MISMATCH" in line),
-            next_step="name an interpreter of that version by spark.pyspark.python",
-        ) from error
+        raise _named(error, spark) from error
     finally:
         by_value.unregister_pickle_by_value(executor_report)
     [(_, _, ours)] = executor_report.report(None)
@@ -56,6 +65,34 @@ def check_executors(spark: SparkSession) -> None:
             expected=ours,
             found="; ".join(f"{what} on {host} ({interpreter})" for host, interpreter, what in different[:3]),
         )
+
+
+def _named(error: Exception, spark: SparkSession) -> HistorianError:
+    """The error that a job's failure is. What a Python there has raised it raises again; what has ended it need not."""
+    if is_stopped(spark):  # Such an error may have no text: its own is asked of Java.
+        return SinkError("Spark ended before its executors could be asked", next_step="start the run again")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    if other := _line(lines, _OTHER_PYTHON):
+        return ExecutorsDiffer(
+            "Spark's executors run another Python than the driver",
+            expected=f"Python {sys.version_info.major}.{sys.version_info.minor}",
+            found=other,
+            next_step="name an interpreter of that version by spark.pyspark.python",
+        )
+    if missing := _line(lines, _NO_PROGRAM):
+        return ExecutorsDiffer(
+            "Spark's executors cannot start Python",
+            found=missing,
+            next_step="name an interpreter that they have by spark.pyspark.python",
+        )
+    if _line(lines, _RAISED_THERE):
+        [*_, last] = takewhile(lambda line: not line.startswith(_BEHIND_A_TRACEBACK), lines)
+        return ExecutorsDiffer("Spark's executors cannot load our packages", found=last)
+    return ExecutorsLost("Spark's executors ended while they were asked", found=_line(lines, "Lost task") or lines[0])
+
+
+def _line(lines: list[str], text: str) -> str:
+    return next((line for line in lines if text in line), "")
 
 
 def _without_patch(text: str) -> str:

@@ -196,9 +196,18 @@ def _stream_problems(given: Mapping[str, str], keys: Mapping[str, str]) -> list[
     if given.get("table") and not given.get("name"):
         problems.append("missing @ $.name (a typed stream remembers its schema under a name)")
     has_store = given.get("config") or "store" in given or "history.store" in keys
-    if not has_store and "history" not in given.get("config_text", ""):
+    if not has_store and not _names_store(given.get("config_text", "")):
         problems.append("missing @ $.store (a stream keeps its plans there: the URL of a store)")
     return problems
+
+
+def _names_store(text: str) -> bool:
+    """Whether a configuration names its store. One that cannot be read is told of where it is read, with all that is wrong."""
+    document = parse_value(text)
+    if text and not isinstance(document, dict):
+        return True
+    history = (document or {}).get("history")
+    return isinstance(history, dict) and "store" in history
 
 
 def _value_problems(given: Mapping[str, str]) -> list[str]:

@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -16,6 +16,7 @@ from connectors.cli.terminal.outcome import ExitCode
 from connectors.spark.bundle import make_bundle
 from databases.servers import Server
 from replicas.spark_cluster import Cluster, bare_python, begun_stages, executor_pids, finished_tasks, spark_cluster
+from sinks.delta.log.orphans import orphaned_files, remove
 from workload.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -127,24 +128,25 @@ def test_an_executor_that_is_killed_while_it_decodes_costs_no_row_and_doubles_no
 
     assert running.returncode == 0, said[-3000:]
     assert _source(source) == _held(spark, tmp_path)
+    _check_orphans_go(tmp_path / "lake")
     changes = spark.read.format("delta").load(f"{tmp_path}/lake/d_t_changes")
     updated, gone = len(range(0, ROWS, 5)), len(range(0, ROWS, 11))
     assert {0: ROWS, 1: gone, 2: updated, 3: updated} == dict(changes.groupBy("op").count().collect())
     assert changes.count() == changes.select("offset").distinct().count()
-    _check_no_orphan_behind_vacuum(spark, tmp_path / "lake" / "d_t_changes")
 
 
-def _check_no_orphan_behind_vacuum(spark: SparkSession, table: Path) -> None:
-    """What lost tasks have left goes with VACUUM, and what the table holds stays."""
-    session = spark.newSession()
-    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    (table / "left-by-a-lost-task.parquet").write_bytes(b"")
-    os.utime(table / "left-by-a-lost-task.parquet", (0, 0))
+def _check_orphans_go(lake: Path) -> None:
+    """What lost tasks have left is found and goes, and what the tables hold stays."""
+    planted = lake / "d_t_changes" / "left-by-a-lost-task.parquet"
+    planted.write_bytes(b"")
+    now = datetime.now(timezone.utc) + timedelta(seconds=1)
+    found = orphaned_files(str(lake), now)
+    assert str(planted.relative_to(lake)) in {each.path for each in found}
 
-    session.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
+    remove(str(lake), found)
 
-    held = {Path(unquote(urlsplit(name).path)) for name in session.read.format("delta").load(str(table)).inputFiles()}
-    assert held == {path for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+    assert not planted.exists()
+    assert [] == orphaned_files(str(lake), now)
 
 
 @pytest.mark.soak

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import SparkContext
 
-from sinks.session import runs_here
+from sinks.session import SessionUnusable, runs_here, spark_session
 from sinks.spark_settings import DELTA_EXTENSION, chosen_settings, driver_memory, said_settings
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def _chosen(
@@ -76,3 +73,17 @@ def test_the_heap_is_a_part_of_the_memory_that_there_is(tmp_path: Path, monkeypa
         heaps[gib] = driver_memory()
 
     assert {1: "512m", 2: "1024m", 3: "1024m", 6: "1536m", 8: "2048m"} == heaps
+
+
+@pytest.mark.parametrize("line", ["spark.api.mode  Connect", "spark.remote=sc://far:15002/;token=secret"])
+def test_spark_connect_is_refused_where_spark_defaults_conf_asks_for_it(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    (tmp_path / "spark-defaults.conf").write_text(f"{line}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+    with pytest.raises(SessionUnusable, match="Spark Connect cannot run") as raised:
+        spark_session()
+
+    assert "secret" not in str(raised.value)

@@ -51,7 +51,7 @@ def check_changelog(
 
     Ends with 1 where something is wrong.
     """
-    with session("changelog", [path]) as spark:
+    with session("changelog", [path], None) as spark:
         from pyspark_historian.validation import check, findings_of
 
         names = names_of(key) or recorded(spark, path).key
@@ -86,7 +86,7 @@ def project(
     Without a key whole rows are counted. For a position the rows have a column _position.
     """
     cut = _until(until)
-    with session("changelog", [path, out]) as spark:
+    with session("changelog", [path, out], None) as spark:
         from pyspark_historian.state import project_changelog
 
         known = recorded(spark, path)

@@ -74,7 +74,7 @@ def convert(
     retract, upsert and append are streams, events have before and after, row-kinds are Flink's, odf is strict, in Parquet.
     """
     steps = _steps(source, form)
-    with session("changelog", [path, out, *([state] if state else [])]) as spark:
+    with session("changelog", [path, out, *([state] if state else [])], None) as spark:
         names = names_of(key) or recorded(spark, path).key
         given: dict[str, Any] = {"key": names, "former": state, "first_offset": first_offset}
         given = {name: value for name, value in given.items() if value not in ((), "", None)}

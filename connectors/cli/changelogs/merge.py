@@ -72,7 +72,7 @@ def merge(
     chosen, given = _chosen(strategy.lower(), {name: value for name, value in options.items() if value})
     if source_time is not None:
         given["source_time"] = source_time.replace(tzinfo=timezone.utc)
-    with session("changelog", [new, out, *([into] if into else [])]) as spark:
+    with session("changelog", [new, out, *([into] if into else [])], None) as spark:
         batch = read(spark, new)
         if into:
             given |= _so_far(read(spark, into, (*_CHANGELOG_COLUMNS, *options["key"])), chosen)

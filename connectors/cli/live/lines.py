@@ -32,6 +32,7 @@ class RunLines(Observer):
 
     Args:
         tells_plans: something else shows them where not.
+        is_alone: no other connector runs in the process; else lines begin with its name.
         clock_s: a clock that never goes back.
 
     Attributes:
@@ -39,8 +40,14 @@ class RunLines(Observer):
     """
 
     def __init__(
-        self, config: PipelineConfig, *, tells_plans: bool = True, clock_s: Callable[[], float] = time.monotonic
+        self,
+        config: PipelineConfig,
+        *,
+        tells_plans: bool = True,
+        is_alone: bool = True,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._is_alone = is_alone
         self._config = config
         self._tells_plans = tells_plans
         self._clock_s = clock_s
@@ -70,11 +77,11 @@ class RunLines(Observer):
     def closed(self) -> None:
         """What follows is of no plan."""
         self._tell_plans()
-        bind(plan=None)
+        self._bind(plan=None)
 
     def planned(self, plan: Plan) -> None:
         """Names the plan in what is logged while it is written."""
-        bind(plan=plan.number)
+        self._bind(plan=plan.number)
 
     def written(self, written: WrittenPlan) -> None:
         """Tells of a plan that all sinks hold, now or later, and of tables that stopped."""
@@ -84,7 +91,7 @@ class RunLines(Observer):
             self._untold.append(written)
             if not writes_lines() or self._is_time():
                 self._tell_plans()
-        bind(plan=None)
+        self._bind(plan=None)
         self.look_for_stopped(written.stopped)
 
     def waits(self, waiting_bytes: int) -> None:  # noqa: ARG002 that time passes is enough
@@ -102,7 +109,7 @@ class RunLines(Observer):
         now = datetime.now(timezone.utc).astimezone()
         copied = f"{''.join(_copied(written.copies))}{self._left() if written.copies else ''}"
         behind = f", {_behind(written.event_time_us, now)} behind" if written.event_time_us else ""
-        tell(f"{now:%H:%M:%S} {written.text(copied)}{behind}, up to {written.end}", **written.fields())
+        self._tell(f"{now:%H:%M:%S} {written.text(copied)}{behind}, up to {written.end}", **written.fields())
         self._told_s = self._clock_s()
 
     def _left(self) -> str:
@@ -129,17 +136,29 @@ class RunLines(Observer):
                 continue
             if self._config.source.tables(found.table):
                 self.stopped.add(name)
-                tell(str(found), level=logging.ERROR, table=name)
+                self._tell(str(found), level=logging.ERROR, table=name)
             else:
                 self._left_out.add(name)
-                tell(str(found), level=logging.WARNING, table=name)
+                self._tell(str(found), level=logging.WARNING, table=name)
         for table, reason in stopped_by_sinks.items():
             if table not in self.stopped:
                 self.stopped.add(table)
-                tell(f"stopped: {table} in its targets\n  {reason}", level=logging.ERROR, table=table)
+                self._tell(f"stopped: {table} in its targets\n  {reason}", level=logging.ERROR, table=table)
         for table in sorted(self.stopped - now):
             self.stopped.remove(table)
-            tell(f"goes on: {table}", table=table)
+            self._tell(f"goes on: {table}", table=table)
+
+    def _tell(self, text: str, **fields: Any) -> None:
+        name = self._config.name
+        if self._is_alone:
+            tell(text, **fields)
+        else:
+            tell(f"{name}: {text}", connector=name, **fields)
+
+    def _bind(self, **fields: object) -> None:
+        """Fields of all records of the process are those of its one connector."""
+        if self._is_alone:
+            bind(**fields)
 
     def close(self) -> None:
         """Closes the store."""

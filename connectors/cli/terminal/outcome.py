@@ -18,12 +18,12 @@ from connectors.cli.terminal.aside import aside
 from connectors.cli.terminal.logs import log
 from connectors.cli.terminal.plain_text import as_lines
 from connectors.spark.bundle import BundleError
-from connectors.spark.executors import ExecutorsDiffer
+from connectors.spark.executors import ExecutorsDiffer, ExecutorsLost
 from historian import errors
 from historian.errors import ConfigError, HistorianError
 from sinks.session import SessionUnusable
 
-__all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "say", "tell"]
+__all__ = ["DEBUG", "EXIT_CODES", "ExitCode", "ending", "exit_code", "say", "tell", "tell_error"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,6 +75,7 @@ _CODES: tuple[tuple[type[HistorianError], ExitCode], ...] = (
     (errors.ValueUnrepresentable, ExitCode.SOURCE),
     (SessionUnusable, ExitCode.USAGE),
     (ExecutorsDiffer, ExitCode.USAGE),
+    (ExecutorsLost, ExitCode.SINK),
     (BundleError, ExitCode.USAGE),
 )
 
@@ -94,7 +95,7 @@ def ending(command: Callable[P, R]) -> Callable[P, R]:
         except HistorianError as error:
             if DEBUG.get():
                 traceback.print_exc()
-            _tell_error(error)
+            tell_error(error)
             raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -127,7 +128,8 @@ def tell(text: str, *, level: int = logging.INFO, **fields: object) -> None:
             print(as_lines(text), file=sys.stderr, flush=True)  # noqa: T201 the command line's own output
 
 
-def _tell_error(error: HistorianError) -> None:
+def tell_error(error: HistorianError) -> None:
+    """Writes an error to standard error: a block of lines, or a record with its facts."""
     facts = {name: str(fact) for name, fact in _facts(error).items() if fact is not None}
     problems = error.problems if isinstance(error, ConfigError) else ()
     fields: dict[str, object] = {**facts, "error": type(error).__name__, "retryable": error.retryable}

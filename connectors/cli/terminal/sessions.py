@@ -15,10 +15,10 @@ __all__ = ["session"]
 
 
 @contextmanager
-def session(name: str, paths: Sequence[str], settings: SparkConfig | None = None) -> Iterator[SparkSession]:
+def session(name: str, paths: Sequence[str], settings: SparkConfig | None) -> Iterator[SparkSession]:
     """The running session, or one for this command, named for it, that reads *paths*.
 
-    *settings*: of the configuration, if there is one.
+    *settings*: ``run.spark`` of the configuration; None: the command has no configuration.
     """
     from pyspark.sql import SparkSession
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from pyspark import SparkContext
 from typer.testing import CliRunner, Result
 
 from command_line import HISTORIAN
@@ -57,6 +59,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
 
     shown |= {f"changelog {name}" for name in ("check", "convert", "merge", "project")}
     plain = {
+        "orphans",
         "run",
         "apply",
         "backfill",
@@ -368,3 +371,57 @@ def test_a_connector_that_runs_or_never_did_is_not_healed(fixed: Path, tmp_path:
         running = _run("heal", fixed, "--table", "shop.orders")
 
     assert (running.exit_code, _run("heal", never, "--table", "shop.orders").exit_code) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--once"),
+        ("verify",),
+        ("verify", "--continuous"),
+        ("replay", "--table", "shop.orders"),
+        ("plan",),
+        ("apply",),
+        ("cut",),
+        ("replay-dead-letters",),
+    ],
+)
+def test_every_command_that_starts_spark_takes_its_settings_from_the_configuration(
+    fixed: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by a setting with which no session starts."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    sinks = "sinks: [{type: delta, path: lake}]\nrun: {spark: {conf: {spark.api.mode: connect}}}\n"
+    source = "source: {type: mysql, host: 127.0.0.1, port: 1, user: u, password: p, start: earliest}"
+    if words[0] == "verify":  # of files nothing is verified
+        fixed.write_text(f"name: shop\n{source}\n{sinks}")
+    else:
+        fixed.write_text(f"{fixed.read_text()}{sinks}")
+
+    done = _run(words[0], fixed, *words[1:])
+
+    assert (ExitCode.USAGE, True) == (done.exit_code, "Spark Connect cannot run" in done.stderr), done.stderr
+
+
+def test_orphaned_files_are_shown_and_removed_where_that_is_said(tmp_path: Path) -> None:
+    config, table = tmp_path / "shop.yaml", tmp_path / "lake" / "t"
+    config.write_text(
+        f"name: shop\nsource: {{type: binlog-files, directory: {BINLOG}}}\nsinks: [{{type: delta, path: lake}}]\n"
+    )
+    (table / "_delta_log").mkdir(parents=True)
+    (table / "_delta_log" / f"{0:020}.json").write_text('{"add": {"path": "held.parquet"}}\n')
+    for name in ("held.parquet", "left.parquet"):
+        (table / name).write_bytes(b"1234")
+        os.utime(table / name, (0, 0))
+
+    shown = _run("orphans", config)
+    assert shown.stdout.startswith("t/left.parquet: 4 B, written 1970-01-01 00:00 UTC\n"), shown.stdout
+    assert "1 orphaned files, 4 B; would be removed by --remove" in shown.stdout
+    assert (table / "left.parquet").exists()
+    assert "t/left.parquet" == json.loads(_run("orphans", config, "--remove", "--json").stdout)["path"]
+
+    assert ["held.parquet"] == [path.name for path in table.glob("*.parquet")]
+    assert (ExitCode.USAGE, True) == (
+        (done := _run("orphans", config, "--older-than", "59 minutes")).exit_code,
+        "at least 1 hour" in done.stderr,
+    )

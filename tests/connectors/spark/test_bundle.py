@@ -89,3 +89,17 @@ def test_the_third_number_of_python_does_not_matter() -> None:
     python, _, digest = ours.partition(", ")
 
     check_executors(_session([(host, path, f"{python.rpartition('.')[0]}.99, {digest}")]))
+
+
+@pytest.mark.usefixtures("without_kernels")
+def test_ctrl_c_leaves_nothing_beside_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        assert [".historian.zip"] == [path.stem for path in tmp_path.iterdir()], "the file is being written"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        make_bundle(tmp_path / "historian.zip")
+
+    assert [] == list(tmp_path.iterdir())

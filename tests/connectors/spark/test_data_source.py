@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 from pyspark.sql.types import StructType
 
 from connectors.spark.data_source import HistorianSource
+from connectors.spark.options import source_options
+from historian.errors import ConfigError
 from historian.store import Store
 
 RECORDING = Path(__file__).parents[3] / "examples/shop/binlog"
@@ -37,3 +40,15 @@ def test_finding_a_typed_streams_schema_plans_no_more_than_a_batch_at_a_time(tmp
 
     (first, *_) = Store.open(options["store"]).plans()
     assert sum(planned.end - planned.start for planned in first.ranges) < 2_000_000
+
+
+@pytest.mark.parametrize("history", ["", "history: {}", "# history: {store: x}"])
+def test_a_stream_of_a_text_that_only_looks_as_if_it_named_a_store_is_refused(history: str) -> None:
+    text = f"name: history_store\nsource: {{type: binlog-files, directory: history}}\n{history}\n"
+
+    with pytest.raises(ConfigError, match=r"missing @ \$\.store"):
+        source_options({"config_text": text}, streaming=True)
+
+
+def test_a_stream_of_a_text_that_names_its_store_is_taken() -> None:
+    assert CONFIG == source_options({"config_text": CONFIG}, streaming=True).document

@@ -1,0 +1,79 @@
+"""``historian orphans``: files in a lake that no table has."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from typing import Annotated
+
+import typer
+
+from connectors.cli.terminal.arguments import Config, Json, configured
+from connectors.cli.terminal.outcome import ending, say
+from connectors.cli.terminal.sessions import session
+from connectors.cli.terminal.sizes import bytes_text
+from historian.errors import ConfigError
+
+__all__ = ["orphans"]
+
+_LEAST_S = 3600.0
+
+
+@ending
+def orphans(
+    config: Config,
+    *,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than",
+            metavar="TIME",
+            help="Only files written before that; longer than any plan takes, at least 1 hour.",
+        ),
+    ] = "168 hours",
+    removes: Annotated[
+        bool, typer.Option("--remove", help="Remove the files. Without it they are shown alone.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find data files below the lake that no committed version of a table names, as lost tasks and killed runs leave them.
+
+    Files that older versions name stay: VACUUM removes those. The connector may run meanwhile.
+    """
+    from connectors.config.values import parse_duration_s
+    from connectors.sink_kinds import lakes
+    from sinks.contract.storage import is_s3
+    from sinks.delta.log.orphans import orphaned_files, remove
+
+    try:
+        age_s = parse_duration_s(older_than)
+    except ValueError as error:
+        raise typer.BadParameter(f"--older-than: {error}") from None
+    if age_s < _LEAST_S:
+        raise typer.BadParameter(
+            "give --older-than at least 1 hour: files of a plan that is being written are in no version yet"
+        )
+    settings = configured(config)
+    paths = [lake.path for lake in lakes(settings.sinks) if lake.path]
+    if not paths:
+        problem = "expected a sink of type delta with a path @ $.sinks"
+        raise ConfigError("orphans are looked for below a lake's path", problems=(problem,), where=str(config))
+    before = datetime.now(timezone.utc) - timedelta(seconds=age_s)
+    # How a bucket is reached may stand in Spark's settings alone.
+    needs_spark = any(is_s3(path) for path in paths)
+    with session(f"orphans {settings.name}", paths, settings.run.spark) if needs_spark else nullcontext():
+        for path in paths:
+            found = orphaned_files(path, before)
+            for each in found:
+                if as_json:
+                    typer.echo(json.dumps({"lake": path} | asdict(each) | {"written": each.written.isoformat()}))
+                else:
+                    say(f"{each.path}: {bytes_text(each.size_bytes)}, written {each.written:%Y-%m-%d %H:%M} UTC")
+            if removes:
+                remove(path, found)
+            if not as_json:
+                size = bytes_text(sum(each.size_bytes for each in found))
+                done = "removed" if removes else "would be removed by --remove" if found else ""
+                say(f"{path}: {len(found)} orphaned files, {size}{f'; {done}' if done else ''}")

@@ -1,0 +1,148 @@
+"""Orphaned files: data files in a table's directory that no committed version names, as lost tasks and killed runs leave them.
+
+A file that a version names is none, be it in force no more: that is VACUUM's to remove. The log is read without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from historian.errors import SinkError
+from sinks.contract.storage import located, reading, writing
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["Orphan", "orphaned_files", "remove"]
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.(?:parquet|json)")
+_NAMING = ("add", "remove", "cdc")
+"""Actions that name a data file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A file that no committed version of its table names.
+
+    Attributes:
+        table: the table's directory, below the lake's.
+        path: of the file, below the lake's.
+    """
+
+    table: str
+    path: str
+    size_bytes: int
+    written: datetime
+
+
+def orphaned_files(lake: str, before: datetime) -> list[Orphan]:
+    """The orphans of all tables below *lake* that were written before then, by path.
+
+    Files of a write that is under way are orphans until its commit: *before* has to lie behind the begin of none. Reads only. Retryable.
+
+    Raises:
+        SinkError: the lake cannot be read, or a log lacks versions, so that it does not say what they named.
+    """
+    system, root = located(lake)
+    with reading(lake):
+        # Listed before a log is read: what is committed meanwhile is named there by then.
+        files = {
+            PurePosixPath(each.path).relative_to(root): each
+            for each in system.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+            if each.type == pafs.FileType.File
+        }
+        tables = {path.parent.parent for path in files if path.parent.name == _LOG and _COMMIT.fullmatch(path.name)}
+        found = []
+        for table in sorted(tables):
+            old = [
+                path
+                for path in files
+                if path.suffix == ".parquet" and _table_of(path, tables) == table and files[path].mtime < before
+            ]
+            named = _named(system, root, table) if old else set()
+            found += [
+                Orphan(table=str(table), path=str(path), size_bytes=files[path].size, written=files[path].mtime)
+                for path in old
+                if str(path.relative_to(table)) not in named
+            ]
+    return sorted(found, key=lambda each: each.path)
+
+
+def remove(lake: str, orphans: Iterable[Orphan]) -> None:
+    """Removes files that :func:`orphaned_files` has found. One that has gone meanwhile is passed over. Safe to call again.
+
+    Raises:
+        SinkError: a file cannot be removed.
+    """
+    system, root = located(lake)
+    with writing(lake):
+        for orphan in orphans:
+            path = f"{root}/{orphan.path}"
+            if system.get_file_info(path).type == pafs.FileType.File:
+                system.delete_file(path)
+
+
+def _table_of(path: PurePosixPath, tables: set[PurePosixPath]) -> PurePosixPath | None:
+    """The table that a data file lies in, the innermost one; None: in none, or in what is hidden there, such as its log."""
+    for parent in path.parents:
+        if parent in tables:
+            inside = path.relative_to(parent).parts
+            return None if any(part.startswith(("_", ".")) for part in inside) else parent
+    return None
+
+
+def _named(system: pafs.FileSystem, root: str, table: PurePosixPath) -> set[str]:
+    """Paths that versions of the table name, below its directory."""
+    log = f"{root}/{table}/{_LOG}"
+    entries = [
+        each
+        for each in system.get_file_info(pafs.FileSelector(log, recursive=True))
+        if each.type == pafs.FileType.File and each.base_name.endswith((".json", ".parquet"))
+    ]
+    _check_whole(str(table), [each.base_name for each in entries])
+    named = set()
+    for entry in entries:
+        for path in _paths_in(system, entry.path):
+            plain = unquote(path)
+            _, is_absolute, below = plain.rpartition(f"{root}/{table}/")
+            named.add(below if is_absolute else plain)
+    return named
+
+
+def _check_whole(table: str, names: list[str]) -> None:
+    commits = {int(match[1]) for match in map(_COMMIT.fullmatch, names) if match is not None}
+    checkpoints = {int(match[1]) for match in map(_CHECKPOINT.fullmatch, names) if match is not None}
+    first = max(checkpoints, default=-1) + 1
+    missing = set(range(first, max(commits) + 1)) - commits
+    if missing:
+        raise SinkError(
+            "the log of a table lacks versions, so that nobody can say which files they named",
+            where=table,
+            found=f"no version {min(missing)}",
+        )
+
+
+def _paths_in(system: pafs.FileSystem, path: str) -> Iterator[str]:
+    if path.endswith(".parquet"):
+        with system.open_input_file(path) as file:
+            parquet = pq.ParquetFile(file)
+            columns = [name for name in _NAMING if name in parquet.schema_arrow.names]
+            rows: list[dict[str, Any]] = parquet.read(columns=[f"{name}.path" for name in columns]).to_pylist()
+    else:
+        with system.open_input_stream(path) as file:
+            rows = [json.loads(line) for line in file.read().decode().splitlines() if line.strip()]
+    for row in rows:
+        for name in _NAMING:
+            if (action := row.get(name)) and action.get("path"):
+                yield action["path"]
