@@ -84,6 +84,7 @@ def _run_together(configs: list[PipelineConfig], *, once: bool) -> None:
     """Runs several connectors, told in lines that begin with their names."""
     from connectors.together.runs import Outcome, run_together
 
+    compile_first()
     lines = {config.name: RunLines(config, is_alone=False) for config in configs}
 
     def ended(name: str, outcome: Outcome) -> None:
